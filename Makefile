@@ -66,6 +66,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m gpucourse.course.lint
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 	sh tests/shell-lint.sh
 
@@ -93,11 +94,10 @@ bench: $(VENV)/.dev
 gpu-proof: $(VENV)/.local
 	$(BIN)/python -m benchmarks gpu
 
-# The README's pictures: the captured screen of a real run of 3.2, the page (open) in Chromium, a session from deploy to destroy.
+# The README's moving picture, a session from deploy to destroy; then the page (open) in Chromium, for docs/page.md.
 picture: $(VENV)/.dev
-	$(BIN)/python -m tests.readme_picture
-	$(BIN)/python -m tests.page_pictures
 	$(BIN)/python -m docs.session
+	$(BIN)/python -m tests.page_pictures
 
 # The pictures of the lessons that show data; the others are SVG files to edit by hand.
 pictures: $(VENV)/.dev

@@ -1,6 +1,7 @@
 """One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of the benchmarks.
 
-`python -m benchmarks gpu` is a program of its own: every exercise's GPU branch on one card (benchmarks/gpu.py).
+Two are programs of their own: `python -m benchmarks gpu`, every exercise's GPU branch on one card (benchmarks/gpu.py), and
+`python -m benchmarks walk`, the whole course as Next says it (benchmarks/walk.py).
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def measure(name: str) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["gpu"]:
-        sys.exit(importlib.import_module("benchmarks.gpu").prove(sys.argv[2:]))
+    for name, function in (("gpu", "prove"), ("walk", "walk")):
+        if sys.argv[1:2] == [name]:
+            sys.exit(getattr(importlib.import_module(f"benchmarks.{name}"), function)(sys.argv[2:]))
     sys.exit(main(sys.argv[1:], {name: partial(measure, name) for name in NAMES}))

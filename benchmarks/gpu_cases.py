@@ -87,6 +87,7 @@ CASES = (
     Case("4.2", {"sustained_s": "5"}, limit_s=120),
     Case("4.3", {"engine": "transformers", "model": "tiny"}, limit_s=120),
     Case("4.4", {"tok_per_s": "200"}, {"tok_per_s": "200"}, limit_s=30, note="$ of a what-if of 200 tokens/s", by_design=True),
+    Case("5.0", limit_s=60, note=SOLUTION),
     Case("5.1", limit_s=120, note=SOLUTION),
     Case("5.2", limit_s=90, note=SOLUTION),
     Case("5.3", {"n": "1024,4096"}, limit_s=120, note=SOLUTION),
@@ -97,17 +98,27 @@ CASES = (
     Case("5.8", limit_s=90, note=SOLUTION),
     Case("5.9", {"samples": "4096"}, limit_s=120, note=SOLUTION),
     Case("5.10", limit_s=120, note=SOLUTION),
+    Case("5.11", limit_s=60, note=SOLUTION),
     Case("6.1", {"layers": "8", "width": "512"}, limit_s=180, note=SOLUTION),
     Case("6.2", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.3", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.4", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=90, note=SOLUTION),
-    Case("6.5", {"steps": "40", "crash_at": "30", "save_s": "0.4", "mtbf_s": "5"}, limit_s=120, note=SOLUTION),
+    Case("6.5", {"steps": "40", "crash_at": "30", "save_every": "10"}, limit_s=180, note=SOLUTION),
     Case("6.6", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
+    Case("6.7", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("7.1", {"seconds": "2"}, limit_s=120, note=SOLUTION),
     Case("7.2", {"max_bytes": "268435456"}, limit_s=90, note=SOLUTION),
     Case("7.3", {"megabytes": "1024"}, limit_s=120, note=SOLUTION),
     Case("7.4", limit_s=90, note=SOLUTION),
     Case("7.5", limit_s=30, note=SOLUTION, by_design=True),
+    Case("8.1", limit_s=90, note=SOLUTION),
+    Case("8.2", {"prompt": "200", "answer": "20"}, limit_s=60, note=SOLUTION),
+    Case("8.3", {"engine": "transformers"}, limit_s=120, note=SOLUTION),
+    Case("8.4", limit_s=120, note=SOLUTION),
+    Case("8.5", limit_s=120, note=SOLUTION),
+    Case("8.6", limit_s=90, note=SOLUTION, by_design=True),
+    Case("8.7", limit_s=120, note=SOLUTION, by_design=True),
+    Case("8.8", limit_s=90, note=SOLUTION, by_design=True),
     Case("B.1", {"engine": "stand-in"}, limit_s=60, note=f"{SOLUTION}; without Kubernetes", by_design=True),
     Case("B.2", limit_s=120, note=SOLUTION),
     Case("B.3", limit_s=60, note=SOLUTION),
@@ -236,7 +247,6 @@ def _checkpoint(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterat
 
 def _recovery(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     yield Figure("back at work", metrics["recovery_s"], "s after the crash")
-    yield Figure("a save", metrics["measured_save_s"], "s")
 
 
 def _gains(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
@@ -253,6 +263,23 @@ def _links(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Fi
 def _storage(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     for row in metrics["staging"]:
         yield Figure(row["way"], row["gb_per_s"], "GB/s")
+
+
+def _pages(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["speed"]:
+        if row["page"] == 16:
+            yield Figure("1,024 tokens collected from pages of 16", row["collected_us"], "us")
+            yield Figure("1,024 tokens read page by page", row["yours_us"], "us")
+
+
+def _pauses(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["engine_times"]:
+        yield Figure(f"longest pause, budget {row['budget']}", row["longest_pause_ms"], "ms")
+
+
+def _guesses(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["products"]:
+        yield Figure(f"a layer, {row['tokens']} tokens", row["median_ms"], "ms")
 
 
 def _calls(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
@@ -273,11 +300,20 @@ def _shares(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[F
     yield Figure("peak of stage 3", metrics["peak_of_3_percent"], "% of stage 0's", 100.0)
 
 
+def _token_costs(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("one layer for 64 requests", metrics["batch_64_of_1"], "times that for one")
+
+
+def _prefixes(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("first token of a new prompt", metrics["engine_ratio"], "times that of a known one")
+
+
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
     "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.1": _training_memory, "6.2": _shares, "6.3": _layouts,
     "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
     "7.1": _gains, "7.2": _links, "7.3": _storage,
+    "8.1": _token_costs, "8.2": _pages, "8.3": _pauses, "8.4": _prefixes, "8.5": _guesses,
     "B.2": _calls, "B.3": _memory_traced,
 }  # fmt: skip

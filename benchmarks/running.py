@@ -12,6 +12,7 @@ from benchmarks.measure import Row, medians, seconds
 from gpucourse.launch.torchrun import format_typed
 
 ROUNDS = 12
+RUN = ("run", "3.2", "--nodes", "2")
 MAX_MORE_S = 0.7
 
 
@@ -19,11 +20,11 @@ def measure() -> list[Row]:
     """Return the time until both ranks have ended; ours includes the start, push, logs, outputs, plot and checks."""
     with lab() as bench_lab:
         bench_lab.type("deploy", "3")
-        plan = json.loads(bench_lab.type("run", "3.2", "--nodes", "2", "--dry-run", "--json"))
-        bench_lab.type("run", "3.2", "--nodes", "2")  # both sides find warm files
+        plan = json.loads(bench_lab.type(*RUN, "--dry-run", "--json"))
+        bench_lab.type(*RUN)  # both sides find warm files
         hand_s, ours_s = medians(
             partial(seconds, partial(_run_by_hand, bench_lab, plan)),
-            lambda: bench_lab.measure("run", "3.2", "--nodes", "2").wall_s,
+            lambda: bench_lab.measure(*RUN).wall_s,
             rounds=ROUNDS,
         )
     limit = hand_s + MAX_MORE_S

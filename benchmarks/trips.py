@@ -160,7 +160,7 @@ def count_on_simulated_nodes(folder: Path, rtt_s: float) -> Iterator[Counted]:
         count("", 0.0, *own, prints)
         yield count("run", rtt_s, *own, prints, waits=1)
         count("", 0.0, *own, sleeps, "--detach")
-        yield count("cancel", rtt_s, "cancel")
+        yield count("cancel", rtt_s, "cancel", "latest")
 
 
 @contextmanager

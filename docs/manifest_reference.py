@@ -86,7 +86,8 @@ def _format_type(field: dict[str, Any]) -> str:
         kind = _format_type(field.get("items", {}))
         return "list of mappings (below)" if kind.startswith("keys") else f"list: {kind}"
     if field.get("type") == "object":
-        return "keys and numbers"
+        values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
+        return "letters and ranges" if any(value and value.get("type") == "array" for value in values) else "keys and numbers"
     kind = _KINDS.get(field.get("type", ""), "any value")
     pattern = field.get("pattern")
     if pattern in FORMS:
@@ -109,7 +110,7 @@ def _format_limits(field: dict[str, Any]) -> str:
 
 def _format_default(field: dict[str, Any]) -> str:
     value = field.get("default")
-    if value is None or value in ([], ""):
+    if value is None or value in ([], "", {}):
         return "none"
     return "as below" if isinstance(value, dict) else f"`{json.dumps(value, ensure_ascii=False)}`".replace('"', "")
 

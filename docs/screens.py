@@ -34,6 +34,7 @@ BLOCK = re.compile(r"^```(?:console|\w+ title=\"(?P<file>[^\"]+)\")\n(?P<body>.*
 _EXPORT = re.compile(r"export (\w+)=(\S+)")
 _DEPENDS_ON_SPEED = re.compile(r"· importing torch|This took |keeps torch ready")  # shown if it takes long
 _VARIES = (
+    (re.compile(r"\d+\s+min\s+so\s+far,\s+of\s+"), ""),  # time spent, shown from the first minute on
     (re.compile(r"\d{8}-\d{6}-\w+"), "RUN"),
     (re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?"), "0"),
     (re.compile(r"\b0 (ms|min|h)\b"), "0 s"),

@@ -1,7 +1,8 @@
-"""The recording of a whole session, deploy, run and destroy: docs/images/session.svg, lines that appear one after the other.
+"""The README's moving picture: a session from deploy to destroy, in a terminal that scrolls, as docs/images/session.svg.
 
 `python -m docs.session` types the commands in a terminal, in a new home folder that is removed afterwards. The picture
-plays them at the speed at which they ran, the long ones shortened; a reader who asked for no motion sees all lines at once.
+plays them at the speed at which they ran, the long ones shortened, and begins again. A reader who asked for no motion sees
+the end.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from docs.screens import type_command
 
 PICTURE = Path(__file__).parent / "images" / "session.svg"
 COMMANDS = ("gpucourse deploy 3", "gpucourse run 3.2 --nodes 2", "gpucourse destroy --all --yes")
-MAX_S, PAUSE_S = 6.0, 1.2  # the longest time of a command in the picture, and the pause before the next
+MAX_S, PAUSE_S, END_S = 6.0, 1.5, 5.0  # a command in the picture at most, the pause after it, and after the last one
 LOGS = 6  # lines of the ranks that are shown of a run, the last ones
+WINDOW = 24  # lines of the terminal
 WIDTH, LINE, CHARACTER, MARGIN = 80, 17.0, 7.83, 14.0
+BACKGROUND, TEXT = "#161b22", "#d6dde5"
 COLOURS = {"$": "#7ee787", "✓": "#56d364", "✗": "#ff7b72", "–": "#8b949e", "[": "#8b949e", "Next:": "#79a5ff"}
 
 Row = tuple[float, str]
@@ -42,7 +45,7 @@ def record(home: Path) -> list[Row]:
             rows.append((at, ""))
     finally:
         type_command("gpucourse destroy --all --yes --discard", home, {})
-    return rows
+    return rows[:-1]
 
 
 def shorten_logs(lines: list[str]) -> list[str]:
@@ -55,34 +58,49 @@ def shorten_logs(lines: list[str]) -> list[str]:
 
 
 def draw(rows: list[Row]) -> str:
-    """Return the picture: one text a line, which appears at its second."""
-    height = MARGIN * 2 + LINE * len(rows)
-    width = MARGIN * 2 + CHARACTER * WIDTH
+    """Return the picture: all lines in one column that scrolls up in a window, and a cover over those still to come."""
+    width, height = MARGIN * 2 + CHARACTER * WIDTH, MARGIN * 2 + LINE * WINDOW
+    length_s = rows[-1][0] + END_S
+    covers = [(second, LINE * (number + 1)) for number, (second, _) in enumerate(rows)]
+    scrolls = [(second, -LINE * max(number + 1 - WINDOW, 0)) for number, (second, _) in enumerate(rows)]
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
             'aria-label="deploy, run and destroy at the command line">',
             "<style>",
             "text { font: 13px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace; white-space: pre; }",
+            f"#lines {{ transform: translateY({scrolls[-1][1]:g}px); }}",
+            f"#cover {{ transform: translateY({covers[-1][1]:g}px); }}",
             "@media (prefers-reduced-motion: no-preference) {",
-            "  text { opacity: 0; animation: appear 0.05s linear forwards; }",
-            "  @keyframes appear { to { opacity: 1; } }",
+            f"  #lines {{ animation: scroll {length_s:.2f}s step-end infinite; }}",
+            f"  #cover {{ animation: cover {length_s:.2f}s step-end infinite; }}",
             "}",
+            *_keyframes("scroll", scrolls, length_s),
+            *_keyframes("cover", covers, length_s),
             "</style>",
-            f'<rect width="{width:.0f}" height="{height:.0f}" rx="8" fill="#161b22"/>',
+            f'<rect width="{width:.0f}" height="{height:.0f}" rx="8" fill="{BACKGROUND}"/>',
+            f'<svg y="{MARGIN:g}" width="{width:.0f}" height="{LINE * WINDOW:g}"><g id="lines">',
             *_texts(rows),
+            f'<rect id="cover" width="{width:.0f}" height="{LINE * len(rows):g}" fill="{BACKGROUND}"/>',
+            "</g></svg>",
             "</svg>\n",
         ]
     )
 
 
+def _keyframes(name: str, places: list[tuple[float, float]], length_s: float) -> Iterator[str]:
+    yield f"@keyframes {name} {{"
+    yield from (f"  {100 * second / length_s:.3f}% {{ transform: translateY({place:g}px); }}" for second, place in places)
+    yield "}"
+
+
 def _texts(rows: list[Row]) -> Iterator[str]:
-    for number, (second, line) in enumerate(rows):
+    for number, (_, line) in enumerate(rows):
         if line:
-            colour = next((colour for start, colour in COLOURS.items() if line.strip().startswith(start)), "#d6dde5")
-            place = f'x="{MARGIN:g}" y="{MARGIN + LINE * (number + 0.75):.1f}"'
+            colour = next((colour for start, colour in COLOURS.items() if line.strip().startswith(start)), TEXT)
+            place = f'x="{MARGIN:g}" y="{LINE * (number + 0.75):.1f}"'
             length = f'textLength="{CHARACTER * len(line):.1f}" lengthAdjust="spacingAndGlyphs"'
-            yield f'<text {place} {length} fill="{colour}" style="animation-delay: {second:.2f}s">{escape(line)}</text>'
+            yield f'<text {place} {length} fill="{colour}">{escape(line)}</text>'
 
 
 def main() -> None:
@@ -90,7 +108,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="", dir="/tmp") as folder:
         rows = record(Path(folder))
     PICTURE.write_text(draw(rows), encoding="utf-8")
-    sys.stdout.write(f"{PICTURE}: {len(rows)} lines, {rows[-1][0]:.0f} s\n")
+    sys.stdout.write(f"{PICTURE}: {len(rows)} lines, {rows[-1][0] + END_S:.0f} s\n")
 
 
 if __name__ == "__main__":

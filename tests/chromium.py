@@ -126,6 +126,10 @@ class Tab:
     def go(self, address: str) -> None:
         """Load another page completely."""
         self.call("Page.navigate", url=address)
+        self.wait_until_loaded()
+
+    def wait_until_loaded(self) -> None:
+        """Wait for the next page, also one that the page loads itself."""
         self._browser.wait_for("Page.loadEventFired", self._session)
 
     def evaluate(self, expression: str) -> Any:

@@ -6,6 +6,7 @@ and the syllabus (README.md), from the manifests and the rubric.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
@@ -46,38 +47,37 @@ def table() -> str:
 
 
 def syllabus() -> str:
-    """Return the syllabus in Markdown: the hours, points and requirements of each module."""
+    """Return the syllabus in Markdown: each module with its lesson, what it is about, and its figures. Its points are
+    those of the rubric."""
     folders = find_course({})
     modules = load(folders).modules
     points = {part.module: part for part in parts_of(read_rubric(folders.modules), modules)}
-    lines = [
-        "| module | exercises | hours | points | after | simulated nodes | needs besides `[local]` |",
-        "|---|--:|--:|---|---|--:|---|",
-    ]
-    lines += [_describe_module(module, points[module.id]) for module in modules]
+    lines = ["| module | what it is about | exercises | hours | points | nodes | needs |", "|---|---|--:|--:|--:|--:|---|"]
+    lines += [_describe_module(module, points.get(module.id)) for module in modules]
     course = sum(part.points for part in points.values() if part.counts == "course")
     exercises, hours = sum(len(module.exercises) for module in modules), sum(module.hours for module in modules)
-    return "\n".join([*lines, f"| total | {exercises} | {hours:g} | {course:g} | | | |"])
+    return "\n".join([*lines, f"| total | | {exercises} | {hours:g} | {course:g} | | |"])
 
 
-def _describe_module(module: Module, part: RubricPart) -> str:
-    points = f"{part.points:g}" + {"course": "", "bonus": " bonus", "own": ", scored separately"}[part.counts]
+def _describe_module(module: Module, part: RubricPart | None) -> str:
+    (manifest,) = ROOT.glob(f"modules/{'0' * module.id.isdigit()}{module.id}-*/module.yaml")
+    lesson = (manifest.parent / module.lesson).relative_to(ROOT).as_posix()
+    about = re.split(r"\. |: |\.$", module.summary)[0]
+    points = f"{part.points:g}{' bonus' * (part.counts == 'bonus')}" if part else "–"
     nodes = f"{module.lab.local.nodes}{' + head' if module.lab.scheduler == 'slurm' else ''}"
-    prerequisites = ", ".join(module.needs) or "–"
-    start = f"| {module.id} {module.title} | {len(module.exercises)} | {module.hours:g} | {points} "
-    return f"{start}| {prerequisites} | {nodes} | {', '.join(_list_needs(module)) or 'nothing'} |"
+    needs = ", ".join(_list_needs(module)) or "–"
+    start = f"| [{module.id} {module.title}]({lesson}) | {about} | {len(module.exercises)} "
+    return f"{start}| {module.hours:g} | {points} | {nodes} | {needs} |"
 
 
 def _list_needs(module: Module) -> Iterator[str]:
-    """Yield what the exercises of a module need in addition to the extra `[local]`, each with the exercises that need it."""
+    """Yield the modules to do first, and what the exercises of a module need in addition to the extra `[local]`."""
+    yield from (f"module {number}" for number in module.needs)
     if module.lab.scheduler == "slurm":
-        yield "Slurm ([where from](docs/troubleshooting.md#slurm))"
-    users: dict[str, list[str]] = {}
-    for exercise in module.exercises:
-        extras = {advised_extra(name) for name in exercise.packages} - {USUAL}
-        for name in [f"`{program}`" for program in exercise.programs] + [f"`[{extra}]`" for extra in sorted(extras)]:
-            users.setdefault(name, []).append(exercise.id)
-    yield from (f"{name} ({', '.join(ids)})" for name, ids in users.items())
+        yield "[Slurm](docs/troubleshooting.md#slurm)"
+    programs = [f"`{program}`" for exercise in module.exercises for program in exercise.programs]
+    extras = {advised_extra(name) for exercise in module.exercises for name in exercise.packages} - {USUAL}
+    yield from dict.fromkeys([*programs, *(f"[`[{extra}]`](docs/install.md)" for extra in sorted(extras))])
 
 
 def page_with(table: str, page: Path = PAGE) -> str:

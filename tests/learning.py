@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.locate import open_workspace
-from tests.documents import read_document
+from tests.system.cli import Typed
 
 MANIFEST = """\
 format: 1
@@ -159,21 +158,6 @@ FOLDER = "01-rivers"
 NOW = "2026-01-31T14:25:01+00:00"
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a command answered."""
-
-    code: int
-    out: str
-    err: str
-    words: tuple[str, ...] = ()
-
-    @property
-    def document(self) -> Any:
-        """Its JSON document, which is as its schema says."""
-        return read_document(self.words, self.out)
-
-
 class Learning:
     """Somebody with a workspace, in a small course."""
 
@@ -261,14 +245,14 @@ class Learning:
         """Where a run lies."""
         return self.workspace / "runs" / record.folder / record.id
 
-    def types(self, *words: str, code: int | None = 0, typing: str | io.StringIO | None = None) -> Said:
+    def types(self, *words: str, code: int | None = 0, typing: str | io.StringIO | None = None) -> Typed:
         """Run a command in this process. `typing`: what the person types, at a terminal, or the terminal."""
         with _replace_stdin(typing, self._patch):
             self._capture.readouterr()
             result = run_command(list(words))
         out, err = self._capture.readouterr()
         assert code is None or result == code, f"gpucourse {' '.join(words)} answered {result}:\n{out}\n{err}"
-        return Said(result, out, err, words)
+        return Typed(result, out, err, words)
 
 
 def deploy(learning: Learning) -> LocalDeployment:

@@ -40,18 +40,15 @@ _NO_AGENT = 97
 
 @dataclass(frozen=True, kw_only=True)
 class Lie:
-    """What is answered to `message` in place of the truth: `out` and `err`, then the exit code. `after`: what comes then:
-    `exit`; `endless`, the same again and again; `drop`, a byte of it now and then; `silence`; `cut`, the end of the connection.
-    `slurm`: it is told of a cluster or a run of Slurm. `bare`: without the marks around a command's output."""
+    """What is answered to `message` in place of the truth: `out` and `err`, then the exit code. `slurm`: it is told of a
+    cluster or a run of Slurm."""
 
     name: str
     message: str
     out: bytes = b""
     err: bytes = b""
     code: int = 0
-    after: str = "exit"
     slurm: bool = False
-    bare: bool = False
 
 
 class Liar:
@@ -126,11 +123,9 @@ class Liar:
         message, arguments = classify(command)
         self.asked.append(message)
         lie = self.lie if self.lie is not None and self.lie.message == message else None
-        begin, end = (b"", b"") if lie is not None and lie.bare else (word, word + b"-end")
-        process.stdout.write(begin + b"-out" if begin else b"")
-        process.stderr.write(begin + b"-err" if begin else b"")
-        # Input comes only after a command has begun, which a bare lie never tells.
-        stdin = b"" if (lie is not None and lie.bare) or command.startswith(NO_INPUT) else bytes(await process.stdin.read())
+        process.stdout.write(word + b"-out")
+        process.stderr.write(word + b"-err")
+        stdin = b"" if command.startswith(NO_INPUT) else bytes(await process.stdin.read())
         if message == "cancel":
             self.ended = True
         if message == "start" and stdin:
@@ -144,9 +139,8 @@ class Liar:
             code = lie.code
             process.stdout.write(lie.out)
             process.stderr.write(lie.err)
-            await _go_on(process, lie)
-        process.stdout.write(end and end + b"%03d" % code)
-        process.stderr.write(end and end + b"%03d" % code)
+        process.stdout.write(word + b"-end%03d" % code)
+        process.stderr.write(word + b"-end%03d" % code)
         process.exit(code)
 
     def _truth(self, message: str, arguments: list[str], stdin: bytes) -> bytes:
@@ -170,20 +164,6 @@ class _AnyKey(asyncssh.SSHServer):  # type: ignore[misc]  # it has no types
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         return bool(username and key)
-
-
-async def _go_on(process: asyncssh.SSHServerProcess[bytes], lie: Lie) -> None:
-    if lie.after == "cut":
-        process.get_extra_info("connection").abort()
-    elif lie.after == "silence":
-        await asyncio.sleep(3600)
-    elif lie.after in {"endless", "drop"}:
-        piece = lie.out or lie.err
-        while True:
-            stream = process.stdout if lie.out else process.stderr
-            stream.write(piece if lie.after == "endless" else piece[:1])
-            await stream.drain()
-            await asyncio.sleep(0 if lie.after == "endless" else _LATER_S)
 
 
 def _unwrap(line: str) -> tuple[str, bytes]:

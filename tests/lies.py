@@ -1,13 +1,12 @@
 """List what a hostile node may answer to every question of the protocol, and which command hears it.
 
 `tests/liar.py` gives these answers. What the readers of answers refuse is in their own tests (archives, documents, follow,
-host probe, unpack): here is what a command makes of an answer that is refused, never ends, or is taken and shown.
+host probe, unpack): here is what a command makes of an answer that is refused, or is taken and shown.
 """
 
 from __future__ import annotations
 
 import json
-import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -23,31 +22,24 @@ WAY_OUT = f"../../../../../{SECRET}"
 ESCAPE = "\x1b[31m\x1b]0;title\x07\x9b2J\u202e\r\n"
 
 ANSWERS = ("machine", "belongings", "probe", "start", "states", "cancel", "cluster")
-_SLURM = {"cluster", "programs"}
 
 _FORMS: dict[str, dict[str, Any]] = {
     "is an empty object": {"out": b"{}\n"},
-    "does not come": {"after": "silence"},
     "is a failure with escapes": {"err": ESCAPE.encode() * 300, "code": 1},
     "is no JSON": {"out": b"hello\n"},
-    "does not end": {"out": b"y\n" * 8000, "after": "endless"},
-    "has errors that do not end": {"err": b"y\n" * 8000, "after": "endless"},
-    "comes drop by drop": {"out": b"x", "after": "drop"},
-    "is cut": {"out": b"{", "after": "cut"},
-    "has no marks": {"out": b"{}", "bare": True},
     "is an error with escapes": {"out": as_json({"error": ESCAPE * 300, "kind": ESCAPE}), "code": 3},
     "is an error of the disk": {"out": as_json({"error": "full", "kind": "storage"}), "code": 3},
     "is an error about Slurm": {"out": as_json({"error": ESCAPE + "munged is gone", "kind": "slurm"}), "code": 3},
     "says that there is no Python": {"code": 127},
     "says that there is no agent, always": {"code": 97},
 }
-"""What can be wrong with any answer, which one reader finds: `probe` has all forms, each other question the first three."""
+"""What can be wrong with any answer, which one reader finds: `probe` has all forms, each other question the first two."""
 
 
 def _list_forms() -> Iterator[Lie]:
     for message in ANSWERS:
-        for name, fields in list(_FORMS.items())[: None if message == "probe" else 3]:
-            yield Lie(name=f"{message} {name}", message=message, slurm=message in _SLURM, **fields)
+        for name, fields in list(_FORMS.items())[: None if message == "probe" else 2]:
+            yield Lie(name=f"{message} {name}", message=message, slurm=message == "cluster", **fields)
 
 
 def _change_fields(
@@ -102,13 +94,6 @@ _FOLLOWS_OF_SLURM: dict[str, bytes] = {
 }
 
 
-def _begin_file(name: str, size: int) -> bytes:
-    """Return a parcel's beginning, up to the header of a file of that size."""
-    member = tarfile.TarInfo(name)
-    member.size = size
-    return parcel({}).partition(b"closing.json")[0] + member.tobuf(tarfile.GNU_FORMAT)
-
-
 _PACKS: dict[str, bytes] = {
     "a secret as changed": parcel({"files/a": b"x"}, changed_files=[WAY_OUT, "../../run.json", "a"]),
     "an environment of escapes": parcel({}, listing={"env": {ESCAPE: ESCAPE, "gpus": [{ESCAPE: ESCAPE}]}}),
@@ -124,20 +109,10 @@ def _streams(message: str, answers: dict[str, bytes], *, slurm: bool = False) ->
 
 
 def _list_others() -> Iterator[Lie]:
-    beat = frame(frames.BEAT)
-    yield Lie(name="follow: signs of life without end", message="follow", out=beat * 100, after="endless")
     yield Lie(name="follow: a failure", message="follow", err=as_json({"error": ESCAPE, "kind": "cut"}), code=3)
-    yield Lie(
-        name="pack: a good parcel, then zeros without end", message="pack", out=parcel({"files/a": b"1"}), after="endless"
-    )
-    yield Lie(name="pack: drop by drop", message="pack", out=b"l", after="drop")
-    yield Lie(name="pack: errors without end", message="pack", err=b"y" * 16_000, after="endless")
-    yield Lie(name="pack: a file that does not end", message="pack", out=_begin_file("files/a", 1 << 29), after="endless")
-    yield Lie(name="store: a listing without end", message="store", out=b"s-" + b"0" * 64 + b"\n", after="endless")
     yield Lie(name="take: a failure with escapes", message="take", err=ESCAPE.encode(), code=74)
     yield Lie(name="install: a failure", message="install", err=ESCAPE.encode(), code=1)
     yield Lie(name="route: an interface of a shell", message="route", out=b"10.0.0.5 dev $(touch${IFS}pwn) src 10.0.0.5\n")
-    yield Lie(name="programs: silence", message="programs", after="silence", slurm=True)
     yield Lie(name="look: a word that is none", message="look", out=as_json({"0": ESCAPE}))
 
 
@@ -157,7 +132,6 @@ LIES: tuple[Lie, ...] = (
 
 VERBS = {
     "machine": ("deploy",),
-    "programs": ("deploy",),
     "belongings": ("deploy", "destroy"),
     "follow": ("run", "logs", "cancel", "destroy"),
     "states": ("runs", "cancel"),

@@ -27,7 +27,7 @@ class PagePicture(NamedTuple):
 
     name: str
     page: str
-    width: int = 1100
+    width: int = 1280
     height: int = 820
     dark: bool = False
 

@@ -19,21 +19,20 @@ def read_accesses() -> dict[str, Any]:
 
 
 def draw_sectors(shown: int = 16) -> Canvas:
-    """Draw the words that a warp uses, and the sectors that come with them, for five patterns of access."""
+    """Draw the words that a warp uses, and the sectors that come with them, for four patterns of access."""
     accesses = read_accesses()
-    rows = [("copy", "copy, a load"), ("shifted_copy", "one element later"), ("strided_copy", "every second")]
+    rows = [("copy", "copy, a load"), ("strided_copy", "every second")]
     rows += [("read_field", "one field of four"), ("transpose", "down a column")]
     places = accesses["loads"] | accesses["stores"]
     sectors = {name: sorted({place // SECTOR for place in places[name]}) for name, _ in rows}
     counts = [len(sectors[name]) for name, _ in rows]
     picture = Canvas(
         "What one request of a warp fetches",
-        f"Five rows, each the first {shown * SECTOR} bytes of memory as {shown} sectors of 32 bytes with 8 words each. A "
-        f"warp uses 32 words in each row. Row 1: neighbouring words, {counts[0]} sectors. Row 2: the same words, shifted by "
-        f"one element, {counts[1]} sectors. Row 3: every second word, {counts[2]} sectors. Row 4: one field of a structure of "
-        f"four, {counts[3]} sectors. Row 5: a column of a matrix with 64 columns, {counts[4]} sectors, of which the "
-        "picture shows two.",
-        280,
+        f"Four rows, each the first {shown * SECTOR} bytes of memory as {shown} sectors of 32 bytes with 8 words each. A "
+        f"warp uses 32 words in each row. Row 1: neighbouring words, {counts[0]} sectors. Row 2: every second word, "
+        f"{counts[1]} sectors. Row 3: one field of a structure of four, {counts[2]} sectors. Row 4: a column of a matrix with "
+        f"64 columns, {counts[3]} sectors, of which the picture shows two.",
+        234,
     )
     left, wide = 140, 38.0
     for row, (name, words) in enumerate(rows):
@@ -43,8 +42,8 @@ def draw_sectors(shown: int = 16) -> Canvas:
         picture.heading(8, y + 28, f"{count} sectors")
         for sector in range(shown):
             _draw_sector(picture, left + sector * wide, y, [place for place in places[name] if place // SECTOR == sector])
-    picture.legend(246, (140, "a", "used"), (210, "b", "in the same sector, not used"), (410, "empty", "not touched"))
-    picture.note(8, 276, WHERE)
+    picture.legend(200, (140, "a", "used"), (210, "b", "in the same sector, not used"), (410, "empty", "not touched"))
+    picture.note(8, 230, WHERE)
     return picture
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from docs.pictures.canvas import Canvas
 
 ROWS, WRITERS = 512, 4  # of blocks.0.mlp.up.weight at a width of 128, and the ranks that saved it
@@ -64,4 +66,4 @@ def draw_slices() -> Canvas:
     return picture
 
 
-PICTURES = {"slices": draw_slices}
+PICTURES: dict[str, Callable[[], Canvas]] = {"slices": draw_slices}

@@ -14,13 +14,16 @@ from pathlib import Path
 from docs.pictures import (
     accesses,
     checkpoints,
+    costs_and_prefixes,
     crashes,
     devices,
+    first_kernels,
     kernels,
     large_plans,
     limits,
     mesh,
     overlap,
+    paging,
     parallel,
     products,
     pytorch,
@@ -39,13 +42,15 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | limits.PICTURES
     | overlap.PICTURES
     | kernels.PICTURES
-    | products.PICTURES,
+    | products.PICTURES
+    | first_kernels.PICTURES,
     "06-training-at-scale": training_memory.PICTURES
     | zero.PICTURES
     | mesh.PICTURES
     | large_plans.PICTURES
     | checkpoints.PICTURES
     | crashes.PICTURES,
+    "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
 }
 
 

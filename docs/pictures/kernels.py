@@ -13,7 +13,7 @@ def draw_attention(blocks: int = 8) -> Canvas:
         "Attention in tiles, causal",
         f"A matrix of {blocks} by {blocks} tiles of scores. Each row of tiles is one program: it keeps its queries, goes from "
         "left to right over the keys, and ends at the diagonal. Tiles on the diagonal are masked, and tiles above the "
-        f"diagonal are skipped: {loaded} of {blocks**2} tiles are loaded, or {share:.0f}%. Between two tiles a program keeps "
+        f"diagonal are skipped: {loaded} of {blocks**2} tiles are loaded, or {share:.0f} %. Between two tiles a program keeps "
         "three things for each query: the highest score, the sum of the weights, and the weighted values.",
         330,
     )
@@ -24,7 +24,7 @@ def draw_attention(blocks: int = 8) -> Canvas:
         for column in range(blocks):
             kind = "a" if column < row else "b" if column == row else "empty"
             picture.box(left + column * cell, top + row * cell, cell - 3, cell - 3, kind)
-    picture.label(left, top + blocks * cell + 22, f"{loaded} of {blocks**2} tiles are loaded: {share:.0f}%")
+    picture.label(left, top + blocks * cell + 22, f"{loaded} of {blocks**2} tiles are loaded: {share:.0f} %")
     x, y = 400, 66
     for kind, words in (("a", "whole tile"), ("b", "on the diagonal: later keys at -inf"), ("empty", "never loaded")):
         picture.box(x, y - 12, 16, 16, kind)

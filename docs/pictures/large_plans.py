@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,4 +117,4 @@ def draw_all_plans() -> Canvas:
     return picture
 
 
-PICTURES = {"ways-to-divide": draw_ways, "all-plans": draw_all_plans}
+PICTURES: dict[str, Callable[[], Canvas]] = {"ways-to-divide": draw_ways, "all-plans": draw_all_plans}

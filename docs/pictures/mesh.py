@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from docs.pictures.canvas import Canvas
 
@@ -93,4 +93,4 @@ def draw_step_limits() -> Canvas:
     return picture
 
 
-PICTURES = {"mesh-on-nodes": draw_mesh_on_nodes, "step-limits": draw_step_limits}
+PICTURES: dict[str, Callable[[], Canvas]] = {"mesh-on-nodes": draw_mesh_on_nodes, "step-limits": draw_step_limits}

@@ -121,7 +121,7 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
         "The bubble of a pipeline, with two schedules",
         f"Two charts of {stages} stages over time, with {micro_batches} micro-batches. Under GPipe all forwards come first; "
         "under 1F1B each stage runs a backward pass as soon as it can. Both take equally long and have the same bubble, "
-        f"(p-1)/(m+p-1) = {(stages - 1) / (micro_batches + stages - 1):.0%}. But under 1F1B a stage holds at most one "
+        f"(p-1)/(m+p-1) = {100 * (stages - 1) / (micro_batches + stages - 1):.0f} %. But under 1F1B a stage holds at most one "
         "micro-batch for each stage from itself to the last; under GPipe it holds all of them.",
         346,
     )
@@ -154,7 +154,7 @@ def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
         "Three bars: the step of one worker, of two workers and of four workers that share one batch. Each consists of an "
         "ideal part, which halves each time, a small loss due to slower computing, and communication, which grows. With "
         f"{workers} workers, {ideal_ms:.0f} ms are ideal and {sent_ms:.0f} ms are communication: a speed-up of {speedup:.2f}, "
-        f"an efficiency of {speedup / workers:.0%}.",
+        f"an efficiency of {100 * speedup / workers:.0f} %.",
         186,
     )
     left, scale = 92, 4.7
@@ -165,7 +165,7 @@ def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
             if part:
                 picture.box(x, y, part * scale - 1, 28, kind, f"{part:.0f} ms" if part > 10 else "")
                 x += part * scale
-        picture.label(x + 8, y + 18, f"S = {speedup:.2f}, E = {speedup / workers:.0%}")
+        picture.label(x + 8, y + 18, f"S = {speedup:.2f}, E = {100 * speedup / workers:.0f} %")
     picture.legend(146, (left, "a", "ideal"), (left + 90, "b", "slower computing"), (left + 240, "d", "communication"))
     picture.note(
         8, 180, f"Strong scaling by formula: a step of {step_ms:.0f} ms, 2(n-1)/n x {gradients_ms:.0f} ms to send; assumed."

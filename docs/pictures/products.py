@@ -31,13 +31,10 @@ def draw_lanes() -> Canvas:
     """Draw the numbers of both matrices that a warp reads at the same time, with the sectors that come with them."""
     data = read_products()
     n = data["n"]
-    counts = {name: [len({place // SECTOR for place in places}) for places in both] for name, both in data["lanes"].items()}
-    (naive_a, naive_b), (good_a, good_b) = counts["naive"], counts["coalesced"]
     picture = Canvas(
         "What the 32 lanes of a warp read for one k",
-        f"Corners of the matrices A and B, twice. In naive, the lanes read a column of A, in {naive_a} sectors "
-        f"that serve one lane each. All lanes read the same number of B, in {naive_b} sector. In coalesced, all lanes read the "
-        f"same number of A, in {good_a} sector, and a row of B, in {good_b} sectors that are used in full.",
+        "Corners of the matrices A and B, twice, with the sectors that are read. In naive, the lanes read a column of A, and "
+        "all of them the same number of B. In coalesced, all lanes read the same number of A, and a row of B.",
         270,
     )
     cell = 5.2
@@ -45,11 +42,10 @@ def draw_lanes() -> Canvas:
         (("naive", "naive: lanes differ in the row"), ("coalesced", "coalesced: in the column"))
     ):
         left = 14 + place * 376
-        picture.text(left, 20, f"{title}; {data['sectors'][name]:g} sectors per request", kind="ink bold small")
+        picture.text(left, 20, title, kind="ink bold small")
         for operand, matrix in enumerate("AB"):
             x, y = left + operand * 182, 48
-            count = counts[name][operand]
-            picture.label(x, 40, f"{matrix}: {count} sector{'s' if count > 1 else ''}")
+            picture.label(x, 40, matrix)
             picture.box(x, y, CORNER * cell, CORNER * cell, "empty")
             numbers = data["lanes"][name][operand]
             for sector in sorted({number // SECTOR for number in numbers}):

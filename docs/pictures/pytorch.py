@@ -49,7 +49,7 @@ def draw_dry_queue() -> Canvas:
         "What reading the loss costs",
         "Two timelines of three steps with four kernels each. Above, the processor reads the loss at the end of each step, so "
         "it waits until the last kernel is done. Then the GPU is idle until the next step's first launch arrives, "
-        f"{idle[0]:.0f}% of the time. Below, the processor reads nothing and runs ahead, and the GPU computes without a gap.",
+        f"{idle[0]:.0f} % of the time. Below, the processor reads nothing and runs ahead, and the GPU computes without a gap.",
         264,
     )
     scale = 612 / max(ends)
@@ -68,7 +68,7 @@ def draw_dry_queue() -> Canvas:
             picture.box(90 + span.begin * scale, top + 42, (span.end - span.begin) * scale - 2, 24, "ae"[span.step % 2])
         end = 90 + ends[row] * scale
         picture.line(end, top, end, top + 74, "curve sd")
-        picture.note(end - 6, top + 84, f"done; the GPU was idle {idle[row]:.0f}% of the time", anchor="end")
+        picture.note(end - 6, top + 84, f"done; the GPU was idle {idle[row]:.0f} % of the time", anchor="end")
     picture.note(8, 254, "Each box is a launch or a kernel; the colour changes with the step. Simulated, not measured.")
     return picture
 
@@ -160,4 +160,49 @@ def draw_repairs() -> Canvas:
     return picture
 
 
-PICTURES: dict[str, Callable[[], Canvas]] = {"dry-queue": draw_dry_queue, "formats": draw_formats, "repairs": draw_repairs}
+def draw_trace() -> Canvas:
+    """Draw a processor's thread and two streams of a GPU: launches, kernels, an exposed all-reduce, a gap and its cause."""
+    picture = Canvas(
+        "What a trace contains",
+        "Four tracks on one time axis. The main thread launches three kernels in the range forward, waits in "
+        "cudaStreamSynchronize, writes a log, and launches the next kernel. The compute stream runs the kernels later "
+        "than their launches, and is idle from the end of the third kernel until the next launch. An all-reduce on the "
+        "communication stream begins during the third kernel: its first part is hidden, its second part is exposed. After"
+        " its end the GPU is idle, which is charged to the wait before the next launch.",
+        214,
+    )
+    left, unit = 124, 20.0
+
+    def bar(row: int, begin: float, end: float, kind: str, words: str = "") -> None:
+        picture.box(left + begin * unit, 14 + 36 * row, (end - begin) * unit - 2, 26, kind, words)
+
+    for row, words in enumerate(("ranges", "main thread", "compute", "communication")):
+        picture.label(8, 31 + 36 * row, words)
+    bar(0, 0, 4, "empty", "forward")
+    bar(0, 27, 30, "empty", "next")
+    for begin in (0, 1.3, 2.6, 27):
+        bar(1, begin, begin + 1, "a")
+    bar(1, 4, 13.4, "d", "cudaStreamSynchronize")
+    bar(1, 13.4, 27, "b", "writes a log")
+    for begin, end in ((1, 5), (5, 9), (9, 13), (28, 30)):
+        bar(2, begin, end, "c", "kernel" if end - begin > 3 else "")
+    bar(3, 10, 13, "e", "hidden")
+    bar(3, 13, 19, "e", "all-reduce: exposed")
+    bar(2, 19, 28, "empty", "gap")
+    for launch, kernel in ((0.5, 1.2), (1.8, 5.2), (3.1, 9.2), (27.5, 28.2)):
+        picture.line(left + launch * unit, 76, left + kernel * unit, 86, arrow=True)
+    picture.note(
+        8,
+        180,
+        "Arrows: the correlation of a launch and its kernel. The second and third kernel run after their range has ended.",
+    )
+    picture.note(8, 200, "The gap ends with the last launch. What did its thread do before? It waited, then wrote.")
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {
+    "trace": draw_trace,
+    "dry-queue": draw_dry_queue,
+    "formats": draw_formats,
+    "repairs": draw_repairs,
+}

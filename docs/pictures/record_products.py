@@ -54,7 +54,6 @@ def main() -> None:
         "lanes": {name: [find_places(kernels[name], operand, 1) for operand in (0, 1)] for name in ("naive", "coalesced")},
         "block": [find_places(kernels[NAMES["tiled"]], operand, TILE * N // WARP) for operand in (0, 1)],
         "bytes": {name: kernels[key].global_load.bytes for name, key in {**NAMES, "registers": REGISTERS}.items()},
-        "sectors": {name: kernels[name].global_load.sectors_per_request for name in ("naive", "coalesced")},
     }
     (HERE / "products.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
     sys.stdout.write(f"written: {HERE / 'products.json'}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from docs.pictures.canvas import Canvas
@@ -161,4 +162,8 @@ def draw_message() -> Canvas:
     return picture
 
 
-PICTURES = {"memory-of-a-step": draw_step, "checkpoint": draw_checkpoint, "message": draw_message}
+PICTURES: dict[str, Callable[[], Canvas]] = {
+    "memory-of-a-step": draw_step,
+    "checkpoint": draw_checkpoint,
+    "message": draw_message,
+}

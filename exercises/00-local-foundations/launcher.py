@@ -6,7 +6,7 @@ Run it            python launcher.py                                            
                   python launcher.py --nnodes 4 --nproc-per-node 2 --answer 40-47
                   NODE_RANK=0 python launcher.py --nnodes 2     (one node only, as on a cluster; in a second terminal,
                   NODE_RANK=1 python launcher.py --nnodes 2      within a minute)
-Your part         write describe_process for unequal nodes in my_environment.py; answer the question (--answer 40-47)
+Your part         write my_environment.py: its variables then start processes on unequal nodes; answer the question
 Reading           modules/00-local-foundations/lesson-2-ranks.md, "What a launcher does", and annotated.sbatch, line by line
 """
 
@@ -22,9 +22,16 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.append(
+    str(Path(__file__).resolve().parent.parent / "shared")
+)  # in a checkout; on a node own_part.py is beside this file
+
 import challenge
+import environments
+import own_part
 
 MAX_RANKS = 32  # processes; each takes about 230 MB, because it loads torch
+MEET_S = 40  # the time limit for processes with your variables to meet
 
 # --- knobs ------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="start nnodes times nproc-per-node processes, each told who it is")
@@ -53,6 +60,7 @@ def free_port() -> int:
 
 
 # --- where all meet: an address of node 0, and a free port there ------------------------------------------------------
+learner_part = own_part.Process("my_environment.py")
 address = os.environ.get("MASTER_ADDR", "127.0.0.1")
 port = os.environ.get("MASTER_PORT") or ("29500" if alone else str(free_port()))
 
@@ -87,30 +95,79 @@ def stop(signal_number: int) -> None:
     sys.exit(128 + signal_number)
 
 
+def start(node: int, variables: dict[str, str], words: str) -> int:
+    """Start a process with these variables, and return its number."""
+    process = subprocess.Popen([*worker, words], env={**common, **variables})
+    running[process.pid] = process
+    settings_text = " ".join(f"{name}={value}" for name, value in variables.items())
+    print(f"node {node}: started process {process.pid} with {settings_text}", flush=True)
+    return process.pid
+
+
+def wait() -> int:
+    """Wait for all processes, and return the code of the first that failed, or 0. If one fails, end the others, which would
+    wait for it for ever."""
+    first_code = 0
+    while running:
+        finished = [process for process in running.values() if process.poll() is not None]
+        for process in finished:
+            del running[process.pid]
+            if process.returncode and not first_code:
+                first_code = process.returncode
+                print(f"process {process.pid} failed first, with code {first_code}; the others are ended", flush=True)
+                for sibling in running.values():
+                    sibling.terminate()
+        time.sleep(0 if finished else 0.02)
+    return first_code
+
+
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, lambda received, _frame: stop(received))
 for node in nodes:
     for local_rank in range(args.nproc_per_node):
-        variables = describe_process(node, local_rank)
-        process = subprocess.Popen([*worker, settings], env={**common, **variables})
-        running[process.pid] = process
-        words = " ".join(f"{name}={value}" for name, value in variables.items())
-        print(f"node {node}: started process {process.pid} with {words}", flush=True)
-
-# --- wait for them; if one fails, end the others, which would wait for it in vain -------------------------------------
-failed = 0
-while running:
-    finished = [process for process in running.values() if process.poll() is not None]
-    for process in finished:
-        del running[process.pid]
-        if process.returncode and not failed:
-            failed = process.returncode
-            print(f"process {process.pid} failed first, with code {failed}; the others are ended", flush=True)
-            for sibling in running.values():
-                sibling.terminate()
-    time.sleep(0 if finished else 0.02)
-if failed:
+        start(node, describe_process(node, local_rank), settings)
+if wait():
     sys.exit(1)
+
+# --- your part: processes on unequal nodes, each with the variables of your my_environment.py -------------------------
+processes = environments.count_processes(args.nnodes if alone else max(3, args.nnodes))
+table = Path(os.environ.get("GPUCOURSE_OUT") or ".") / "your_ranks.json"
+table.unlink(missing_ok=True)
+your_port = int(port) + 1 if alone else free_port()
+outcome = learner_part.run(None, "environments:describe_all", limit_s=20, processes=processes, address=address, port=your_port)
+your_verdict, your_rows = (outcome.text, []) if outcome.state == "failed" else (None, [])
+if outcome.state == "open":
+    print("my_environment.py is open: once it is written, processes on unequal nodes meet with its variables: rows yours")
+elif outcome.state == "ran":
+    print(f"\nNow your variables, on {len(processes)} nodes with {processes} processes:", flush=True)
+    common["GPUCOURSE_COLLECTIVE_TIMEOUT_S"] = str(MEET_S)
+    places = [(node, local_rank) for node, count in enumerate(processes) for local_rank in range(count)]
+    ranks_by_pid = {
+        start(place[0], variables, json.dumps({"rows": str(table)})): (rank, place)
+        for rank, (place, variables) in enumerate(zip(places, outcome.results[0], strict=True))
+        if place[0] in nodes or not alone
+    }
+    exit_code = wait()
+    your_rows = json.loads(table.read_text(encoding="utf-8")) if table.is_file() else []
+    faults = [
+        f"node {node}, local rank {local_rank} had RANK={row['rank']} and LOCAL_RANK={row['local_rank']}"
+        for row in your_rows
+        for rank, (node, local_rank) in [ranks_by_pid.get(row["pid"], (row["rank"], (row["node_rank"], row["local_rank"])))]
+        if (row["rank"], row["local_rank"], row["node_rank"]) != (rank, local_rank, node)
+    ]
+    if exit_code or (0 in nodes and len(your_rows) != len(places)):
+        ranks = [variables.get("RANK") for variables in outcome.results[0]]
+        duplicate = next((f"; RANK={rank} came {ranks.count(rank)} times" for rank in ranks if ranks.count(rank) > 1), "")
+        faults.insert(0, f"not all of the {len(places)} processes met within {MEET_S} s{duplicate}")
+    your_verdict = (faults or ["right"])[0]
+    print(f"your variables: {your_verdict}", flush=True)
+record = table.with_name("metrics.json")
+if record.is_file() and 0 in nodes:  # rank 0 of the first launch wrote it
+    metrics = json.loads(record.read_text(encoding="utf-8"))
+    launches = [{"by": by, **row} for by, rows in (("launcher.py", metrics["ranks"]), ("yours", your_rows)) for row in rows]
+    record.write_text(
+        json.dumps(metrics | {"launches": launches, "your_environment": your_verdict}, indent=1), encoding="utf-8"
+    )
 
 # --- the challenge ----------------------------------------------------------------------------------------------------
 words_of = {

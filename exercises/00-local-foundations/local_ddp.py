@@ -6,7 +6,7 @@ You will produce  a log for each rank; its samples in shard_rank0.csv, shard_ran
 Run it            python local_ddp.py                                                   (a world of one)
                   torchrun --nproc-per-node=2 local_ddp.py                              (two ranks, all in one window)
                   torchrun --nproc-per-node=2 --redirects 3 --log-dir logs local_ddp.py (a log for each rank)
-Your part         write in my_shares.py what DistributedSampler does; predict what changes without set_epoch, then take it out
+Your part         write in my_shares.py what DistributedSampler does: a second training uses your shares; take out set_epoch
 Reading           modules/00-local-foundations/lesson-2-ranks.md, "The same script, several times"
 """
 
@@ -17,21 +17,22 @@ import csv
 import math
 import os
 import sys
+import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node the two are beside this file
 
 import bench
+import own_part
 import ranks
 import torch
 import torch.distributed as dist
 from bench import say
 from ranks import flat
+from sampling import CLASSES, LR, SEED, build, count, find_fault, loss_of, make_samples
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-SEED, FEATURES, CLASSES = 0, 32, 4
 
 # --- knobs (the launcher decides on the number of ranks) --------------------------------------------------------------
 parser = argparse.ArgumentParser(description="data parallel training on one machine, with everything recorded")
@@ -45,22 +46,12 @@ if min(vars(args).values()) < 1:
 # --- set-up: who am I, and the same data on every rank ----------------------------------------------------------------
 if torch.cuda.device_count() < int(os.environ.get("LOCAL_WORLD_SIZE", "1")):
     os.environ["GPUCOURSE_BACKEND"] = "gloo"  # two ranks cannot share a GPU under NCCL; CPUs have room for any number
+learner_part = own_part.Process("my_shares.py")
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
-source = torch.Generator().manual_seed(SEED)
-features = torch.randn(args.samples, FEATURES, generator=source)
-labels = (features @ torch.randn(FEATURES, CLASSES, generator=source)).argmax(dim=1)
+features, labels = make_samples(args.samples)
 numbers = torch.arange(args.samples)  # each sample includes its number, so that we can tell which rank saw it
 say(f"rank {rank} of {size}: process {os.getpid()} on {bench.node_label()} ({device})")
-
-
-def build() -> nn.Module:
-    torch.manual_seed(SEED + rank)  # different weights on every rank, on purpose: see what DDP does about it
-    return nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, CLASSES)).to(device)
-
-
-def loss_of(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return nn.functional.cross_entropy(model(x.to(device)), y.to(device))
 
 
 def loss_on(model: nn.Module, first: int) -> float:
@@ -73,16 +64,17 @@ def fingerprint(model: nn.Module) -> str:
 
 
 # --- DDP: rank 0's weights go to all ranks ----------------------------------------------------------------------------
-model_alone = build()
-fingerprint_alone = fingerprint(model_alone)
-model = DistributedDataParallel(model_alone, device_ids=[device] if device.type == "cuda" else None)
+single_model = build(SEED + rank, device)  # different weights on every rank, on purpose: see what DDP does about it
+fingerprint_alone = fingerprint(single_model)
+model = DistributedDataParallel(single_model, device_ids=[device] if device.type == "cuda" else None)
 wrapped = fingerprint(model.module)
 say(f"rank {rank}: I made the weights {fingerprint_alone}, and DDP gave me {wrapped}")
-optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+optimizer = torch.optim.SGD(model.parameters(), lr=LR)
 sampler = DistributedSampler(numbers, num_replicas=size, rank=rank, seed=SEED)
 loader = DataLoader(TensorDataset(numbers, features, labels), batch_size=args.batch_size, sampler=sampler)
 
 # --- training: this rank's samples, loss and gradient; then the averaged gradient -------------------------------------
+begun_s = time.perf_counter()
 shares: list[list[int]] = []
 steps: list[dict[str, object]] = []
 apart: list[list[float]] = []  # differences in each step: between ranks after averaging; from the mean; between ranks before
@@ -130,26 +122,35 @@ row = {
 }  # fmt: skip
 rows, every_share, every_step = world.gather(row), world.gather(shares), world.gather(steps)
 
+# --- your part: the same model, trained on the samples that your my_shares.py chooses ---------------------------------
+limit_s = 60 + 5 * (time.perf_counter() - begun_s)
+outcome = learner_part.run(world, "sampling:train", limit_s=limit_s, **vars(args))
+
 # --- the record: rank 0 puts the ranks side by side -------------------------------------------------------------------
 if rank == 0:
-    by_epoch = [[share[epoch] for share in every_share] for epoch in range(args.epochs)]
-    sample_sets = [set().union(*epoch) for epoch in by_epoch]
     worst = torch.tensor(apart).amax(dim=0).tolist()  # a NaN stays one
-    repeated = sum(share == every_share[0][0] for share in every_share[0][1:])
-    is_telling = args.epochs > 1 and rows[0]["samples"] > 7  # with few samples, an order can come twice by chance
-    moved = [len(set(shares[1]) - set(shares[0])) for shares in every_share if args.epochs > 1]
+    own_norm, averaged_norm = (
+        sum(step[key] for of_rank in every_step for step in of_rank) for key in ("gradient_mine", "gradient_ours")
+    )
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": rows, "steps": [step for steps in every_step for step in steps],
-        "samples_missing": max(args.samples - len(numbers) for numbers in sample_sets),
-        "samples_twice": max(sum(map(len, epoch)) - len(numbers) for epoch, numbers in zip(by_epoch, sample_sets, strict=True)),
-        "samples_twice_expected": math.ceil(args.samples / size) * size - args.samples,
-        "samples_new_in_second_epoch": moved or None, "epochs_in_the_order_of_the_first": repeated if is_telling else None,
+        **count(every_share, args.samples),
         "gradient_difference_across_ranks": worst[0],
         "gradient_error_to_mean": worst[1], "own_gradient_difference_across_ranks": worst[2],
         "parameter_difference_across_ranks": parameter_difference, "loss_difference_on_same_samples": loss_difference,
+        "own_over_averaged_exponent": math.log(own_norm / averaged_norm, size) if size > 1 else None,
         "own_over_averaged_first_step": every_step[0][0]["gradient_mine"] / every_step[0][0]["gradient_ours"],
         "loss_before": loss_before, "loss_after": loss_on(model.module, args.samples), "loss_of_guessing": math.log(CLASSES),
     }  # fmt: skip
+    losses = {"loss_before": metrics["loss_before"], "loss_after": metrics["loss_after"]}
+    samplers = [{"sampler": "DistributedSampler", "steps": len(steps), **count(every_share, args.samples), **losses}]
+    yours = outcome.results[0] if outcome.state == "ran" else None
+    if outcome.state == "open":
+        say("my_shares.py is open: once it is written, a second model is trained on your shares, in a row 'yours'")
+    elif outcome.state == "failed":
+        say(f"no model was trained on your shares: {outcome.text}")
+    metrics["samplers"] = samplers + ([{"sampler": "yours", **yours}] if yours else [])
+    metrics["your_shares"] = find_fault(yours) if yours else outcome.text if outcome.state == "failed" else None
     together = [
         {"step": of_rank[0]["step"]}
         | {f"rank {rank_row['rank']}": f"{rank_row['loss']:.4f}" for rank_row in of_rank}
@@ -161,6 +162,8 @@ if rank == 0:
     say("\nThe loss of every step, ranks side by side\n" + "\n".join(side_by_side.splitlines()[:10]) + "\n")
     titles = {"rank": "rank", "samples": "samples", "first_samples": "first", "made": "made", "wrapped": "after DDP"}
     bench.say_table(rows, titles | {"trained": "trained", "loss_same_samples": "loss, same samples"})
+    bench.say_table(metrics["samplers"], {"sampler": "sampler", "steps": "steps", "samples_missing": "missing",
+                                          "samples_twice": "twice", "loss_after": "loss after"})  # fmt: skip
     say(f"The losses differ because the samples do: given the same samples they differ by {loss_difference:g}.")
     path = bench.write_metrics("local_ddp/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)

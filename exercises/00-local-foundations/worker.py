@@ -15,8 +15,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
@@ -40,6 +42,7 @@ timeout_s = float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "60"))
 
 # --- meet the others: rank 0 listens at the master's address, the others connect, and each waits for all --------------
 say(f"{place} process {me['pid']}: meeting {me['world_size'] - 1} others at {me['master']}")
+start_s = time.perf_counter()
 try:
     dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
 except (RuntimeError, ValueError) as error:
@@ -47,16 +50,19 @@ except (RuntimeError, ValueError) as error:
         f"{place} the others did not arrive within {timeout_s:g} s, or another process has my rank: "
         f"{str(error).splitlines()[0]}"
     )
-world_size = dist.get_world_size()
+world_size, met_s = dist.get_world_size(), time.perf_counter()
 total = torch.tensor([float(me["rank"] + 1)])
 dist.all_reduce(total)  # each rank contributes rank + 1: the sum shows whether all took part
+times = {"meeting_ms": 1e3 * (met_s - start_s), "sum_ms": 1e3 * (time.perf_counter() - met_s)}
 everyone: list[dict[str, object]] = [{}] * world_size
-dist.all_gather_object(everyone, me | {"sum": total.item()})
+dist.all_gather_object(everyone, me | times | {"sum": total.item()})
 say(f"{place} all {world_size} are here; 1 + 2 + ... + {world_size} = {total.item():g}")
 
 # --- the record -------------------------------------------------------------------------------------------------------
-if me["rank"] == 0:
-    settings = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+settings = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+if me["rank"] == 0 and "rows" in settings:
+    Path(settings["rows"]).write_text(json.dumps(everyone), encoding="utf-8")
+elif me["rank"] == 0:
     for row in everyone:
         row["should_be"] = row["node_rank"] * row["local_world_size"] + row["local_rank"]
     metrics = {
@@ -67,6 +73,7 @@ if me["rank"] == 0:
         "wrong_ranks": sum(row["rank"] != row["should_be"] for row in everyone),
         "twice_on_a_node": world_size - len({(row["node_rank"], row["local_rank"]) for row in everyone}),
         "expected_sum": world_size * (world_size + 1) / 2,
+        "meeting_over_sum": median(row["meeting_ms"] / row["sum_ms"] for row in everyone),
     }  # fmt: skip
     titles = {name.lower(): name for name in NAMES} | {"master": "MASTER_ADDR:PORT"}
     table_text = bench.table(everyone, titles)

@@ -4,7 +4,7 @@ You will learn    the time to load, to the first token and per token; why a long
 You will produce  the generated text; times of the first (cold) and of warm requests; metrics.json
 Run it            python first_inference.py --model tiny
                   python first_inference.py --model gpt2 --prompt "The future of GPU computing is" --max-tokens 100
-Your part         write summarise in my_latencies.py; predict the time of 100 tokens from TTFT and TPOT, then measure it
+Your part         write my_latencies.py and my_decoding.py; the run times its streams and generates an answer with them
 Reading           modules/01-basic-gpu/lesson-2-engine.md, "What an engine does"
 """
 
@@ -21,6 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 import bench
 import ceilings
 import engines
+import own_part
 from bench import say
 from completions import Answer, RefusedByEngine, complete
 from language_models import MODELS
@@ -40,6 +41,8 @@ args = parser.parse_args()
 longest = MODELS[args.model].longest
 if not args.prompt or not 2 <= args.max_tokens <= longest // 2 or not 0 <= args.temperature <= 10:
     parser.error(f"a prompt, --max-tokens from 2 to {longest // 2} and --temperature from 0 to 10 are needed")
+
+latencies, decoding = own_part.Process("my_latencies.py"), own_part.Process("my_decoding.py")
 
 # --- load: the engine is a separate process ----------------------------------------------------------------------------
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
@@ -83,6 +86,14 @@ with engines.running(kind, args.model, out, max_num_seqs=4, max_model_len=longes
         sys.exit(str(error))
     memory = engine.memory_bytes()
 
+    # --- your parts: the streams that just arrived; then a model of your own loop, without an engine -----------------------
+    streams = [(a.sent_s, [*((moment, 1) for moment in a.arrivals_s), (a.sent_s + a.e2e_s, 0)]) for a in warm]
+    is_one_each = all(answer.events == answer.tokens for answer in warm)  # some engines put several tokens into an event
+    timed = latencies.run(None, "answers:summarise_yours", streams=streams) if is_one_each else None
+    decoded = decoding.run(
+        None, "answers:decode_yours", limit_s=300, place=engine.model, prompt=args.prompt, count=args.max_tokens
+    )
+
 rows = [row("first request", [cold]), row("warm", warm), row("warm, half as long", half)]
 text = warm[-1].text
 (out / "generated.txt").write_text(f"{args.prompt}{text}\n", encoding="utf-8")
@@ -91,8 +102,24 @@ text = warm[-1].text
 engine_version, numbers = engines.version(kind), 2 if device.type == "cuda" else 4
 predicted = rows[2]["ttft_ms"] + (args.max_tokens - 1) * rows[2]["tpot_ms"]  # from the short answers alone
 lengths = [*[args.max_tokens] * (1 + REPEATS), *[args.max_tokens // 2] * (REPEATS + len(likeliest))]
+of_yours = []
+for outcome, part in ((timed, "my_latencies.py"), (decoded, "my_decoding.py")):
+    if outcome is None:
+        say("An event of this engine's stream contains several tokens, and does not say how many: your times are not measured.")
+    elif outcome.state == "ran":
+        of_yours += outcome.results[0].get("rows", outcome.results)
+    elif outcome.state == "open":
+        say(f"{part} is open: once it is written, the table has a row 'yours' for it")
+    else:
+        say(f"no row of yours: {outcome.text}")
+verdicts = [
+    outcome.results[0]["verdict"] if outcome.state == "ran" else outcome.text if outcome.state == "failed" else None
+    for outcome in (timed or own_part.Outcome("open"), decoded)
+]
 metrics = {
     **vars(args), "engine": kind, "engine_version": engine_version, "rows": rows,
+    "requests_of_all": rows + of_yours, "your_latencies": verdicts[0], "your_decoding": verdicts[1],
+    "ttft_over_tpot": rows[1]["ttft_ms"] / rows[1]["tpot_ms"] if rows[1]["tpot_ms"] else None,
     "load_s": engine.load_s, "text": text, "prompt_tokens": cold.prompt_tokens,
     **{key: rows[1][key] for key in ("ttft_ms", "tpot_ms", "e2e_ms", "tok_per_s", "ceiling_tok_per_s")},
     "e2e_over_half": rows[1]["e2e_ms"] / rows[2]["e2e_ms"],
@@ -106,7 +133,7 @@ metrics = {
 say(f"{args.prompt}{text}\n")
 titles = {"what": "request", "tokens": "tokens", "ttft_ms": "TTFT ms", "tpot_ms": "TPOT ms", "e2e_ms": "in all ms",
           "tok_per_s": "tokens/s", "ceiling_tok_per_s": "ceiling tokens/s"}  # fmt: skip
-bench.say_table(rows, titles)
+bench.say_table(rows + of_yours, titles)
 say(f"by the shorter answers, {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
 for refused_row in (row for row in rows if row["refused"]):
     say(f"refused: the figure of '{refused_row['what']}' is higher than possible ({refused_row['ceiling']})")

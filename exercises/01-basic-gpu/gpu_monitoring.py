@@ -4,7 +4,7 @@ You will learn    how to watch a device; what "utilisation" counts, and that it 
 You will produce  samples.csv and the curves of utilisation and memory; on a GPU the output of nvidia-smi; metrics.json
 Run it            python gpu_monitoring.py --model tiny
                   python gpu_monitoring.py --with 1.1 --hz 5
-Your part         write summarise in my_meter.py; find two loads that look the same and do different work
+Your part         write my_meter.py, which then meters this recording; find two loads that look the same and are not
 Reading           modules/01-basic-gpu/lesson-3-watching.md, "What the monitor shows"
 """
 
@@ -25,6 +25,7 @@ import engines
 import gpus
 import loads
 import nvidia_smi
+import own_part
 import telemetry
 import torch
 from bench import say
@@ -47,6 +48,8 @@ parser.add_argument("--max-tokens", type=int, default=50, help="tokens of each a
 args = parser.parse_args()
 if not 0.2 <= args.hz <= 50 or not 0.2 <= args.seconds <= 600:
     parser.error("--hz from 0.2 to 50 and --seconds from 0.2 to 600 are needed")
+
+learner_part = own_part.Process("my_meter.py")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
@@ -130,6 +133,38 @@ def figures(phase: str) -> dict:
     }  # fmt: skip
 
 
+# --- your part: the same recording, metered by you ---------------------------------------------------------------------
+momentary = "power_w" if first.power_w is not None else "memory_used_bytes"  # without watts: what is in use at a moment
+scale = 1.0 if momentary == "power_w" else 2**30
+recording = [
+    (1e3 * row["at_s"], None if row[momentary] is None else row[momentary] / scale, row["utilisation_percent"])
+    for row in samples
+]
+while recording and recording[0][1] is None:
+    recording.pop(0)
+while recording and recording[-1][1] is None:
+    recording.pop()
+outcome = learner_part.run(None, "metering:meter", recording=recording)
+yours = outcome.results[0] if outcome.state == "ran" else None
+if outcome.state == "open":
+    say("my_meter.py is open: once it is written, it meters this recording, in a row 'yours'")
+elif outcome.state == "failed":
+    say(f"your meter gave no figures: {outcome.text}")
+
+
+def total() -> list[dict]:
+    """Return rows of the whole recording: the plain means of all samples, and your figures."""
+    rows: list[dict] = [{"phase": "all", "samples": len(samples)}]
+    for key, name in (("utilisation_percent", "utilisation_mean_percent"), ("power_w", "power_mean_w")):
+        values = [row[key] for row in samples if row[key] is not None]
+        rows[0][name] = sum(values) / len(values) if values else None
+    if yours:
+        row = {"phase": "all, yours", "samples": len(recording), "utilisation_mean_percent": yours["utilisation_percent"]}
+        watts = {"power_mean_w": yours["mean_power_w"], "energy_j": yours["energy_j"]}
+        rows.append(row | (watts if momentary == "power_w" else {"memory_gib_s": yours["energy_j"]}))
+    return [{"energy_j": None, "memory_gib_s": None} | row for row in rows]
+
+
 # --- the record ----------------------------------------------------------------------------------------------------------
 phases = [figures(phase) for phase in [*loads.LOADS, watching]]
 by_load = {row["phase"]: row["utilisation_mean_percent"] for row in phases}
@@ -141,6 +176,9 @@ for row in phases:
     row["work_percent"] = 100 * row["gflop_per_s"] / best if is_measured else None  # of the arithmetic that the device just did
 metrics = {
     "hz": args.hz, "with": args.watched, "seconds": args.seconds, "model": args.model if args.watched == "1.2" else None,
+    "readings": phases + total(),
+    "your_meter": yours["verdict"] if yours else outcome.text if outcome.state == "failed" else None,
+    "metered": momentary, "busywork_over_arithmetic": (by_load["busywork"] or 0.0) / max(by_load["arithmetic"] or 0.0, 1.0),
     "source": first.source, "watched_device": first.device,
     "source_is_the_devices": (first.source == "cpu") == (device.type == "cpu"), "phases": phases, "samples": samples,
     "load_samples": [sample for sample in samples if sample["phase"] in loads.LOADS],
@@ -153,8 +191,10 @@ metrics = {
     "simulated": None if device.type == "cuda" else "the CPU is watched instead of a GPU",
 }  # fmt: skip
 titles = {"phase": "load", "utilisation_mean_percent": "utilisation %", "gflop_per_s": "GFLOP/s", "gb_per_s": "GB/s",
-          "memory_max_mib": "memory MiB", "power_mean_w": "power W", "temperature_max_c": "max C"}  # fmt: skip
-bench.say_table(phases, titles)
+          "memory_max_mib": "memory MiB",
+          "power_mean_w": "power W", "energy_j": "energy J", "memory_gib_s": "GiB s",
+          "temperature_max_c": "max C"}  # fmt: skip
+bench.say_table(metrics["readings"], titles)
 path = bench.write_metrics("gpu_monitoring/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)
 sys.exit(1 if exit_code else 0)

@@ -4,7 +4,7 @@ You will learn    how to find a GPU; why the first call is slow; why to time a G
 You will produce  times of a small and a large product: reference, first call, warm, warm with copies; metrics.json
 Run it            python hello_gpu.py
                   python hello_gpu.py --small 200 --size 3000 --dtype float16
-Your part         write in my_timer.py what bench.py does here; find the size from which the GPU pays off
+Your part         write my_timer.py, which then times the same products; find the size from which the GPU pays off
 Reading           modules/01-basic-gpu/lesson.md, "Why is the GPU faster?"
 """
 
@@ -19,6 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 
 import bench
 import gpus
+import own_part
 import torch
 from bench import say
 
@@ -45,6 +46,8 @@ def slow_here(dtype: torch.dtype) -> bool:
     wide, narrow = (min(bench.measure(lambda m=m: m @ m, CPU, budget_s=0.02, threads=1)) for m in (a, a.to(dtype)))
     return narrow > 10 * wide
 
+
+learner_part = own_part.Process("my_timer.py")
 
 # --- is it there? ------------------------------------------------------------------------------------------------------
 device, dtype, cores = bench.here(), getattr(torch, args.dtype), torch.get_num_threads()
@@ -80,19 +83,21 @@ rows: list[dict] = []
 allocations: list[dict] = []
 
 
-def record(n: int, processor: str, kind: str, seconds: list[float], wrong_percent: float) -> float:
-    """Add one line to the table, and return the median in seconds."""
+def record(
+    n: int, processor: str, kind: str, seconds: list[float], wrong_percent: float | None, table: list[dict] = rows
+) -> float:
+    """Add one line to a table, and return the median in seconds."""
     median = bench.percentile(seconds, 50)
     tflops = gpus.matmul_tflops(n, median)
     peak = gpu and processor == "GPU" and gpu.peak_tflops(args.dtype)
     single = reference_dtype == torch.float32  # then every product on the CPU is in float32
     limit = peak or (gpus.cpu_limit_tflops(os.cpu_count() or 1) if processor != "GPU" and single else None)
     is_refused = limit is not None and tflops > limit  # faster than the hardware can be: the measurement is wrong
-    rows.append({
+    table.append({
         "size": n, "device": processor, "what": kind, "name": f"{n}: {processor}, {kind}", **bench.spread_ms(seconds),
         "gflop_per_s": None if is_refused else 1e3 * tflops, "refused": is_refused,
         "percent_of_peak": 100 * tflops / peak if peak and not is_refused else None,
-        "error": wrong_percent, "error_of_allowed": wrong_percent / TOLERANCE[args.dtype],
+        "error": wrong_percent, "error_of_allowed": None if wrong_percent is None else wrong_percent / TOLERANCE[args.dtype],
     })  # fmt: skip
     return median
 
@@ -137,7 +142,7 @@ def experiment(n: int) -> dict:
     slow_s = record(n, reference, "warm", cpu_time, error(exact_a @ factor, a, b))
     return {"size": n, "first_call_ms": 1e3 * cold[0], "warm_ms": 1e3 * fast_s, "with_copies_ms": 1e3 * copies_s,
             "reference_ms": 1e3 * slow_s, "speedup": slow_s / fast_s, "speedup_with_copies": slow_s / copies_s,
-            "copies_ms": 1e3 * bench.percentile(copies, 50), "slow_least_s": min(cpu_time),
+            "copies_ms": 1e3 * bench.percentile(copies, 50), "least_s": min(warm if on_gpu else cpu_time),
             "cold_over_warm": cold[0] / fast_s}  # fmt: skip
 
 
@@ -149,21 +154,34 @@ for worth in speedups:
 if not on_gpu and speedups[1]["speedup"] < 1:
     say(f"Here {cores} threads were slower than one: other programs keep the cores busy, so the threads wait for each other.")
 
+# --- your part: the same products, in the queue of a device that records for itself when it worked ---------------------
+outcome = learner_part.run(None, "queued:time_with_yours", limit_s=240, sizes=[args.small, args.size], dtype=args.dtype)
+timings = [*rows]
+of_yours = outcome.results[0] if outcome.state == "ran" else []
+for yours in of_yours:
+    record(yours["size"], fast, "warm, yours", [yours["seconds"]], None, timings)
+if outcome.state == "open":
+    say("my_timer.py is open: once it is written, it times the same products, in rows 'warm, yours'")
+elif outcome.state == "failed":
+    say(f"your timer measured nothing: {outcome.text}")
+faults = [yours["verdict"] for yours in of_yours if yours["verdict"] != "right"]
+
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "tf32_allowed": torch.backends.cuda.matmul.allow_tf32, "reference": reference, "fast": fast,
     "reference_dtype": kind,
-    "cpu_threads": cores, "rows": rows, "speedups": speedups, "allocations": allocations,
+    "cpu_threads": cores, "rows": rows, "timings": timings, "speedups": speedups, "allocations": allocations,
     "speedup_small": speedups[0]["speedup"], "speedup_large": speedups[1]["speedup"],
-    "slow_time_ratio": speedups[1]["slow_least_s"] / speedups[0]["slow_least_s"],
+    "time_per_operation_ratio": speedups[1]["least_s"] / speedups[0]["least_s"] / (args.size / args.small) ** 3,
+    "your_timer": outcome.text if outcome.state == "failed" else (faults or ["right"])[0] if of_yours else None,
     "sizes_measured": len(speedups), "refused": sum(row["refused"] for row in rows),
     "fewest_warm_samples": min(row["samples"] for row in rows if row["device"] == fast and row["what"] == "warm"),
     "bytes_too_many": sum(abs(row["bytes"] - row["expected_bytes"]) for row in allocations),
     "simulated": None if on_gpu else "one CPU thread stands in for the CPU, and all of them for the GPU",
 }  # fmt: skip
 titles = {"size": "size", "device": "device", "what": "what", "median_ms": "median ms", "gflop_per_s": "GFLOP/s"}
-bench.say_table(rows, titles)
-for row in rows:
+bench.say_table(timings, titles)
+for row in timings:
     if row["refused"]:
         say(f"refused: {row['name']} would be faster than the hardware can be; the clock stopped before the work was done")
 path = bench.write_metrics("hello_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)

@@ -27,6 +27,7 @@ from bench import say
 from device_memory import MIB, GpuMemory, SimulatedMemory
 
 SEED, COLUMNS, PERIOD, CONTEXT_MIB = 0, 1024, 97, 16
+PIECE = MIB // 2  # bytes of a small tensor: four share a segment
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="fill a device's memory, run out of it, recover")
@@ -39,7 +40,11 @@ if args.size < 16 or args.steps < 1 or args.budget_mib < 0:
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = torch.device("cpu") if args.budget_mib else bench.here()
-memory = GpuMemory() if device.type == "cuda" else SimulatedMemory((args.budget_mib or 256) * MIB, CONTEXT_MIB * MIB)
+memory = (
+    GpuMemory()
+    if device.type == "cuda"
+    else SimulatedMemory((args.budget_mib or 256) * MIB, CONTEXT_MIB * MIB, has_segments=True)
+)
 device_text = (
     f"a simulated device of {memory.capacity() / MIB:,.0f} MiB" if memory.simulated else torch.cuda.get_device_name(device)
 )
@@ -86,6 +91,15 @@ def right_sums(rows: int) -> torch.Tensor:
     return pattern.sum(dim=0) * (rows // PERIOD) + pattern[: rows % PERIOD].sum(dim=0)
 
 
+def fits(byte_count: int) -> bool:
+    """Return whether a tensor of so many bytes can be allocated now."""
+    try:
+        torch.empty(byte_count, dtype=torch.uint8, device=device)
+    except torch.OutOfMemoryError:
+        return False
+    return True
+
+
 # --- the experiment ----------------------------------------------------------------------------------------------------
 steps_done, rows_loaded, caught = [0], [0], None
 table_rows = int(1.2 * memory.capacity() / (4 * COLUMNS))  # a fifth more than fits, even on an empty device
@@ -124,6 +138,23 @@ with memory:
     recovered = repeated.numel() == args.size**2
     note("one tensor again")
     del repeated
+    memory.empty_cache()
+
+    # --- fragments: small tensors share segments of 2 MiB, and one that stays keeps its segment --------------------------
+    free, reserved_before = memory.capacity() - memory.used(), memory.reserved()
+    pieces = [torch.empty(PIECE, dtype=torch.uint8, device=device) for _ in range(free // 2 // PIECE)]
+    note(f"{len(pieces):,} small tensors")
+    reserved_by_pieces = memory.reserved() - reserved_before
+    pieces = pieces[::4]
+    memory.empty_cache()
+    note("three of four deleted, cache emptied")
+    returned = reserved_by_pieces - (memory.reserved() - reserved_before)
+    fits_beside = fits(3 * free // 4)
+    say(f"a tensor of {3 * free // 4 / MIB:,.0f} MiB {'fits' if fits_beside else 'does not fit'} beside them")
+    del pieces
+    memory.empty_cache()
+    note("all deleted, cache emptied")
+    fits_afterwards = fits(3 * free // 4)
     memory.empty_cache()
 
     # --- a table a fifth larger than the device: the plain way, then your fix ------------------------------------------
@@ -165,6 +196,9 @@ metrics = {
     **vars(args), "timeline": timeline, "capacity_bytes": memory.capacity(), "tensor_bytes": nbytes,
     "steps_that_fitted": steps_done[0], "steps_predicted": predicted, "prediction_off": abs(steps_done[0] - predicted),
     "out_of_memory": name is not None, "exception": name, "held_by_error_bytes": held_by_error, "left_bytes": remaining,
+    "freed_at_del_percent": 100 * fell_at_del / (2 * nbytes),
+    "returned_percent": 100 * returned / reserved_by_pieces if reserved_by_pieces else None,
+    "fits_beside_fragments": fits_beside, "fits_without_fragments": fits_afterwards,
     "recovered": recovered, "reserved_fell_at_del_bytes": fell_at_del, "reserved_fell_at_empty_cache_bytes": fell_at_empty,
     "peak_mib": max(row["allocated_mib"] for row in timeline), "fix_rows": table_rows,
     "plain_out_of_memory": plain_ran_out, "fix_out_of_memory": None if is_open else ran_out,

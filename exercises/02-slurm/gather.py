@@ -1,6 +1,7 @@
 """The job after the array: it starts when all tasks have succeeded, reads their results, and prints which value is best.
 
-Run it            sbatch --dependency=afterok:NUMBER gather.sbatch     (NUMBER is the array's; gpucourse run 2.4 does this)
+Run it            gpucourse run 2.4                                (submits it after the array)
+                  python work/gather.py --print-only               (in a job of your own: it writes no results)
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ parser.add_argument("--values", type=str, default="0.001,0.002,0.003,0.004", hel
 parser.add_argument("--epochs", type=int, default=4, help="how often each sample was seen")
 parser.add_argument("--seeds", type=int, default=3, help="how often each task trained")
 parser.add_argument("--budget", type=str, default="samples", help="what was the same for all tasks")
+parser.add_argument("--print-only", action="store_true", help="print the table, and write nothing")
 args = parser.parse_args()
 
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
@@ -48,9 +50,17 @@ if equal:
     say("with these seeds, no value is best: another seed could reverse the order")
 else:
     say(f"best {smallest}: its highest loss is below the lowest of every other value")
+if args.print_only:
+    sys.exit()
+submissions = [row for row in rows if "gather_waits" in row]
+lowest_row, *_, highest_row = sorted(rows, key=lambda row: row["value"]) if len(rows) > 1 else (rows * 2)
+both = lowest_row["final_loss"] and highest_row["final_loss"]
 metrics = {
     "sweep": args.sweep, "rows": rows, "values_tried": len(args.values.split(",")), "best_value": best["value"],
+    "loss_ratio": highest_row["final_loss"] / lowest_row["final_loss"] if both else None,
     "best_loss": best["final_loss"], "not_told_apart": len(equal), "diverged": len(rows) - len(good),
+    "gather_waits": min(row["gather_waits"] for row in submissions) if submissions else None,
+    "gather_jobs": len(submissions) or None,
     "seeds": len({row["seeds"] for row in rows}),
     "starts": len({tuple(round(loss, 4) for loss in row["start_losses"]) for row in rows}),
 }  # fmt: skip

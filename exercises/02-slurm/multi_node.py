@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
@@ -55,10 +56,16 @@ wrong = int((tensor != right_sum).sum())
 say(f"rank {world.rank}: contributed {world.rank + 1}, the sum is {tensor[0].item():g}, expected {right_sum:g}")
 
 zeros = torch.zeros(args.elements, device=world.device)
-mine_s = bench.time_calls(
-    lambda: dist.all_reduce(zeros), world.device, budget_s=0.2, agree=lambda estimate: world.slowest([estimate])[0]
-)
-sync = bench.spread_ms(world.slowest(mine_s))
+
+
+def time_slowest(call: Callable[[], object]) -> dict[str, float]:
+    """Return the spread of a call's times. Each time is that of the slowest process."""
+    times = bench.time_calls(call, world.device, budget_s=0.2, agree=lambda estimate: world.slowest([estimate])[0])
+    return bench.spread_ms(world.slowest(times))
+
+
+sync = time_slowest(lambda: dist.all_reduce(zeros))
+local = time_slowest(lambda: torch.add(zeros, zeros, out=zeros))  # as many additions, within each process
 
 own_facts = {
     "rank": world.rank, "procid": int(slurm["PROCID"] or 0), "nodeid": int(slurm["NODEID"] or 0),
@@ -90,7 +97,8 @@ if world.rank == 0:
         "hosts": nodes, "machines": len({row["machine"] for row in rows}) if could_differ else None, "computers": behind,
         "wrong_elements": sum(row["wrong"] for row in rows),
         "misplaced": sum(row["rank"] != row["procid"] for row in rows),
-        "sync_ms": sync["median_ms"], "nodelist": slurm["JOB_NODELIST"],
+        "sync_ms": sync["median_ms"], "local_ms": local["median_ms"],
+        "sync_of_local": sync["median_ms"] / local["median_ms"], "nodelist": slurm["JOB_NODELIST"],
     }  # fmt: skip
     titles = {"procid": "SLURM_PROCID", "nodeid": "NODEID", "localid": "LOCALID", "host": "node", "sum": "sum"}
     bench.say_table(rows, titles)

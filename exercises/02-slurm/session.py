@@ -6,7 +6,7 @@ Run it            gpucourse run 2.2                      (a terminal on a node; 
                   python session.py
                   nvidia-smi; squeue; echo $CUDA_VISIBLE_DEVICES
                   exit
-Your part         write the line with srun: my_srun.sh
+Your part         find the GPU that is held and not used, and give it back: my_release.sh (python held.py)
 Reading           modules/02-slurm/lesson.md, "A terminal on a node"
 """
 
@@ -92,5 +92,8 @@ record = {
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-(out / "inference.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-say(f"written: {out / 'inference.json'}")
+path = out / "inference.json"
+held = {"rows": [], "waited_for_gpu": None, "start_s": None, "given_back": None, "wrong_jobs": None}  # until held.py runs
+earlier = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"held": held}
+path.write_text(json.dumps(earlier | record, indent=2) + "\n", encoding="utf-8")
+say(f"written: {path}")

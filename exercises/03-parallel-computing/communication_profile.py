@@ -6,7 +6,7 @@ You will produce  a line for each size; metrics.json with times, bandwidths, the
 Run it            torchrun --nproc-per-node=2 communication_profile.py --max-bytes 16777216 --factor 4      (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            communication_profile.py --link-gbps 10     (on the first node; --node-rank=1 on the second)
-Your part         my_bandwidth.py, the formula of the bus bandwidth; then predict the time of 256 MiB from the fitted line
+Your part         my_line.py, which finds latency, bandwidth and plateau in the raw times of this run
 Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs" and "Which bandwidth?"
 """
 
@@ -26,12 +26,14 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 import bandwidth
 import bench
 import nccl_tests
+import own_lines
+import own_part
 import ranks
 import torch
 import torch.distributed as dist
 from bench import say
 
-SEED, PERIOD = 0, 97
+SEED, PERIOD, MIN_SIZES = 0, 97, 7
 TITLES = {"all_reduce": "AllReduce", "broadcast": "Broadcast", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
@@ -44,6 +46,10 @@ parser.add_argument("--link-gbps", type=float, default=0.0, help="speed of the s
 args = parser.parse_args()
 if not (4 <= args.min_bytes <= args.max_bytes and args.factor >= 2 and 0 <= args.link_gbps < math.inf):
     parser.error("4 <= --min-bytes <= --max-bytes, --factor >= 2 and --link-gbps >= 0 are needed")
+
+learner_part = (
+    own_part.Process("my_line.py") if os.environ.get("RANK", "0") == "0" else None
+)  # your part reads the times on rank 0
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 world = ranks.join()
@@ -104,6 +110,7 @@ if largest < args.max_bytes and rank == 0:
 steps = itertools.takewhile(lambda step: step <= largest, (args.min_bytes * args.factor**power for power in itertools.count()))
 counts = sorted({max(1, step // (4 * size)) * size for step in steps})  # float32 elements, an equal part for each rank
 sweep: list[dict] = []
+curves: dict[str, own_lines.Samples] = {TITLES[collective]: [] for collective in collectives}  # every call, for your part
 for collective in collectives:
     for count in counts:
         call, source, result, right_values = prepare(collective, count)
@@ -114,6 +121,7 @@ for collective in collectives:
             call, device, budget_s=0.1, agree=lambda value: world.slowest([value])[0], prepare=dist.barrier
         )
         slowest = world.slowest(seconds)  # all begin together (the barrier), and the last one to finish ends the call
+        curves[TITLES[collective]] += [(4 * count, value) for value in slowest]
         median = bench.percentile(slowest, 50)
         row = {
             "collective": TITLES[collective], "bytes": 4 * count, "elements": count, "dtype": "float32",
@@ -127,7 +135,7 @@ for collective in collectives:
         rows = [row for row in sweep if row["collective"] == TITLES[collective]]
         best = max(row["busbw_gb_per_s"] for row in rows)
         say(f"{TITLES[collective]}: {len(rows)} sizes up to {rows[-1]['bytes']:,} bytes, at most {best:.3g} GB/s on the bus")
-        bench.say_table(rows, {"bytes": "bytes", "median_us": "median us", "busbw_gb_per_s": "busbw GB/s", "wrong": "wrong"})
+        bench.say_table(rows, {"bytes": "bytes", "median_us": "median µs", "busbw_gb_per_s": "busbw GB/s", "wrong": "wrong"})
 
 # --- results of the sweep: t = latency + S / bandwidth, and where the curve becomes flat ---------------------------------
 summary = []
@@ -136,16 +144,28 @@ for collective in collectives:
     line = bandwidth.fit([row["bytes"] for row in rows], [row["median_us"] / 1e6 for row in rows])
     flat = bandwidth.plateau([row["bytes"] for row in rows], [row["busbw_gb_per_s"] for row in rows])
     best = max(rows, key=lambda row: row["busbw_gb_per_s"])
+    error = line and own_lines.typical_error_percent(curves[TITLES[collective]], line.latency_s, 1e-9 / line.bandwidth)
+    hops = {"all_reduce": 2 * (size - 1), "all_gather": size - 1, "reduce_scatter": size - 1}.get(collective)  # of a ring
     lasting = max((row["busbw_gb_per_s"] for row in rows if row["bytes"] >= 8 * burst), default=None)
     summary.append({
         "collective": TITLES[collective], "smallest_us": rows[0]["median_us"],
-        "latency_us": line and line.latency_s * 1e6, "fit_error_percent": line and line.error_percent,
+        "latency_us": line and line.latency_s * 1e6, "typical_error_percent": error,
+        "message_us": line.latency_s * 1e6 / hops if line and hops else None, "fit_error_percent": line and line.error_percent,
         "asymptote_busbw_gb_per_s": line and line.bandwidth * bandwidth.bus_factor(collective, size),
         "half_speed_bytes": line and round(line.half_bytes), "best_busbw_gb_per_s": best["busbw_gb_per_s"],
         "best_bytes": best["bytes"], "plateau_bytes": flat.size, "plateau": flat.words,
         "last_doubling_gain_percent": flat.gain_percent,
         "percent_of_link": 100 * lasting / link if link and lasting else None,
     })  # fmt: skip
+
+
+outcome = (
+    learner_part.run(None, "own_lines:read_curves", curves=curves)
+    if learner_part and len(counts) >= MIN_SIZES
+    else own_part.Outcome("open")
+)
+factors = {TITLES[collective]: bandwidth.bus_factor(collective, size) for collective in collectives}
+own_rows = own_lines.make_rows(outcome, curves, factors)
 
 
 def above_link(row: dict) -> bool:
@@ -164,22 +184,30 @@ world.wait_for_all()
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 if rank == 0:
+    speeds = {row["bytes"]: row["algbw_gb_per_s"] for row in sweep if row["collective"] == "AllReduce"}
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "largest_bytes": counts[-1] * 4, "link_gb_per_s": link,
-        "sweep": sweep, "summary": summary, "collectives": len(collectives), "sizes": len(counts),
+        "sweep": sweep, "summary": summary + own_rows,
+        "own": {"state": outcome.state, "result": own_lines.describe(outcome, own_rows, summary, curves)},
+        "gain_of_1_mib": speeds[1 << 20] / speeds[1 << 10] if {1 << 10, 1 << 20} <= speeds.keys() else None,
+        "collectives": len(collectives), "sizes": len(counts),
         "allreduce": next((row for row in summary if row["collective"] == "AllReduce"), dict.fromkeys(summary[0])),
         "bus_over_algorithm": sweep[0]["busbw_gb_per_s"] / sweep[0]["algbw_gb_per_s"] if "all_reduce" in collectives else None,
         "plateaus_reached": sum(row["plateau_bytes"] is not None for row in summary),
         "above_link": sum(map(above_link, sweep)), "link_burst_bytes": burst,
         "beside_all_reduce_perf": beside, "all_reduce_perf_not_run": why_not,
     }  # fmt: skip
-    titles = {"collective": "collective", "latency_us": "latency us", "asymptote_busbw_gb_per_s": "asymptote GB/s",
+    titles = {"collective": "collective", "latency_us": "latency µs", "asymptote_busbw_gb_per_s": "asymptote GB/s",
               "best_busbw_gb_per_s": "best GB/s", "plateau": "plateau"}  # fmt: skip
-    bench.say_table(summary, titles)
+    bench.say_table(summary + own_rows, titles)
+    if outcome.state == "open":
+        say("Once you have written my_line.py, a sweep of at least 7 sizes has a row of yours for each collective.")
+    elif outcome.state == "failed":
+        say(f"Your part failed: {outcome.text}")
     say(f"compared with NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
     if burst:
         say(f"Software limits the link: up to {burst:,} bytes pass freely, so smaller sizes are faster than the link.")
-    if device.type == "cpu" and not link:
+    if device.type == "cpu" and not link and bench.is_on_one_computer():
         say("gloo on one computer: memory copies over loopback. The formulas hold everywhere, these numbers only here.")
     path = bench.write_metrics("communication_profile/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)

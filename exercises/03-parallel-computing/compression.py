@@ -13,6 +13,11 @@ def half_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
     return sum(2 * _elements(shape) for shape in shapes)
 
 
+def byte_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
+    """Return the size in bytes with every element in 1 byte."""
+    return sum(map(_elements, shapes))
+
+
 def plain_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
     """Return the size in bytes with every element in 4 bytes."""
     return sum(4 * _elements(shape) for shape in shapes)
@@ -32,9 +37,10 @@ def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
     return 4 * numbers
 
 
-def count_wire_bytes(size: float, ranks: int) -> float:
-    """Return the bytes that each rank sends in an AllReduce of `size` bytes: 2 (n - 1) / n of them."""
-    return 2 * (ranks - 1) / ranks * size
+def count_wire_bytes(size: float, ranks: int, *, gathers: bool = False) -> float:
+    """Return the bytes that each rank sends in a ring AllReduce of `size` bytes: 2 (n - 1) / n of them. In an AllGather, `size`
+    is what one rank brings, and each rank sends n - 1 times as much."""
+    return (ranks - 1) * size if gathers else 2 * (ranks - 1) / ranks * size
 
 
 def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
@@ -55,15 +61,16 @@ def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[
     """
     compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])
     communication = max(0.0, row["median_ms"] - row["without_network_ms"])
+    plain_wire = count_wire_bytes(plain["bytes_per_step"], ranks)
+    wire = count_wire_bytes(row["bytes_per_step"], ranks, gathers=row["gathers"])
     return {
+        "wire_bytes": wire,
         "times_smaller": plain["bytes_per_step"] / row["bytes_per_step"],
         "bytes_off": abs(row["bytes_per_step"] - row["bytes_by_formula"]),
         "compressing_ms": compressing,
         "communication_ms": communication,
         "communication_per_compute": communication / row["without_network_ms"],
-        "pays_below_gbps": pays_below_gbps(
-            count_wire_bytes(plain["bytes_per_step"], ranks) - count_wire_bytes(row["bytes_per_step"], ranks), compressing
-        ),
+        "pays_below_gbps": pays_below_gbps(plain_wire - wire, compressing),
         "loss_gap_percent": 100 * (row["loss_after"] / plain["loss_after"] - 1),
     }
 

@@ -1,13 +1,13 @@
 """Data parallel training: every rank trains on its own share of the data, and all ranks have the same model.
 
 You will learn    what DistributedSampler and DistributedDataParallel do; how to prove that ranks agree; how to time a
-                  speed-up fairly (strong and weak scaling); how much of a step is communication
+                  speed-up fairly (strong and weak scaling); how much of a step is communication; four ways to send gradients
 You will produce  a line per epoch and rank; metrics.json with losses, proofs of agreement, and the comparison with one rank
 Run it            python ddp_training.py --batch-size 128 --hidden 512 --steps 30 --samples 4096    (a world of one)
                   torchrun --nproc-per-node=2 ddp_training.py --batch-size 128 --hidden 512         (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            ddp_training.py                 (on the first node; --node-rank=1 on the second)
-Your part         my_ddp.py, your own DDP; then change the batch size and the layers in `build`
+Your part         my_ddp.py, your own DDP, which this run trains with; then change the batch size and `build` in ddp_ways.py
 Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel" and "Strong and weak scaling"
 """
 
@@ -22,6 +22,8 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node the two are beside this file
 
 import bench
+import ddp_ways
+import own_part
 import ranks
 import torch
 import torch.distributed as dist
@@ -31,8 +33,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-SEED, CLASSES, PIXELS = 0, 10, 784
-RATE, NOISY_BELOW, STEEP_ABOVE = 0.05, 128, 4096  # learning rate; samples per step; units
+SEED, CLASSES = ddp_ways.SEED, ddp_ways.CLASSES
 SLACK = 1.1  # how much longer a step may be than computing and then sending: medians of three measurements differ
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
@@ -46,25 +47,24 @@ args = parser.parse_args()
 if min(vars(args).values()) < 1:
     parser.error("every value must be at least 1")
 
+part = own_part.Process("my_ddp.py")  # your DDP gets a process of its own, in which it can do no harm
+
+begin_of_run = time.perf_counter()
+
 # --- set-up: join the others; the same data everywhere, with something to learn; a model ---------------------------------
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
-source = torch.Generator().manual_seed(SEED)  # the same data on every rank: the sampler divides it
-images = torch.randn(max(args.samples, args.batch_size * size), PIXELS, generator=source)
-labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network gives the labels
+images, labels = ddp_ways.make_samples(max(args.samples, args.batch_size * size))  # on every rank; the sampler divides them
 
 
 def build(*, parallel: bool) -> nn.Module:
-    torch.manual_seed(SEED)
-    model = nn.Sequential(nn.Linear(PIXELS, args.hidden), nn.ReLU(), nn.Linear(args.hidden, CLASSES)).to(device)
+    model = ddp_ways.build(args.hidden, device)
     return DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None) if parallel else model
 
 
 def learning_rate() -> float:
-    """Return RATE, or a smaller rate where RATE would diverge. Few samples (of all ranks) make the gradient noisy, and a wide
-    layer makes it steep."""
-    return RATE * min(1, args.batch_size * size / NOISY_BELOW) * min(1, STEEP_ABOVE / args.hidden)
+    return ddp_ways.learning_rate(args.batch_size * size, args.hidden)
 
 
 def new_optimizer(model: nn.Module) -> torch.optim.Optimizer:
@@ -94,7 +94,7 @@ if rank == 0:
     backward(single, images[whole], labels[whole])
     reference = flat(weight.grad for weight in single.parameters())
     gradient_error = ((averaged - reference).abs().max() / reference.abs().max()).item()
-    say(f"rank 0: DDP's gradient is off the whole batch's by {gradient_error:.1e} of its largest element")
+    say(f"rank 0: DDP's gradient differs from the full-batch gradient by {gradient_error:.1e} (relative)")
 
 # --- training: each rank on its own share of every epoch -------------------------------------------------------------------
 sampler = DistributedSampler(images, num_replicas=size, rank=rank, seed=SEED, drop_last=True)
@@ -146,6 +146,14 @@ allreduce_s = world.slowest(
 silent_s, own_ms = world.slowest(own_s), world.gather(1e3 * sum(own_s) / len(own_s))
 nodes = world.gather(bench.node_label())
 
+# --- four ways to send the same gradients of a deep model; then your DDP, which trains and sends them as well -----------------
+shape = {"hidden": args.hidden, "batch": args.batch_size, "steps": args.steps}
+messages_ratio, log = ddp_ways.time_messages(world, args.hidden), ddp_ways.count_all_reduces()
+ways = [ddp_ways.measure_way(world, case, way, log, **shape) for case, way in ddp_ways.WAYS.items()]
+limit_s = 60 + 5 * (time.perf_counter() - begin_of_run)
+outcome = part.run(world, "ddp_ways:train_and_measure", samples=len(images), epochs=args.epochs, **shape, limit_s=limit_s)
+own_result = outcome.results[0] if outcome.state == "ran" else {"rows": [], "loss_after": None}
+
 # --- the record --------------------------------------------------------------------------------------------------------------
 if rank == 0:
     cases = [("1 rank", 1, args.batch_size, alone_s)]
@@ -168,6 +176,13 @@ if rank == 0:
         "parameter_difference_across_ranks": parameter_difference, "parameter_checksums": checksums,
         "share_samples": [len(share) for share in shares],
         "samples_shared": sum(map(len, shares)) - len(set().union(*shares)), "epochs_in_the_order_of_the_first": repeated,
+        "ways": ways + own_result["rows"], "one_by_one_over_flat": messages_ratio if size > 1 else None,
+        "early_percent_of_ddp": ways[-1]["early_percent"] if size > 1 else None,
+        "ways_error": max(row["gradient_error"] for row in ways),
+        "own": {
+            "state": outcome.state, "loss_after": own_result["loss_after"],
+            "result": ddp_ways.describe(outcome, size),
+        },
         "comparison": rows, "exposed_communication_percent": exposed,
         "allreduce_ms": 1e3 * bench.percentile(allreduce_s, 50),
         "least_efficiency_percent": 100 * bench.percentile(alone_s, 50) / one_by_one,
@@ -184,15 +199,22 @@ if rank == 0:
         ],
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
-    titles = {"case": "case", "batch_per_rank": "batch a rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
+    titles = {"case": "case", "batch_per_rank": "batch per rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
     bench.say_table(rows, titles | {"samples_per_s": "samples/s", "speedup": "x", "efficiency_percent": "efficiency %"})
+    titles = {"case": "way", "messages": "messages", "bytes": "bytes", "early_percent": "% begun early"}
+    bench.say_table(metrics["ways"], titles | {"median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"})
+    if outcome.state == "open":
+        say("Your DDP is open: once you have written my_ddp.py, it trains here, and sends beside the four ways in the plot.")
+    elif outcome.state == "failed":
+        say(f"Your DDP failed: {outcome.text}")
     if exposed is not None:
         say(f"exposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")
         least = f"{metrics['least_efficiency_percent']:.0f} %"
-        say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; a step that hid nothing of it: efficiency {least}")
+        say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; without overlap the efficiency would be {least}")
     say(f"loss {loss_before:.4f} before, {loss_after:.4f} after {args.epochs} epochs; guessing is {math.log(CLASSES):.4f}")
     if device.type == "cpu":
-        say("On CPUs correctness is meaningful, timings are not: ranks on one computer share its cores and its memory.")
+        reason = "ranks on one computer share its cores and its memory" if bench.is_on_one_computer() else "a GPU is far faster"
+        say(f"On CPUs correctness is meaningful, timings are not: {reason}.")
     path = bench.write_metrics("ddp_training/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

@@ -1,12 +1,13 @@
 """Distributed hello: processes find each other, each gets a number, and all agree on a sum.
 
 You will learn    what a process group, a rank and a world size are; what AllReduce does; how long it takes for each tensor size
-You will produce  one line from each rank with the value before and after; metrics.json with the sync time of each size
+You will produce  one line from each rank with the value before and after; metrics.json with the sync time of each size,
+                  of the library and of your own ring
 Run it            python distributed_hello.py                                             (a world of one)
                   torchrun --nproc-per-node=2 distributed_hello.py --elements 1000000     (two ranks, one machine)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_hello.py                     (on the first node; --node-rank=1 on the second)
-Your part         my_ring.py, your own AllReduce; then change --elements, to see why small tensors all take the same time
+Your part         my_ring.py, your own AllReduce, which this run times beside the library's; then change --elements
 Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs"
 """
 
@@ -23,6 +24,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py is beside this file
 
 import bench
+import own_part
+import ranks
+import ring_times
 import torch
 import torch.distributed as dist
 from bench import say
@@ -35,6 +39,8 @@ parser.add_argument("--elements", type=int, default=10_000_000, help="largest te
 args = parser.parse_args()
 if args.elements < 1:
     parser.error("--elements must be at least 1")
+
+part = own_part.Process("my_ring.py", backend="gloo")  # your ring gets a process of its own, in which it can do no harm
 
 # --- set-up: torchrun tells each process who it is, in environment variables -----------------------------------------
 if "RANK" not in os.environ:  # started with plain python
@@ -89,8 +95,8 @@ own_facts = {
     "pid": os.getpid(), "device": str(device), "init_s": round(init_s, 4),
     "before": value_before, "sum": value_after, "average": average[0].item(), "wrong": wrong + wrong_average,
 }  # fmt: skip
-ranks: list[dict[str, object]] = [{}] * world
-dist.all_gather_object(ranks, own_facts)
+participants: list[dict[str, object]] = [{}] * world
+dist.all_gather_object(participants, own_facts)
 
 # --- how long does it take? Warm, many times, the slowest rank, one size after another ---------------------------------
 sizes = [4**power for power in range(16) if 4**power < args.elements] + [args.elements]
@@ -104,28 +110,42 @@ for size in sizes:
     dist.all_reduce(check := torch.full((size,), float(rank + 1), device=device))  # and is it right at this size?
     row = {"elements": size, "bytes": 4 * size, **bench.spread_ms(slowest(seconds))}
     sync.append(row | {"wrong": wrong_elements(check, expected_sum)})
-    say(f"rank {rank}: {size:>10,} elements in sync after {row['median_ms']:.3f} ms (median of {row['samples']})")
+    say(f"rank {rank}: {row['bytes']:>10,} bytes in sync after {row['median_ms']:.3f} ms (median of {row['samples']})")
 
 wrong_in_all = torch.tensor([wrong + wrong_average + sum(row["wrong"] for row in sync)], device=device)
 dist.all_reduce(wrong_in_all)
 
+# --- your ring at the same sizes, by turns with gloo's AllReduce; both on CPUs -----------------------------------------------
+world_of_ranks = ranks.World(rank, world, device, dist.new_group(backend="gloo"))
+outcome = part.run(world_of_ranks, "ring_times:measure", sizes=sizes, limit_s=60.0 + 2 * world)
+ring = outcome.results[0] if outcome.state == "ran" else []
+sync = [row | next((own_row for own_row in ring if own_row["elements"] == row["elements"]), ring_times.NO_ROW) for row in sync]
+
 # --- the record: rank 0 writes it, and the tables come from the same rows ----------------------------------------------
 if rank == 0:
     metrics = {
-        "backend": dist.get_backend(), "elements": args.elements, "ranks": ranks,
-        "hosts": len({row["host"] for row in ranks}), "machines": len({row["machine"] for row in ranks}),
+        "backend": dist.get_backend(), "elements": args.elements, "ranks": participants,
+        "hosts": len({row["host"] for row in participants}), "machines": len({row["machine"] for row in participants}),
         "expected_sum": expected_sum, "expected_average": expected_mean, "wrong_elements": int(wrong_in_all),
-        "init_s": max(row["init_s"] for row in ranks), "sync": sync,
+        "init_s": max(row["init_s"] for row in participants), "sync": sync,
         "constant_up_to_bytes": max(row["bytes"] for row in sync if row["median_ms"] < 2 * sync[0]["median_ms"]),
+        "times_of_4_kib": next((row["median_ms"] / sync[0]["median_ms"] for row in sync if row["bytes"] == 4096), None),
+        "own": {"state": outcome.state, "result": ring_times.describe(outcome, world)},
         "rule_of_thumb": [{  # for two T4s in two machines; only GPUs can be compared with it
             "what": "AllReduce of 1 MiB over 2 GPUs (ms)", "expected": 1.0, "ideal": 0.5,
             "measured": next((row["median_ms"] for row in sync if row["bytes"] == 1 << 20 and on_gpu and world == 2), None),
         }],
     }  # fmt: skip
     titles = {"rank": "rank", "host": "node", "device": "device", "before": "before", "sum": "sum", "average": "average"}
-    bench.say_table(ranks, titles)
+    bench.say_table(participants, titles)
     titles = {"elements": "elements", "bytes": "bytes", "median_ms": "median ms", "p20_ms": "p20 ms", "p80_ms": "p80 ms"}
-    bench.say_table(sync, titles)
+    bench.say_table(sync, titles | {"ring_ms": "yours ms", "factor": "yours / gloo", "messages": "messages"})
+    if outcome.state == "open":
+        say(
+            "Your ring is open: once you have written my_ring.py, its times, messages and bytes are in this table and the plot."
+        )
+    elif outcome.state == "failed":
+        say(f"Your ring failed: {outcome.text}")
     if not on_gpu:
         say("gloo on CPUs: the values are proof, but the times are those of this machine, not of GPUs and their network.")
     path = bench.write_metrics("distributed_hello/1", device, world_size=world, seed=SEED, metrics=metrics)

@@ -2,44 +2,42 @@
 
 You will learn    how a batch that does not fit becomes several that do; why DDP must not synchronise in between
                   (no_sync); which weight each piece has, even in a last group that is not full
-You will produce  a comparison of four ways: all-reduce calls, bytes, time, peak memory, and the error of each gradient
+You will produce  three ways and yours compared: all-reduce calls, bytes, time, peak memory, and the error of each gradient
 Run it            python gradient_accumulation.py --micro-batch 32 --accumulation-steps 4 --hidden 512        (a world of one)
                   torchrun --nproc-per-node=2 gradient_accumulation.py --micro-batch 32 --hidden 512          (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_accumulation.py        (on the first node; --node-rank=1 on the second)
-Your part         my_group.py, your own group with no_sync; predict calls and bytes for --accumulation-steps 8
+Your part         my_group.py, your own group with no_sync, which then trains here beside the three ways
 Reading           modules/03-parallel-computing/lesson-2-training.md, "Gradient accumulation"
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import gc
 import math
 import sys
-from collections import Counter
+import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
+import grouped_training
+import own_part
 import ranks
 import torch
 import torch.distributed as dist
 from bench import say
 from ranks import flat
 from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.functional import cross_entropy
-from torch.nn.parallel import DistributedDataParallel
 
-SEED, CLASSES, PIXELS = 0, 10, 784
-NONE, EACH, LAST, BIG = "no accumulation", "sync every micro-step", "no_sync", "big batch"
+NONE, EACH, BIG = "no accumulation", "sync every micro-step", "big batch"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="four ways to process the same samples: time, traffic, memory, gradients")
+parser = argparse.ArgumentParser(description="ways to process the same samples: time, traffic, memory, gradients")
 parser.add_argument(
     "--accumulation-steps", type=int, default=8, help="micro-batches in a group, that is, in a step of the optimizer"
 )
@@ -50,68 +48,48 @@ args = parser.parse_args()
 if min(vars(args).values()) < 1 or args.accumulation_steps < 2:
     parser.error("every value must be at least 1, --accumulation-steps at least 2")
 
-# --- set-up: each rank has its own samples, equally many; a model without BatchNorm, which would tie samples together ------
+# --- set-up: each rank has its own samples, equally many; every model begins with the same weights --------------------------
+learner_part = own_part.Process("my_group.py")  # it waits until the course's own measurements are done
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
 per_group = args.accumulation_steps * args.micro_batch
-source = torch.Generator().manual_seed(SEED)
-images = torch.randn(size * per_group, PIXELS, generator=source)
-labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network gives the labels
-images, labels = images[rank::size].to(device), labels[rank::size].to(device)
+images, labels = grouped_training.make_samples(world, per_group)
+build = functools.partial(grouped_training.build, world, args.hidden)
 
 
-def count_and_average(traffic, bucket):  # without annotations: DDP checks them, and does not understand them as strings
-    """Count a bucket of gradients that DDP sends, then average it over all ranks as DDP itself would."""
-    traffic.update(calls=1, sent=bucket.buffer().nbytes)
-    return allreduce_hook(None, bucket)
-
-
-def build() -> tuple[DistributedDataParallel, torch.optim.Optimizer, Counter]:
-    torch.manual_seed(SEED)
-    wide = nn.Linear(args.hidden, args.hidden)
-    plain = nn.Sequential(nn.Linear(PIXELS, args.hidden), nn.ReLU(), wide, nn.ReLU(), nn.Linear(args.hidden, CLASSES))
-    model = DistributedDataParallel(plain.to(device), device_ids=[device] if device.type == "cuda" else None)
-    model.register_comm_hook(traffic := Counter(), count_and_average)
-    return model, torch.optim.SGD(model.parameters(), lr=0.05), traffic
-
-
-# --- the lesson: one group of samples, four ways ---------------------------------------------------------------------------
-def one_group(way: str, model: nn.Module, optimizer: torch.optim.Optimizer, count: int, *, by_k: bool = False) -> None:
-    """Process this rank's first `count` samples, as one batch or in micro-batches, and make a step. `by_k` weights each piece
-    by 1/k, which is the usual mistake."""
+# --- the lesson: one group of samples, three ways ---------------------------------------------------------------------------
+def one_group(way: str, model: nn.Module, optimizer: torch.optim.Optimizer, count: int) -> None:
+    """Process this rank's first `count` samples, as one batch or in micro-batches, and make a step. With EACH, the loss of each
+    micro-batch is divided by k, as is usual."""
     pieces = [count] if way == BIG else [len(piece) for piece in torch.arange(count).split(args.micro_batch)]
+    divisor = args.accumulation_steps if way == EACH else 1
     begin = 0
     for piece in pieces:
         x, y = images[begin : begin + piece], labels[begin : begin + piece]
         if way == NONE or begin == 0:
             optimizer.zero_grad(set_to_none=True)
         begin += piece
-        weight = 1 / args.accumulation_steps if by_k else piece / count  # equal in a full group, else only the second is right
-        quiet = model.no_sync() if way == LAST and begin < count else contextlib.nullcontext()
-        with quiet:  # backward adds to the gradients; without no_sync DDP also averages them over all ranks, each time
-            (cross_entropy(model(x), y) * (1.0 if way == NONE else weight)).backward()
+        (cross_entropy(model(x), y) / divisor).backward()  # adds to the gradients, and DDP averages them over all ranks
         if way == NONE or begin == count:
             optimizer.step()
 
 
-def gradient(way: str, count: int, *, by_k: bool = False) -> torch.Tensor:
+def gradient(way: str, count: int) -> torch.Tensor:
     model, optimizer, _ = build()
-    one_group(way, model, optimizer, count, by_k=by_k)
+    one_group(way, model, optimizer, count)
     return flat(weight.grad for weight in model.parameters()).cpu()
 
 
 def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
     """Return the error of `way` compared with the big batch: the largest difference of any element, divided by the largest
     element."""
-    if BIG not in by_way:
-        return None
-    return ((by_way[way] - by_way[BIG]).abs().max() / by_way[BIG].abs().max()).item()
+    return grouped_training.compute_error(by_way[way], by_way[BIG]) if BIG in by_way else None
 
 
-def compute_saving(key: str) -> float:
-    """Return how many times fewer bytes no_sync sends than a sync after every micro-step; infinite if it sends nothing."""
-    return rows[1][key] / rows[2][key] if rows[2][key] else math.inf
+def compute_saving(key: str) -> float | None:
+    """Return how many times as much a sync after every micro-step sends as the learner's groups, which may send nothing."""
+    return (rows[1][key] / yours[key] if yours[key] else math.inf) if yours else None
 
 
 def big_batch_fits() -> bool:
@@ -128,13 +106,13 @@ def big_batch_fits() -> bool:
 # --- proof: the gradient of the pieces is the gradient of the whole, also if the last group is not full -----------------
 group = f"{args.accumulation_steps} x {args.micro_batch} samples per group"
 say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {group}")
-ways = [NONE, EACH, LAST, BIG] if big_batch_fits() else [NONE, EACH, LAST]
+ways = [NONE, EACH, BIG] if big_batch_fits() else [NONE, EACH]
 short = (
     args.accumulation_steps // 2 * args.micro_batch + args.micro_batch // 2
 )  # a last group, with half a micro-batch at its end
+start = time.perf_counter()
 gradients, last = ({way: gradient(way, count) for way in ways} for count in (per_group, short))
 across = [world.difference(gradient) for gradient in (*gradients.values(), *last.values())]
-last["by k"] = gradient(LAST, short, by_k=True)
 
 # --- the comparison: the same samples, the same start, the same number of groups -----------------------------------------
 rows, weights = [], {}
@@ -161,28 +139,42 @@ for way in ways:
 for row in rows:
     row["weights_error"] = find_error(weights, row["way"])
 
+# --- yours: the same samples in the groups of my_group.py, if it is written and there is a big batch to compare with ----------
+outcome = None
+if BIG in ways:
+    settings = {name: getattr(args, name) for name in ("accumulation_steps", "micro_batch", "hidden", "steps")}
+    outcome = learner_part.run(world, "grouped_training:train", limit_s=max(60.0, time.perf_counter() - start), **settings)
+yours = outcome.results[0] if outcome and outcome.results else {}
+
 # --- the record ----------------------------------------------------------------------------------------------------------
 if rank == 0:
-    every, quietly, big = rows[1], rows[2], rows[3] if BIG in ways else None
+    keys = ("gradient_error", "last_group_error", "weights_error", "peak_gpu_memory_bytes", "samples_at_once")
+    failure = outcome.text if outcome and outcome.state == "failed" else None
+    every, big = rows[1], rows[2] if BIG in ways else None
     metrics = {
-        **vars(args), "backend": dist.get_backend(), "parameters": weights[LAST].numel(), "samples_a_group": size * per_group,
-        "gradient_bytes": 4 * weights[LAST].numel(), "ways": rows, "accumulated": [every, quietly], "no_sync": quietly,
-        "big_batch": big, "gradient_differences_across_ranks": across, "last_group_samples": size * short,
-        "last_group_error_by_k": find_error(last, "by k"), "no_sync_speedup": every["median_ms"] / quietly["median_ms"],
+        **vars(args), "backend": dist.get_backend(), "parameters": weights[EACH].numel(), "samples_a_group": size * per_group,
+        "gradient_bytes": 4 * weights[EACH].numel(), "ways": [*rows, *([yours] if yours else [])],
+        "yours": {"outcome": "ran" if yours else failure} | {key: yours.get(key) for key in keys},
+        "accumulated": [every], "big_batch": big,
+        "gradient_differences_across_ranks": across, "last_group_samples": size * short,
+        "last_group_error_by_k": every["last_group_error"],
+        "last_step_by_k": (last[EACH].norm() / last[BIG].norm()).item() if big else None,
+        "no_sync_speedup": every["median_ms"] / yours["median_ms"] if yours else None,
         "calls_saved_times": compute_saving("allreduce_calls"), "bytes_saved_times": compute_saving("allreduce_bytes"),
     }  # fmt: skip
     titles = {"way": "way", "updates": "updates", "allreduce_calls": "calls", "allreduce_bytes": "bytes", "median_ms": "ms"}
-    bench.say_table(rows, titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"})
+    bench.say_table(metrics["ways"], titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"})
     if big:
-        say(
-            f"last group, not full: off by {quietly['last_group_error']:.0e}, "
-            f"and by {find_error(last, 'by k'):.2g} if divided by k"
-        )
+        say(f"last group, not full: off by {every['last_group_error']:.2g} if each loss is divided by k")
     else:
         say("The big batch does not fit on every rank, so there is no comparison: run once with a smaller --micro-batch.")
+    if outcome and outcome.state == "open":
+        say("my_group.py is as delivered. Once you write it, the table has a row of a training in your groups, with no_sync.")
+    elif failure:
+        say(f"your groups did not train: {failure}")
     if device.type == "cpu":
         say("On CPUs calls, bytes and gradients are as on GPUs; times are this computer's, and peak memory is not measured.")
-    path = bench.write_metrics("gradient_accumulation/1", device, world_size=size, seed=SEED, metrics=metrics)
+    path = bench.write_metrics("gradient_accumulation/1", device, world_size=size, seed=grouped_training.SEED, metrics=metrics)
     bench.say_end(path, device)
 
 world.wait_for_all()

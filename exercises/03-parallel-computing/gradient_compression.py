@@ -1,11 +1,12 @@
 """Communication optimisation: gradients sent in fewer bytes, the time that this takes, and the links on which it pays off.
 
-You will learn    what a DDP communication hook is; fp16, bf16 and PowerSGD; why bytes, time and loss must be judged together
+You will learn    what a DDP communication hook is; fp16, bf16, fp8 and PowerSGD; what tiny gradients lose; why bytes, time
+                  and loss must be judged together
 You will produce  a row for each hook: bytes really sent, step time, loss after equal steps, link speed below which it pays off
 Run it            torchrun --nproc-per-node=2 gradient_compression.py --hidden 512 --batch-size 128     (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_compression.py                     (on the first node; --node-rank=1 on the second)
-Your part         `half_hook` in my_hook.py; predict the bytes of PowerSGD of rank 2 for your own --hidden
+Your part         `half_hook` in my_hook.py, which then trains here beside the others
 Reading           modules/03-parallel-computing/lesson-4-bytes.md, "Sending fewer bytes"
 """
 
@@ -13,25 +14,27 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import compression
+import hooked_training
+import own_part
 import ranks
 import torch
 import torch.distributed as dist
 from bench import say
-from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
-from torch.nn.parallel import DistributedDataParallel
 
-SEED, CLASSES, PIXELS, WARM = 0, 10, 784, 5
+WARM = 5
 HOOKS = {  # how each is registered, and the bytes that it should send for gradients of these shapes
     "none": (default_hooks.allreduce_hook, compression.plain_bytes),  # DDP's default
     "fp16": (default_hooks.fp16_compress_hook, compression.half_bytes),
     "bf16": (default_hooks.bf16_compress_hook, compression.half_bytes),
+    "fp8-gather": (hooked_training.fp8_gather_hook, compression.byte_bytes),
     "powersgd-1": (powerSGD_hook.powerSGD_hook, lambda shapes: compression.power_sgd_bytes(shapes, 1)),
     "powersgd-2": (powerSGD_hook.powerSGD_hook, lambda shapes: compression.power_sgd_bytes(shapes, 2)),
 }
@@ -51,27 +54,14 @@ if min(args.batch_size, args.hidden) < 1 or not 0 < args.bucket_mb < 1e6 or args
     parser.error(f"sizes must be positive, and --steps at least --start-iteration + {2 * WARM}: too few would be compressed")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+learner_part = own_part.Process("my_hook.py")  # it waits until the course's own measurements are done
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = False
 only_me = [dist.new_group([r]) for r in range(size)][rank]  # every rank makes every group, and keeps its own
-source = torch.Generator().manual_seed(SEED)
-images = torch.randn(args.batch_size * size, PIXELS, generator=source)
-labels = (
-    (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1).to(device)
-)  # a teacher network gives the labels
-images, own_share = images.to(device), slice(args.batch_size * rank, args.batch_size * (rank + 1))
-sent_bytes, sent_calls, all_reduce = 0, 0, dist.all_reduce
-
-
-def counting_all_reduce(tensor: torch.Tensor, *arguments, **kwargs):
-    """Count the bytes that a hook sends, then send them as usual. Hooks send only with all_reduce."""
-    global sent_bytes, sent_calls
-    sent_bytes, sent_calls = sent_bytes + tensor.numel() * tensor.element_size(), sent_calls + (tensor.numel() > 0)
-    return all_reduce(tensor, *arguments, **kwargs)
-
-
-dist.all_reduce = counting_all_reduce
+setting = {"hidden": args.hidden, "batch_size": args.batch_size, "bucket_mb": args.bucket_mb, "steps": args.steps}
+setting["cold"] = args.start_iteration + WARM
+sent = hooked_training.count_sent()
 
 
 def one_bucket_at_a_time(hook):
@@ -95,80 +85,101 @@ def why_not(name: str) -> str | None:
     return next((answer for answer in world.gather(reason) if answer), None)
 
 
-# --- one training run: the same model and data every time, only the hook differs --------------------------------------------
-def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
-    torch.manual_seed(SEED)
-    width = args.hidden
-    layers = (nn.Linear(PIXELS, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, CLASSES))
-    model = DistributedDataParallel(nn.Sequential(*layers).to(device), process_group=group, bucket_cap_mb=args.bucket_mb)
+# --- the same model and data every time, only the hook differs --------------------------------------------------------------
+def train(name: str, group: dist.ProcessGroup, scale: float = 1.0) -> dict[str, object]:
     state, hook = group, HOOKS[name][0]
     if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short run would compress nothing
         state = powerSGD_hook.PowerSGDState(group, int(name[-1]), start_powerSGD_iter=args.start_iteration)
         hook = hook if device.type == "cuda" else one_bucket_at_a_time(hook)
-    model.register_comm_hook(state, hook)
-    optimizer, losses, seconds, bytes_of, calls_of = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9), [], [], [], []
-
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.cross_entropy(model(images[own_share]), labels[own_share])
-        loss.backward()  # here the hook gets each bucket of gradients as soon as it is complete
-        optimizer.step()
-        losses.append(loss.detach())
-
-    for _ in range(args.steps):
-        bytes_before, calls_before = sent_bytes, sent_calls
-        seconds += bench.time_each(step, device, 1)
-        bytes_of.append(sent_bytes - bytes_before)
-        calls_of.append(sent_calls - calls_before)
-    with torch.no_grad():
-        loss = nn.functional.cross_entropy(model.module(images), labels).item()
-    return {
-        "loss": loss, "losses": torch.stack(losses).tolist(), "seconds": seconds[args.start_iteration + WARM :],
-        "bytes": bytes_of, "calls": calls_of[-1], "weights": ranks.flat(model.parameters()),
-        "shapes": [tuple(weight.shape) for weight in model.parameters()],
-    }  # fmt: skip
+    if name == "fp8-gather":
+        state = (group, {})  # of rounding errors, which it adds to the next gradient
+    return hooked_training.train(world, sent, hooked_training.Setting(**setting), hook, state, group, scale=scale)
 
 
 def row_of(name: str) -> dict[str, object]:
     everyone = train(name, dist.group.WORLD)
     single_run = train(name, only_me)  # a group of one: the hook compresses as usual, but nothing has to be sent
+    scales.append(hooked_training.shrink(everyone["first_rms"]))
+    tiny = train(name, dist.group.WORLD, scale=scales[0])  # that of training without a hook, which comes first
     step_s, alone_s = world.slowest(everyone["seconds"]), world.slowest(single_run["seconds"])
     curve = (world.reduce(everyone["losses"], dist.ReduceOp.SUM) / size).tolist()
     curves.extend({"hook": name, "step": number, "loss": loss} for number, loss in enumerate(curve, 1))
-    say(f"rank {rank}: {name}: {everyone['bytes'][0]:,} bytes in the first step, {everyone['bytes'][-1]:,} in the last")
+    say(f"rank {rank}: {name}: {everyone['bytes_first_step']:,} bytes in the first step, {everyone['bytes']:,} in the last")
     return {
-        "hook": name, "bytes_first_step": everyone["bytes"][0], "bytes_per_step": everyone["bytes"][-1],
-        "bytes_by_formula": HOOKS[name][1](everyone["shapes"]), "messages_per_step": everyone["calls"],
+        "hook": name, "bytes_first_step": everyone["bytes_first_step"], "bytes_per_step": everyone["bytes"],
+        "bytes_by_formula": HOOKS[name][1](everyone["shapes"]) + 4 * everyone["calls"] * (name == "fp8-gather"),  # its scales
+        "messages_per_step": everyone["calls"], "gathers": name == "fp8-gather",
         **bench.spread_ms(step_s), "without_network_ms": bench.percentile(alone_s, 50) * 1e3, "loss_after": everyone["loss"],
-        "parameters": everyone["weights"].numel(), "parameter_difference": world.difference(everyone["weights"]),
+        "tiny_loss_after": tiny["loss"], "parameters": everyone["weights"].numel(),
+        "parameter_difference": world.difference(everyone["weights"]),
     }  # fmt: skip
 
 
 curves: list[dict[str, object]] = []
+scales: list[float] = []
 hook_names = list(HOOKS) if args.hook == "all" else list(dict.fromkeys(["none", args.hook]))
+start = time.perf_counter()
 left_out = [{"hook": name, "reason": reason} for name in hook_names if (reason := why_not(name))]
 rows = [row_of(name) for name in hook_names if name not in {missing["hook"] for missing in left_out}]
 hosts = world.gather(bench.node_label())
+
+# --- yours: the same training with the hook of my_hook.py, if it is written --------------------------------------------------
+outcome = learner_part.run(
+    world, "hooked_training:train_with_own_hook", limit_s=max(60.0, time.perf_counter() - start), **setting
+)
+
+
+def compare_hook(outcome: own_part.Outcome) -> dict[str, object]:
+    """Return the row of the learner's hook, compared with training without a hook."""
+    if outcome.state != "ran":
+        keys = ("bytes_off", "parameter_difference", "loss_off_percent", "tiny_learned_share")
+        return {"outcome": outcome.text if outcome.state == "failed" else None, "rows": []} | dict.fromkeys(keys)
+    row = outcome.results[0]
+    row["losses"] = [sum(losses) / size for losses in zip(*(result["losses"] for result in outcome.results), strict=True)]
+    curves.extend({"hook": "yours", "step": number, "loss": loss} for number, loss in enumerate(row.pop("losses"), 1))
+    loss_gap_percent = 100 * (row["loss_after"] / rows[0]["loss_after"] - 1)
+    row |= {"times_smaller": rows[0]["bytes_per_step"] / max(1, row["bytes_per_step"]), "loss_gap_percent": loss_gap_percent}
+    row["bytes_by_formula"] = rows[0]["bytes_per_step"] // 2
+    row["wire_bytes"] = compression.count_wire_bytes(row["bytes_per_step"], size)
+    return {
+        "outcome": "ran", "rows": [row], "bytes_off": row["bytes_per_step"] - row["bytes_by_formula"],
+        "parameter_difference": row["parameter_difference"], "loss_off_percent": abs(loss_gap_percent),
+        "tiny_learned_share": compute_learned_share(row),
+    }  # fmt: skip
+
+
+def compute_learned_share(row: dict[str, object]) -> float:
+    """Return how far the loss fell with tiny gradients, as a share of its fall without a hook."""
+    return (curves[0]["loss"] - row["tiny_loss_after"]) / (curves[0]["loss"] - rows[0]["tiny_loss_after"])
+
 
 # --- the record: saved bytes, and the time that saving them took -----------------------------------------------------------
 if rank == 0:
     for row in rows:
         row.update(compression.judge(row, rows[0], size))
-    of_rank_1 = next((row for row in rows if row["hook"] == "powersgd-1"), {})
+    by_name, yours = {row["hook"]: row for row in rows}, compare_hook(outcome)
+    of_rank_1 = by_name.get("powersgd-1", {})
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "hooks": rows, "left_out": left_out, "curves": curves,
+        "yours": yours, "compared": [*rows, *yours["rows"]],
+        "fp16_tiny_share": compute_learned_share(by_name["fp16"]) if "fp16" in by_name else None,
         "loss_before": curves[0]["loss"], "worst_loss": max(row["loss_after"] for row in rows),
         "plain_communication_ms": rows[0]["communication_ms"], "plain_ratio": rows[0]["communication_per_compute"],
-        "power_sgd_bytes": of_rank_1.get("bytes_per_step"), "power_sgd_times_smaller": of_rank_1.get("times_smaller"),
+        "power_sgd_times_smaller": of_rank_1.get("times_smaller"),
     }  # fmt: skip
     titles = {"hook": "hook", "bytes_per_step": "bytes a step", "times_smaller": "x smaller", "messages_per_step": "messages"}
     titles |= {"median_ms": "step ms", "compressing_ms": "compressing ms", "communication_ms": "communication ms"}
-    bench.say_table(rows, titles | {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after"})
+    titles |= {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after", "tiny_loss_after": "with tiny gradients"}
+    bench.say_table(metrics["compared"], titles)
+    if outcome.state == "open":
+        say("my_hook.py is as delivered. Once you write it, the table has a row of a training with your hook.")
+    elif outcome.state == "failed":
+        say(f"your hook did not train: {outcome.text}")
     for missing in left_out:
         say(f"{missing['hook']} left out: {missing['reason']}")
     if device.type == "cpu":
         say("Bytes and losses hold anywhere. The times do not: compressing and sending both use the cores that train.")
-    path = bench.write_metrics("gradient_compression/1", device, world_size=size, seed=SEED, metrics=metrics)
+    path = bench.write_metrics("gradient_compression/1", device, world_size=size, seed=hooked_training.SEED, metrics=metrics)
     bench.say_end(path, device)
 
 world.wait_for_all()

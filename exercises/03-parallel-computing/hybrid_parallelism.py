@@ -6,21 +6,25 @@ You will produce  the coordinates of each rank; proof that every layout trains l
 Run it            torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64 --length 32 --layers 2 --steps 5   (four ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1 --master-port=29500 \\
                            hybrid_parallelism.py               (two GPUs each; on the first node, --node-rank=1 on the second)
-Your part         `cut`, `column_linear`, `row_linear` and PLAN in my_slices.py; then take the MLP out of PLAN here, and explain
+Your part         `cut`, `column_linear`, `row_linear` and PLAN in my_slices.py, with which a copy then trains here
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 import warnings
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
+import own_part
 import ranks
+import sliced_training
 import torch
 import torch.distributed as dist
 from bench import say
@@ -29,9 +33,9 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from transformer import Transformer, counting_text, parameter_bytes
+from transformer import Transformer, parameter_bytes
 
-SEED, VOCABULARY = 0, 64
+VOCABULARY = sliced_training.VOCABULARY
 PLAN = {  # wide in the middle: cut by columns on the way in and by rows on the way out, so that only the output needs a sum
     "attention.qkv": ColwiseParallel(), "attention.out": RowwiseParallel(),
     "mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel(),
@@ -54,19 +58,20 @@ if args.width % args.heads or args.heads % args.tp or args.batch_size % args.dp:
     parser.error("--width must be a multiple of --heads, --heads a multiple of --tp, and --batch-size a multiple of --dp")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+learner_part = own_part.Process("my_slices.py")  # it waits until the course's own measurements are done
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 if args.dp * args.tp != size:
     dist.destroy_process_group()
     sys.exit(f"{args.dp} copies (--dp) of {args.tp} slices (--tp) are {args.dp * args.tp} ranks, but there are {size}")
 torch.backends.cuda.matmul.allow_tf32 = False
-text = counting_text(args.batch_size, args.length, VOCABULARY, torch.Generator().manual_seed(SEED)).to(device)
+text = sliced_training.make_text(args.batch_size, args.length).to(device)
+shape = [args.length, args.width, args.heads, args.layers]
 hosts = world.gather(bench.node_label())
 
 
 def build() -> Transformer:
-    torch.manual_seed(SEED)
-    return Transformer(VOCABULARY, args.length, args.width, args.heads, args.layers).to(device)
+    return sliced_training.make_model(*shape).to(device)
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
@@ -100,11 +105,11 @@ def train(mesh: DeviceMesh | None) -> dict[str, object]:
         if mesh["tp"].size() > 1:
             for block in model.blocks:
                 parallelize_module(block, mesh["tp"], PLAN)
-    optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, foreach=False), []
+    optimizer, losses = sliced_training.make_optimizer(model), []
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        loss = nn.functional.cross_entropy(model(share[:, :-1]).flatten(0, 1), share[:, 1:].flatten())
+        loss = sliced_training.compute_loss(model, share)
         loss.backward()
         if mesh is not None:
             average_over_copies(model, mesh["dp"])
@@ -113,7 +118,7 @@ def train(mesh: DeviceMesh | None) -> dict[str, object]:
 
     with CommDebugMode() as noted:  # the collectives that the slices need, without the one between the copies
         step()
-    messages = sum(count for name, count in noted.get_comm_counts().items() if "all_reduce" in str(name))
+    messages = sum(count for name, count in noted.get_comm_counts().items() if "functional" in str(name))
     seconds = bench.time_each(step, device, args.steps - 1)[2:]
     tensors_by_kind = {"parameter": [*model.parameters()], "gradient": [weight.grad for weight in model.parameters()]}
     tensors_by_kind["optimizer"] = [state["momentum_buffer"] for state in optimizer.state.values()]
@@ -152,6 +157,7 @@ def layout(dp: int, tp: int) -> dict[str, object]:
 
 # --- one process, on rank 0 alone; then the requested layout, and the others that this number of ranks allows ----------------
 warnings.filterwarnings("ignore", message="Full backward hook is firing")  # CommDebugMode's, if a model begins with tokens
+start = time.perf_counter()
 solo = train(None) if rank == 0 else None
 world.wait_for_all()
 further_layouts = [
@@ -159,16 +165,43 @@ further_layouts = [
 ]
 layouts = [layout(dp, tp) for dp, tp in dict.fromkeys([(args.dp, args.tp), *further_layouts])]
 
+# --- yours: one copy in as many slices as there are ranks, with the layers of my_slices.py, if they are written ---------------
+outcome = None
+if args.heads % size == 0:  # a slice consists of whole heads
+    settings = {"shape": shape, "samples": args.batch_size, "steps": args.steps}
+    outcome = learner_part.run(world, "sliced_training:train", limit_s=max(60.0, time.perf_counter() - start), **settings)
+
+
+def compare_layers(outcome: own_part.Outcome | None) -> dict[str, object]:
+    """Return the row of the learner's layers, and how far it is from one process and from the formulas."""
+    if outcome is None or outcome.state != "ran":
+        failure = outcome.text if outcome and outcome.state == "failed" else None
+        return {"outcome": failure, "rows": [], "loss_error": None, "bytes_off": None, "messages_off": None}
+    row, single_losses = outcome.results[0] | {"nodes_per_copy": len(set(hosts))}, solo["losses"].tolist()
+    errors = [
+        abs(loss / right - 1) for result in outcome.results for loss, right in zip(result["losses"], single_losses, strict=True)
+    ]
+    return {
+        "outcome": "ran", "rows": [row], "loss_error": max(errors, key=lambda error: math.inf if math.isnan(error) else error),
+        "bytes_off": max(result["bytes_off"] for result in outcome.results),
+        "messages_off": abs(row["tp_messages"] - 4 * args.layers) if size > 1 else 0,
+    }  # fmt: skip
+
+
 # --- the record --------------------------------------------------------------------------------------------------------------
 if rank == 0:
     of_slices = next((row for row in layouts if row["dp"] == 1), None)
     alone = {"layout": "one process", "dp": 1, "tp": 1, **bench.spread_ms(solo["seconds"]), **solo["bytes"], "tp_messages": 0}
     alone |= {"tp_message_bytes": 0, "dp_message_bytes": 0, "loss_after": solo["losses"][-1].item()}
     alone["tokens_per_s"] = args.batch_size * args.length / bench.percentile(solo["seconds"], 50)
+    yours, main = compare_layers(outcome), layouts[0]
+    slice_bytes, copy_bytes = main["tp_messages"] * main["tp_message_bytes"], main["dp_message_bytes"]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": layouts[0]["ranks"], "layouts": layouts,
-        "compared": [alone, *layouts], "losses": solo["losses"].tolist(), "loss_before": solo["losses"][0].item(),
-        "messages_per_step": layouts[0]["tp_messages"], "state_bytes_of_slices": of_slices and of_slices["state_bytes"],
+        "compared": [alone, *layouts, *yours["rows"]], "yours": yours,
+        "slices_times_copies": slice_bytes / copy_bytes if copy_bytes else None,
+        "losses": solo["losses"].tolist(), "loss_before": solo["losses"][0].item(),
+        "state_bytes_of_slices": of_slices and of_slices["state_bytes"],
         "nodes_per_copy": layouts[0]["nodes_per_copy"] if min(map(hosts.count, hosts)) >= args.tp else None,
         "times_one_process": layouts[0]["tokens_per_s"] / alone["tokens_per_s"],
         "places": len({(place["dp"], place["tp"]) for place in layouts[0]["ranks"]}),
@@ -178,9 +211,15 @@ if rank == 0:
     titles |= {"tp_messages": "messages in a copy", "tp_message_bytes": "B each", "dp_message_bytes": "B between copies"}
     titles |= {"median_ms": "step ms", "tokens_per_s": "tokens/s", "loss_error": "loss off"}
     bench.say_table(metrics["compared"], titles)
+    if outcome is None:
+        say(f"A copy in {size} slices needs a multiple of {size} heads (--heads), so my_slices.py is not used here.")
+    elif outcome.state == "open":
+        say("my_slices.py is as delivered. Once you write it, the table has a row of a copy that trains with your layers.")
+    elif outcome.state == "failed":
+        say(f"your layers did not train: {outcome.text}")
     if device.type == "cpu":
         say("Bytes, messages and losses hold anywhere. The times do not: on loopback, links inside a node are not faster.")
-    path = bench.write_metrics("hybrid_parallelism/1", device, world_size=size, seed=SEED, metrics=metrics)
+    path = bench.write_metrics("hybrid_parallelism/1", device, world_size=size, seed=sliced_training.SEED, metrics=metrics)
     bench.say_end(path, device)
 
 world.wait_for_all()

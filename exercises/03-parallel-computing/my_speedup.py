@@ -17,8 +17,8 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
     of one step: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}. Rows come in any
     order.
 
-    The first `w` steps set up memory and connections, and do not count. A step ends when its slowest rank has finished, so it
-    takes as long as that rank computes and communicates. Use the median step, because some step is always slow by accident. The
-    total batch may differ between the two runs, so compare samples per second.
+    The first `w` steps also set up memory and connections. All ranks begin a step together, and none begins the next one before
+    all have finished. The ranks are not equally fast, and not always the same one is the slowest. Some step is always slow by
+    accident, so use the median step. The batch may differ between the two trainings.
     """
     raise NotImplementedError("compare: how long did one step take, for all its ranks together?")

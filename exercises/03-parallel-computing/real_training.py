@@ -6,7 +6,7 @@ You will produce  training time, samples/s, speed-up, efficiency and accuracy of
 Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 --images 2048 --width 8       (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            real_training.py --data /data/mnist         (on the first node; --node-rank=1 on the second)
-Your part         my_speedup.py, from raw times to a speed-up; then change the network in `build`, the width and the batch
+Your part         my_speedup.py, from the raw times of this run to a speed-up; then change `build`, the width and the batch
 Reading           modules/03-parallel-computing/lesson-2-training.md, "Strong and weak scaling" and "A whole training"
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,8 +23,10 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
+import own_part
 import pictures
 import ranks
+import raw_times
 import torch
 import torch.distributed as dist
 from bench import say
@@ -47,6 +50,8 @@ parser.add_argument("--data", type=str, default="", help="folder with a real dat
 args = parser.parse_args()
 if min(args.batch_size, args.images, args.epochs, args.width) < 1:
     parser.error("every number must be at least 1")
+
+part = own_part.Process("my_speedup.py") if os.environ.get("RANK", "0") == "0" else None  # your part reads times on rank 0
 
 # --- set-up: join the others; all ranks need the same pictures, or none begins -------------------------------------------
 world = ranks.join()
@@ -162,6 +167,17 @@ for case, count in [(f"{size} workers, strong", rank_batch), (f"{size} workers, 
     differences.append(world.difference(result["weights"]))
     results.append(result)
 
+# --- raw times of every rank, from cold, for your part ---------------------------------------------------------------------
+alone = raw_times.make_training(1, batch, raw_times.record(build(), batches(1, 0, batch), device, 0) if rank == 0 else [])
+world.wait_for_all()
+together = {}
+for case, count in [(f"{size} workers, strong", rank_batch), (f"{size} workers, weak", batch)] if size > 1 else []:
+    model = DistributedDataParallel(build(), device_ids=[device] if device.type == "cuda" else None)
+    own_times = raw_times.record(model, batches(size, rank, count), device, rank)
+    together[case] = raw_times.make_training(size, count, itertools.chain.from_iterable(world.gather(own_times)))
+has_partner = part and size > 1
+outcome = part.run(None, "raw_times:compare_all", alone=alone, together=together) if has_partner else own_part.Outcome("open")
+
 # --- the record ----------------------------------------------------------------------------------------------------------
 if rank == 0:
     gap = (results[1]["losses"] - results[0]["losses"]).abs().max().item()
@@ -176,10 +192,14 @@ if rank == 0:
         rows.append(summary | bench.spread_ms(result["seconds"]) | row)
         means = enumerate(result["losses"].reshape(args.epochs, -1).mean(dim=1).tolist(), start=1)
         epochs_done += [{"case": result["case"], "epoch": epoch, "loss": loss} for epoch, loss in means]
+    own_rows = raw_times.make_rows(outcome, together)
+    accuracy_gap = rows[2]["accuracy_percent"] - rows[0]["accuracy_percent"] if size > 1 else None
     metrics = {
         **vars(args), "backend": dist.get_backend(), "pictures": args.data or "generated", "classes": classes,
         "trained_on": len(train), "held_out": held_out, "data_sets": data_sets, "most_frequent_percent": most_frequent,
-        "parameters": results[0]["weights"].numel(), "comparison": rows, "epochs_done": epochs_done, "loss_before": loss_before,
+        "parameters": results[0]["weights"].numel(), "comparison": rows, "compared": rows + own_rows,
+        "own": {"state": outcome.state, "result": raw_times.describe(outcome, alone, together)},
+        "weak_accuracy_gap": accuracy_gap, "epochs_done": epochs_done, "loss_before": loss_before,
         "first_losses_gap": first_gap, "all_losses_gap": gap, "parameter_differences_across_ranks": differences,
         "strong_speedup": rows[1]["speedup"] if size > 1 else None,
         "strong_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
@@ -188,9 +208,13 @@ if rank == 0:
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
-    bench.say_table(rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"})
+    bench.say_table(rows + own_rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"})
+    if outcome.state == "open":
+        say("Once you have written my_speedup.py, a run with several workers has rows with your speed-ups, from its raw times.")
+    elif outcome.state == "failed":
+        say(f"Your part failed: {outcome.text}")
     say(f"strong scaling and one worker: losses differ by {first_gap:.0e} in the first {FIRST} steps, by {gap:.0e} in all")
-    if device.type == "cpu":
+    if device.type == "cpu" and bench.is_on_one_computer():
         say("On one computer the workers share its cores: what was learned is meaningful, the speed-up is not.")
     path = bench.write_metrics("real_training/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)

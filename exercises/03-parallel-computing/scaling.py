@@ -1,8 +1,13 @@
-"""Formulas for scaling: speed-up, efficiency, and where the time is lost."""
+"""Figures of a scaling curve: speed-up, efficiency, and what a step loses; and what the learner says about two curves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NONE = "none can be named"
+COMMUNICATION, COMPUTING = "communication", "slower computing"
 
 
 def counts(maximum: int) -> list[int]:
@@ -20,30 +25,6 @@ def efficiency_percent(times: float, workers: int) -> float:
     return 100 * times / workers
 
 
-def serial_percent(times: float, workers: int) -> float | None:
-    """Return the serial share of the work that this speed-up implies: (1/S - 1/n) / (1 - 1/n).
-
-    Karp and Flatt, "Measuring parallel processor performance", 1990. If the share grows with n, the loss is overhead
-    (communication, shared hardware), not a part that stays serial (Amdahl). Return None for one worker, which shows nothing
-    about it.
-    """
-    return 100 * (1 / times - 1 / workers) / (1 - 1 / workers) if workers > 1 else None
-
-
-def describe_serial_share(slowest: float, fastest: float, workers: int) -> str | None:
-    """Return the serial shares for the lowest and the highest speed-up as text, in percent: "8.1 to 12.4".
-
-    A share below 0 does not exist. If the interval reaches below 0, the text names only the upper end. If the whole interval is
-    below 0, the text says that noise hides any share. Return None for one worker.
-    """
-    high, low = serial_percent(slowest, workers), serial_percent(fastest, workers)
-    if high is None or low is None:
-        return None
-    if high <= 0:
-        return "within noise"
-    return f"{low:.1f} to {high:.1f}" if low > 0 else f"at most {high:.1f}"
-
-
 def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> dict[str, float]:
     """Return the breakdown of a step: its ideal time, what slower computing added, and what communication added.
 
@@ -54,13 +35,23 @@ def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> 
     return {"ideal_ms": ideal, "slower_computing_ms": silent_ms - ideal, "communication_ms": step_ms - silent_ms}
 
 
-def name_bottleneck(losses: Mapping[str, float], noise_ms: float) -> str:
-    """Return the larger of the two losses of a step, or a text that says that none can be named.
+def contradicts(bottleneck: str, row: Mapping[str, Any]) -> bool:
+    """Return whether a named bottleneck contradicts the measured row: it cost nothing, or less than the other loss."""
+    if bottleneck == NONE:
+        return False
+    costs_ms = {COMMUNICATION: row["communication_ms"], COMPUTING: row["slower_computing_ms"]}
+    return costs_ms.get(bottleneck, 0.0) <= 0 or costs_ms[bottleneck] < max(costs_ms.values())
 
-    The larger loss, and its lead over the other, must be above the noise. `noise_ms` is the sum of the spreads (p80 - p20) of
-    the measurements behind the losses.
-    """
-    slower, communication = losses["slower_computing_ms"], losses["communication_ms"]
-    if max(slower, communication) <= noise_ms or abs(slower - communication) <= noise_ms:
-        return "none can be named"
-    return "slower computing" if slower > communication else "communication"
+
+def diagnose_curves(_world: object, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return what my_diagnosis.py says about each curve. Raises an error if a figure is missing, or is no figure."""
+    diagnose = importlib.import_module("my_diagnosis").diagnose
+    answers = {mode: diagnose(curve) for mode, curve in curves.items()}
+    return {
+        mode: {
+            "efficiency": float(answer["efficiency"]),
+            "bottleneck": NONE if answer["bottleneck"] is None else str(answer["bottleneck"]),
+            "overhead_grows": answer["overhead_grows"] and bool(answer["overhead_grows"]),
+        }
+        for mode, answer in answers.items()
+    }

@@ -1,12 +1,12 @@
 """Scaling efficiency: the same training with 1, 2 and 4 workers in one run, strong and weak, and where the time is lost.
 
 You will learn    how to measure a scaling curve fairly; what strong and weak scaling promise; how to tell communication from
-                  slower computing; what the Karp-Flatt fraction says
+                  slower computing; what a serial part looks like, and what overhead
 You will produce  proof that each group of workers trains one model; metrics.json and the curve with the ideal line
 Run it            torchrun --nproc-per-node=4 scaling_efficiency.py --batch-size 128 --hidden 256 --steps 20   (four ranks)
                   torchrun --nnodes=4 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            scaling_efficiency.py     (on the first node; --node-rank=1, 2 and 3 on the others)
-Your part         `take_apart` in my_scaling.py; then find the batch size at which 4 workers reach 80 % efficiency
+Your part         `diagnose` in my_diagnosis.py, which then judges the two curves that were measured here
 Reading           modules/03-parallel-computing/lesson-4-bytes.md, "The scaling curve"
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
+import own_part
 import ranks
 import scaling
 import torch
@@ -42,6 +43,7 @@ if min(vars(args).values()) < 1 or args.batch_size < args.workers:
     parser.error("every value must be at least 1, and --batch-size at least --workers: a sample for each")
 
 # --- set-up: data with something to learn, a model -------------------------------------------------------------------------
+learner_part = own_part.Process("my_diagnosis.py")  # it waits until the course's own measurements are done
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = False
@@ -113,16 +115,12 @@ def measure(mode: str, n: int) -> dict[str, object]:
     if rank < n:
         say(f"rank {rank}: {n} workers, {mode}: {bench.percentile(step_s, 50) * 1e3:.2f} ms for {batch * n} samples")
     return {
-        "mode": mode, "workers": n, "batch_per_worker": batch, "step_s": step_s, **bench.spread_ms(step_s),
+        "mode": mode, "workers": n, "batch_per_worker": batch, "step_s": step_s,
+        "silent_s": silent_s or [], **bench.spread_ms(step_s),
         "silent_ms": bench.percentile(silent_s, 50) * 1e3 if silent_s else None,
-        "silent_spread_ms": spread_ms(silent_s) if silent_s else None,
         "samples_missing": batch * n * args.steps - sum(worker["trained"] for worker in workers),
         "models": len({worker["model"] for worker in workers}), "gradient_error": workers[0]["gradient_error"],
     }  # fmt: skip
-
-
-def spread_ms(seconds: list[float]) -> float:
-    return (bench.percentile(seconds, 80) - bench.percentile(seconds, 20)) * 1e3
 
 
 # --- the curve: one worker first, and again at the end, because every number depends on this baseline -----------------------
@@ -130,9 +128,39 @@ begin = measure("weak", 1)
 rows = [measure(mode, n) if n > 1 else begin | {"mode": mode} for mode in ("weak", "strong") for n in counts]
 end = measure("weak", 1)
 drift_percent = 100 * (end["median_ms"] / begin["median_ms"] - 1)
-baseline = bench.spread_ms(begin["step_s"] + end["step_s"])  # so its spread includes the drift
+alone_s = begin["step_s"] + end["step_s"]  # so the spread includes the drift
+baseline = bench.spread_ms(alone_s) | {"step_s": alone_s}
 rows = [row | baseline if row["workers"] == 1 else row for row in rows]
 hosts = world.gather(bench.node_label())
+
+# --- yours: what my_diagnosis.py says about both curves, if it is written -----------------------------------------------------
+curves = {
+    mode: [
+        {"workers": row["workers"], "samples": row["workers"] * row["batch_per_worker"], "step_s": row["step_s"],
+         "silent_s": row["silent_s"]}
+        for row in rows if row["mode"] == mode
+    ]
+    for mode in ("weak", "strong")
+}  # fmt: skip
+outcome = learner_part.run(world, "scaling:diagnose_curves", curves=curves) if counts[-1] > 1 else None
+
+
+def compare_diagnosis(final: dict[str, dict]) -> dict[str, object]:
+    """Return the learner's rows, and how far they are from the rows of the most workers."""
+    if outcome is None or outcome.state != "ran":
+        failure = outcome.text if outcome and outcome.state == "failed" else None
+        return {"outcome": failure, "rows": [], "efficiency_off_points": None, "contradictions": None}
+    answers = outcome.results[0]
+    keys = ("mode", "workers")
+    own_rows = [
+        {"by": "yours", **{key: final[mode][key] for key in keys}, "efficiency_percent": answer["efficiency"],
+         "bottleneck": answer["bottleneck"], "overhead_grows": answer["overhead_grows"]}
+        for mode, answer in answers.items()
+    ]  # fmt: skip
+    offs = [abs(row["efficiency_percent"] - final[row["mode"]]["efficiency_percent"]) for row in own_rows]
+    wrong = [row for row in own_rows if scaling.contradicts(row["bottleneck"], final[row["mode"]])]
+    return {"outcome": "ran", "rows": own_rows, "efficiency_off_points": max(offs), "contradictions": len(wrong)}
+
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 if rank == 0:
@@ -142,37 +170,45 @@ if rank == 0:
         row["speedup"] = scaling.speedup(row["samples_per_s"], rows[0]["samples_per_s"])
         row["efficiency_percent"] = scaling.efficiency_percent(row["speedup"], n)
         if n > 1:
-            row.update(losses := scaling.losses_ms(row["median_ms"], row["silent_ms"], baseline["median_ms"], share))
-            row["noise_ms"] = (
-                row["p80_ms"] - row["p20_ms"] + row["silent_spread_ms"] + share * (baseline["p80_ms"] - baseline["p20_ms"])
-            )
-            row["bottleneck"] = scaling.name_bottleneck(losses, row["noise_ms"])
+            row.update(scaling.losses_ms(row["median_ms"], row["silent_ms"], baseline["median_ms"], share))
         slow, fast = baseline["p20_ms"] / row["p80_ms"], baseline["p80_ms"] / row["p20_ms"]
         row["efficiency_low_percent"], row["efficiency_high_percent"] = 100 * share * slow, 100 * share * fast
-        row["serial_share"] = scaling.describe_serial_share(n * share * slow, n * share * fast, n)
-        del row["step_s"]
+        del row["step_s"], row["silent_s"]
     final = {row["mode"]: row for row in rows if row["workers"] == counts[-1] > 1}
+    yours = compare_diagnosis(final)
+    breakdown = [{"by": "3.7", **row, "bottleneck": None, "overhead_grows": None} for row in rows if row["workers"] > 1]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "counts": counts, "largest": counts[-1],
         "gradient_bytes": 4 * sum(weight.numel() for weight in build(None).parameters()), "scaling": rows,
+        "yours": yours, "breakdown": [*breakdown, *yours["rows"]],
         "weak": [row for row in rows if row["mode"] == "weak"], "strong": [row for row in rows if row["mode"] == "strong"],
         "weak_efficiency_percent": final.get("weak", {}).get("efficiency_percent"),
         "strong_efficiency_percent": final.get("strong", {}).get("efficiency_percent"),
+        "strong_of_weak": final["strong"]["efficiency_percent"] / final["weak"]["efficiency_percent"] if size > 1 else None,
         "gradient_mb": 4e-6 * sum(weight.numel() for weight in build(None).parameters()),
         "weak_communication_ms": final.get("weak", {}).get("communication_ms"),
-        "bottlenecks_named": sum(row.get("bottleneck", "none can be named") != "none can be named" for row in rows),
+        "bottlenecks_named": sum(row["bottleneck"] != scaling.NONE for row in yours["rows"]),
         "above_ideal": sum(row["efficiency_percent"] > 100 for row in rows if row["workers"] > 1),
         "baseline_drift_percent": drift_percent, "baseline_moved_percent": abs(drift_percent),
     }  # fmt: skip
     titles = {"mode": "mode", "workers": "workers", "median_ms": "step ms", "samples_per_s": "samples/s", "speedup": "x"}
     titles |= {"efficiency_percent": "efficiency %", "ideal_ms": "ideal ms", "slower_computing_ms": "+ slower computing"}
-    titles |= {"communication_ms": "+ communication", "noise_ms": "noise ms", "bottleneck": "bottleneck"}
+    titles |= {"communication_ms": "+ communication"}
     bench.say_table(rows, titles)
     if metrics["above_ideal"]:
         say("An efficiency above 100 % means that one worker was measured too slow. Measure again before you believe any row.")
     say(f"one worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
+    if outcome and outcome.state == "open":
+        say("my_diagnosis.py is as delivered. Once you write it, it judges these two curves.")
+    elif outcome and outcome.state == "failed":
+        say(f"your diagnosis did not run: {outcome.text}")
+    for row in yours["rows"]:
+        say(f"your diagnosis, {row['mode']}: {row['efficiency_percent']:.1f} %, bottleneck: {row['bottleneck']}")
     if device.type == "cpu":
-        say("On CPUs correctness is meaningful, timings are not: workers share the cores, so computing itself gets slower.")
+        reason = (
+            "workers share the cores, so computing itself gets slower" if bench.is_on_one_computer() else "a GPU is far faster"
+        )
+        say(f"On CPUs correctness is meaningful, timings are not: {reason}.")
     path = bench.write_metrics("scaling_efficiency/1", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 

@@ -1,9 +1,12 @@
-"""Choose the best batch size, and list every size that the measurement cannot rule out. Nothing is measured here."""
+"""Choose the best batch size, list every size that the measurement cannot rule out, and use the learner's part on a sweep."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from completions import tpot
 
 KNEE = 0.9  # the smallest batch size that reaches this share of the highest throughput is the best setting
 Row = Mapping[str, Any]
@@ -23,3 +26,54 @@ def within_the_spread(rows: Sequence[Row]) -> list[int]:
     may = [row["batch"] for row in rows if row["high_tok_per_s"] >= KNEE * fastest["low_tok_per_s"]]
     surely = [row["batch"] for row in rows if row["low_tok_per_s"] >= KNEE * fastest["high_tok_per_s"]]
     return [batch for batch in may if not surely or batch <= surely[0]]
+
+
+def use_part(_world: object, sweep: dict[str, dict[str, Any]], limit_ms: float) -> dict[str, Any]:
+    """Return the results of the learner's functions for a sweep: the p99 of TTFT and TPOT in ms, and the chosen batch size.
+
+    `sweep` has, for each batch size, the tokens/s of each round (`speeds`), and for each request the arrivals of its tokens in
+    seconds after it was sent (`arrived`).
+    """
+    import my_latency
+
+    tails: dict[int, list[float]] = {}
+    tpots: dict[int, list[float]] = {}
+    for batch, record in sweep.items():
+        pairs = [my_latency.latencies(0.0, list(arrived)) for arrived in record["arrived"]]
+        ttfts = [pair[0] for pair in pairs]
+        tpots[int(batch)] = [pair[1] for pair in pairs]
+        tails[int(batch)] = [my_latency.percentile(list(times), 99) for times in (ttfts, tpots[int(batch)])]
+    rounds = {int(batch): list(record["speeds"]) for batch, record in sweep.items()}
+    return {"tails": tails, "batch": my_latency.choose_batch(rounds, tpots, limit_ms)}
+
+
+def count_wrong(sweep: Mapping[int, Mapping[str, Any]], answer: Mapping[str, Any], limit_ms: float) -> int:
+    """Return how many figures of the learner's part are wrong: a p99 that is not the time of the right request, or a batch size
+    that is beyond the limit, slower than the fastest one, or larger than one that is as good; or none although one is within
+    the limit."""
+    wrong_count, within = 0, []
+    for batch, record in sweep.items():
+        waits = [arrived[0] * 1e3 for arrived in record["arrived"]]
+        gaps = [1e3 * (tpot(arrived[-1], arrived[0], len(arrived)) or 0.0) for arrived in record["arrived"]]
+        tails = answer["tails"][str(batch)]
+        wrong_count += sum(not _is_tail(times, tail) for times, tail in zip((waits, gaps), tails, strict=True))
+        within += [batch] if _is_tail(gaps, tails[1]) and tails[1] <= limit_ms else []
+    return wrong_count + (not _is_choice({batch: sweep[batch]["speeds"] for batch in within}, answer["batch"]))
+
+
+def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> bool:
+    """Return whether a batch size reaches the slowest round of the fastest one, and no smaller one does. If medians are equal,
+    each of their batch sizes may be the fastest."""
+    if chosen not in speeds:
+        return chosen is None and not speeds
+    medians = {batch: statistics.median(rounds) for batch, rounds in speeds.items()}
+    floors = [min(speeds[batch]) for batch in speeds if medians[batch] == max(medians.values())]
+    smaller = [max(rounds) for batch, rounds in speeds.items() if batch < chosen]
+    return any(max(speeds[chosen]) >= floor > max(smaller, default=0.0) for floor in floors)
+
+
+def _is_tail(times: Sequence[float], tail: float) -> bool:
+    """Return whether at least 99 % of the times do not exceed `tail`, and fewer are below it."""
+    min_count = 0.99 * len(times) - 1e-9
+    not_above, below = (sum(time <= tail * factor for time in times) for factor in (1 + 1e-9, 1 - 1e-9))
+    return not_above >= min_count > below

@@ -1,9 +1,9 @@
-"""Cost analysis: what a million tokens cost, from the throughput that you measured and the price of an hour.
+"""Cost analysis: what a million tokens cost at the throughput that you measured, and what a service costs in a day.
 
 You will learn    how price and throughput set the cost; how much faster a more expensive GPU must be; what idle hours cost
-You will produce  dollars per million tokens, on demand and spot, for each GPU that you measured; break-even ratios
+You will produce  dollars per million tokens for each GPU that you measured; break-even ratios; your plan for a day
 Run it            python cost_analysis.py --tok-per-s 200          (what if; or next to earlier-4.3-*.json from runs)
-Your part         `usd_per_million` and `most_interruptions` in my_cost.py; then recommend a GPU for a service of your choice
+Your part         `plan` in my_fleet.py; then recommend a GPU for a service of your choice
 Reading           modules/04-benchmarking/lesson-2-price.md, "What a million tokens cost"
 """
 
@@ -18,7 +18,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 
 import bench
 import costs
+import fleets
 import gpus
+import own_part
 from bench import say
 from language_models import MODELS
 
@@ -45,9 +47,36 @@ parser.add_argument(
     help="your own price for that instance, in dollars; 0 uses the price in gpus.json",
 )
 parser.add_argument("--utilisation", type=float, default=40.0, help="percent of the hours in which there is work")
+parser.add_argument("--puzzle", type=int, default=1, help="number from which the service of the day is generated")
 args = parser.parse_args()
 if args.tok_per_s < 0 or args.price_per_hour < 0 or not 0 < args.utilisation <= 100:
     parser.error("--tok-per-s and --price-per-hour must be at least 0, and --utilisation above 0 and at most 100")
+if not 1 <= args.puzzle <= fleets.PUZZLES:
+    parser.error(f"--puzzle must be from 1 to {fleets.PUZZLES}")
+
+part = own_part.Process("my_fleet.py")
+
+# --- a day of the puzzle's service: the speeds of its cards are made up -------------------------------------------------------
+service = fleets.make_service(args.puzzle)
+day, min_usd = fleets.read_day(args.puzzle)
+outcome = part.run(None, "fleets:use_plan", limit_s=20, puzzle=args.puzzle)
+yours = outcome.results[0] if outcome.state == "ran" else {"fault": outcome.text}
+if not yours["fault"]:
+    day.append({"plan": "yours"} | {key: value for key, value in yours.items() if key != "fault"})
+own_usd = yours.get("usd_per_day")
+
+
+def say_day() -> None:
+    """Print what a day costs with each plan, and what is wrong with yours."""
+    say(f"\nA day of the puzzle's service: up to {max(service.demand):,.0f} tokens/s, TPOT at most {service.limit_ms:g} ms, "
+        f"up to {service.spot_share:.0%} on spot. The speeds of its cards are made up.")  # fmt: skip
+    bench.say_table(day, {"plan": "plan", "usd_per_day": "$ a day", "usd_per_million": "$/1M", "gpu": "GPU", "batch": "batch",
+                          "on_demand_hours": "hours on demand", "spot_hours": "on spot"})  # fmt: skip
+    if outcome.state == "open":
+        say("yours: not written yet; a row shows what a day costs with your plan")
+    elif yours["fault"]:
+        say(f"yours: {yours['fault']}")
+
 
 # --- what was measured ---------------------------------------------------------------------------------------------------
 measured: list[dict] = []
@@ -61,6 +90,7 @@ for file in sorted(Path(__file__).resolve().parent.glob("earlier-4.3-*.json"), r
             "total_tok_per_s": run["best_total_tok_per_s"], "power_w": run.get("best_power_w"), "written": run.get("written"),
         })  # fmt: skip
 if not measured and not args.tok_per_s:
+    say_day()
     sys.exit("no throughput to compute with: run 4.3 first (gpucourse run 4.3), or give one (--set tok_per_s=200)")
 for case in measured:
     say(f"measured: {case['tok_per_s']:,.1f} tokens/s of {case['model']} on {case['device']} (run {case['run']})")
@@ -111,7 +141,10 @@ of_reference = next(row for row in rows if row["instance"] == args.instance)
 l4 = next(price for price in listed if price.instance == "g6.xlarge")
 t4 = next(price for price in listed if price.instance == "g4dn.xlarge")
 metrics = {
-    **vars(args), "model": model, "rows": rows, "known": priced_rows, "measured": measured,
+    **vars(args), "day": day, "peak_of_hourly": day[0]["usd_per_day"] / day[1]["usd_per_day"],
+    "broken_plans": None if outcome.state == "open" else int(yours["fault"] is not None), "plan_fault": yours["fault"],
+    "usd_over_best": None if own_usd is None else round(own_usd - min_usd, 6),
+    "model": model, "rows": rows, "known": priced_rows, "measured": measured,
     "measured_runs": len(measured), "prices": sources,
     "prices_date": sources["on_demand"]["date"], "prices_source": sources["on_demand"]["source"],
     "price_given": bool(args.price_per_hour), "reference_usd_per_hour": base, "reference_tok_per_s": of_reference["tok_per_s"],
@@ -136,5 +169,6 @@ if any(price.gpus > 1 for price in listed):
 say(f"spot, lowest zone of {sources['spot']['region']}: {sources['spot']['source']}; it changes by the hour")
 if not really:
     say(f"No GPU was measured: the row of {args.instance} says what a million tokens would cost if it were as fast. (what if)")
-path = bench.write_metrics("cost_analysis/1", bench.here(), world_size=1, seed=SEED, metrics=metrics)
+say_day()
+path = bench.write_metrics("cost_analysis/2", bench.here(), world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, bench.here())

@@ -1,9 +1,9 @@
 """GPU specifications: what the device reports, what follows from that, and what the data sheet says.
 
 You will learn    which few numbers decide how fast a GPU can be; how a peak is computed; what to believe and what to check
-You will produce  the device compared with its data sheet, and T4, L4 and others side by side; metrics.json
-Run it            python gpu_specs.py
-Your part         `derive_peaks` in my_peaks.py; then run this on a second type of GPU and say what really changes
+You will produce  the device compared with its data sheet, T4, L4 and others side by side, and the impossible one of five
+Run it            python gpu_specs.py --puzzle 3
+Your part         `find_impossible` in my_sheets.py; then run this on a second type of GPU and say what really changes
 Reading           modules/04-benchmarking/lesson.md, "Five numbers of a GPU"
 """
 
@@ -19,14 +19,21 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 import bench
 import gpus
 import nvidia_smi
+import own_part
+import sheets
 import specs
 import torch
 from bench import say
 
 SEED = 0
 
-# --- knobs: none ---------------------------------------------------------------------------------------------------------
-argparse.ArgumentParser(description="specifications of the device and its data sheet").parse_args()
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="specifications of the device, its data sheet, and an impossible one")
+parser.add_argument("--puzzle", type=int, default=1, help="number from which the five sheets are generated")
+args = parser.parse_args()
+if not 1 <= args.puzzle <= sheets.PUZZLES:
+    parser.error(f"--puzzle must be from 1 to {sheets.PUZZLES}")
+part = own_part.Process("my_sheets.py")
 
 # --- the device ----------------------------------------------------------------------------------------------------------
 device = bench.here()
@@ -54,9 +61,31 @@ table = specs.comparison(gpus.table())
 off = [row["formula_off_percent"] for row in table if row["formula_off_percent"] is not None]
 guessed = [name for name in specs.similar_names(gpus.table()) if gpus.find(name) is not None]
 
+# --- five sheets of cards that do not exist, and your judgement of them -----------------------------------------------------
+invented_sheets, real_sheets = sheets.read_invented(args.puzzle), sheets.list_real()
+outcome = part.run(None, "sheets:use_part", limit_s=20, puzzle=args.puzzle)
+answers = outcome.results[0] if outcome.state == "ran" else None
+wrong_count = answers and sum(
+    answer != judgement["impossible"] for judgement, answer in zip([*invented_sheets, *real_sheets], answers, strict=True)
+)
+sheet_rows = [
+    claims
+    | {"float16_note": f"{claims['float16']:g}" + (" sparse" if claims["float16_sparse"] else "")}
+    | {"yours": str(answers[number] or "possible") if answers else None}
+    for number, claims in enumerate(judgement["sheet"] for judgement in invented_sheets)
+]
+test_rows = sheets.list_tests(args.puzzle)
+if outcome.state == "open":
+    say("yours: not written yet; a column of the five sheets says which one you call impossible")
+elif outcome.state == "failed":
+    wrong_count = len(invented_sheets) + len(real_sheets)
+    say(f"yours: {outcome.text}")
+
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
-    "specs": spec_rows, "table": table,
+    **vars(args), "invented": sheet_rows, "tests": test_rows,
+    "sheets_judged": len(invented_sheets) + len(real_sheets), "wrong_sheets": wrong_count,
+    "part_fault": outcome.text, "specs": spec_rows, "table": table,
     "common": [row for row, gpu in zip(table, gpus.table(), strict=True) if gpu.drawn],
     "known": sheet is not None if device.type == "cuda" else None,
     "gpu": sheet.gpu if sheet else None, "formulas_checked": len(off), "worst_formula_off_percent": max(off),
@@ -71,5 +100,12 @@ bench.say_table(spec_rows, {"spec": "property", "device": "device", "sheet": "da
 titles = {"gpu": "GPU", "capability": "CC", "cores": "cores", "memory_gb": "GB", "gb_per_s": "GB/s", "fp32_tflops": "fp32",
           "fp16_tflops": "fp16", "bf16_tflops": "bf16", "fp8_tflops": "fp8", "tdp_w": "W"}  # fmt: skip
 bench.say_table(table, titles, title="Peaks in TFLOP/s, dense:")
-path = bench.write_metrics("gpu_specs/1", device, world_size=1, seed=SEED, metrics=metrics)
+columns = {"name": "sheet", "sms": "SM", "cores_per_sm": "cores", "tensor_fma_per_clock": "FMA", "boost_mhz": "MHz",
+           "memory_mhz": "memory MHz", "bus_bits": "bits", "float32": "float32", "float16_note": "float16",
+           "bandwidth": "GB/s", "memory": "GB", "yours": "yours"}  # fmt: skip
+bench.say_table(sheet_rows, columns, title="Five sheets; one of them cannot be true:")
+bench.say_table(
+    metrics["tests"], {"name": "sheet", "test": "test", "size": "size", "ms": "ms"}, title="What was timed on them:"
+)
+path = bench.write_metrics("gpu_specs/2", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -24,6 +24,7 @@ import bench
 import best_setting
 import ceilings
 import engines
+import own_part
 import telemetry
 import vllm_bench
 from bench import say
@@ -55,6 +56,7 @@ parser.add_argument(
 parser.add_argument(
     "--kv-share", type=float, default=1.0, help="size of the KV cache, as a share of what the largest batch needs"
 )
+parser.add_argument("--limit-ms", type=float, default=50.0, help="upper limit of the p99 of TPOT for your choice")
 parser.add_argument("--cross-check", action=argparse.BooleanOptionalAction, default=False, help="also run vLLM's own benchmark")
 args = parser.parse_args()
 model = MODELS[args.model]
@@ -64,10 +66,13 @@ except ValueError:
     parser.error(f"--batch-sizes {args.batch_sizes}: whole numbers with commas, such as 1,4,16")
 if not 1 <= batches[0] <= batches[-1] <= 512 or args.repeats < 1 or not 0.1 <= args.kv_share <= 1:
     parser.error("each of --batch-sizes must be from 1 to 512, --repeats at least 1, and --kv-share from 0.1 to 1")
+if args.limit_ms <= 0:
+    parser.error("--limit-ms must be above 0")
 if args.input_len < 1 or args.output_len < 2 or args.input_len + args.output_len > model.longest:
     parser.error(f"--output-len must be at least 2, and with --input-len at most {model.longest}, the limit of {args.model}")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+learner_part = own_part.Process("my_latency.py")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 kind, device = engines.choose(args.engine), bench.here()
@@ -93,7 +98,7 @@ def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float]
     ttft, tpot = [answer.ttft_s * 1e3 for answer in answers], [(answer.tpot_s or 0.0) * 1e3 for answer in answers]
     per_request = args.input_len / args.output_len  # prompt tokens for each generated token
     return {
-        "batch": batch, "requests": len(answers), "rounds": len(rounds), "output_tok_per_s": rate,
+        "batch": batch, "setting": None, "requests": len(answers), "rounds": len(rounds), "output_tok_per_s": rate,
         "low_tok_per_s": rate and min(speeds), "high_tok_per_s": rate and max(speeds),
         "total_tok_per_s": rate and rate * (1 + per_request), "requests_per_s": rate and rate / args.output_len,
         "ttft_p50_ms": bench.percentile(ttft, 50), "ttft_p99_ms": bench.percentile(ttft, 99),
@@ -129,6 +134,21 @@ with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_
                 missing += sum(abs(answer.tokens - args.output_len) for answer in answered)
                 missing += sum(abs(answer.prompt_tokens - args.input_len) for answer in answered)
             say(f"round {number + 1} of {args.repeats}: {sum(rounds[batch][-1][1] for batch in batches):.1f} s")
+        sweep = {
+            batch: {
+                "speeds": [sum(answer.tokens for answer in answers) / wall for answers, wall in rounds[batch]],
+                "arrived": [
+                    [moment - answer.sent_s for moment in answer.arrivals_s]
+                    for answers, _ in rounds[batch]
+                    for answer in answers
+                ],
+            }
+            for batch in batches
+        }
+        outcome = learner_part.run(None, "best_setting:use_part", limit_s=20, sweep=sweep, limit_ms=args.limit_ms)
+        own_answer = outcome.results[0] if outcome.state == "ran" else None
+        own_batch = own_answer["batch"] if own_answer else None
+        served = [together(engine.url, engine.model, prompts(own_batch), args.output_len)] if own_batch in batches else []
     except RefusedByEngine as error:
         sys.exit(str(error))
 
@@ -141,6 +161,17 @@ for case in rows:
     alone = valid[0] if valid and valid[0]["batch"] == 1 else None
     case["gain"] = case["output_tok_per_s"] / alone["output_tok_per_s"] if alone and case["output_tok_per_s"] else None
     case["ideal_tok_per_s"] = alone["output_tok_per_s"] * case["batch"] if alone else None
+
+# --- your part: its figures, and one more round with the batch size that it chose -------------------------------------------
+wrong_figures = None if outcome.state == "open" else 1
+if own_answer:
+    wrong_figures = best_setting.count_wrong(sweep, own_answer, args.limit_ms)
+    say(f"yours: serve {own_batch or 'no batch size'}, for a p99 of TPOT of at most {args.limit_ms:g} ms")
+elif outcome.state == "open":
+    say("yours: not written yet; one more round is served with the batch size that your part chooses")
+else:
+    say(f"yours: {outcome.text}")
+own_rows = [row(own_batch, served, [], memory[own_batch]) | {"setting": "yours"}] if served else []
 
 # --- vLLM's own benchmark to compare with, if it is requested ------------------------------------------------------------
 beside, why_not = None, "only with vLLM" if kind != "vllm" else "not asked for: --cross-check" if not args.cross_check else None
@@ -159,10 +190,12 @@ engine_version = engines.version(kind)
 metrics = {
     **vars(args), "engine": kind, "engine_version": engine_version,
     "gpu": limits.gpu.gpu if limits.gpu else None, "rows": rows, "load_s": engine.load_s,
+    "shown": [*rows, *own_rows], "wrong_figures": wrong_figures, "part_fault": outcome.text, "own_batch": own_batch,
     "batches_measured": len(rows), "batches_asked": len(batches), "tokens_missing": missing,
-    "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats), "prompts_distinct": len(used_prompts),
+    "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats) + (own_batch if served else 0),
+    "prompts_distinct": len(used_prompts),
     "refused": sum(row["refused"] for row in rows), "most_tok_per_s": most,
-    "weights_mib": model.weight_bytes(limits.number) / MIB,
+    "gain_of_largest": rows[-1]["gain"], "weights_mib": model.weight_bytes(limits.number) / MIB,
     "best_candidates": candidates, "best_is_clear": int(len(candidates) == 1), "largest_cache_mib": rows[-1]["cache_mib"],
     "largest_within_50_ms": max((row["batch"] for row in valid if row["tpot_p99_ms"] <= 50), default=None),
     "best_batch": best and best["batch"], "best_tok_per_s": best and best["output_tok_per_s"],
@@ -172,10 +205,11 @@ metrics = {
     "parameters": model.parameters, "weight_bytes": model.weight_bytes(limits.number),
     "simulated": None if device.type == "cuda" else "transformers on the CPU: curves as on a GPU, but other numbers",
 }  # fmt: skip
-titles = {"batch": "at a time", "output_tok_per_s": "tokens/s", "ttft_p50_ms": "TTFT ms", "tpot_p50_ms": "TPOT ms",
+titles = {"batch": "at a time", "setting": "setting",
+          "output_tok_per_s": "tokens/s", "ttft_p50_ms": "TTFT ms", "tpot_p50_ms": "TPOT ms",
           "tpot_p99_ms": "p99", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
           "ceiling_tok_per_s": "ceiling"}  # fmt: skip
-bench.say_table(rows, titles)
+bench.say_table([*rows, *own_rows], titles)
 for refused_row in (row for row in rows if row["refused"]):
     say(f"refused: {refused_row['batch']} at a time would be above what is possible ({refused_row['ceiling']})")
 if best:
@@ -183,5 +217,5 @@ if best:
     if len(candidates) > 1:
         listed = ", ".join(map(str, candidates))
         say(f"That is not certain: given the spread of the rounds, it may be any of {listed}. Take more rounds (--repeats).")
-path = bench.write_metrics("inference_throughput/1", device, world_size=1, seed=SEED, metrics=metrics)
+path = bench.write_metrics("inference_throughput/2", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device, f"{kind} {engine_version}")

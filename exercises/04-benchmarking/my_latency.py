@@ -31,13 +31,9 @@ def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]
     """Return the batch size to serve with, so that requests keep within the limit.
 
     For each batch size, `rounds` has the tokens a second of each round, and `tpots_ms` has the TPOT of each request.
-    Choose in three steps:
-
-    1. Keep the batch sizes within the limit: the 99th percentile of their TPOT is at most `limit_ms`. If there are
-       none, return None.
-    2. Of these, find the fastest: the one whose rounds have the highest median (`statistics.median`). Its slowest round is
-       the mark.
-    3. Return the smallest batch size within the limit whose fastest round reaches the mark. The measurement cannot tell it
-       from the fastest, and its requests wait less.
+    A batch size is within the limit if the 99th percentile of its TPOT is at most `limit_ms`. Return None if none is.
+    Of those within the limit, the fastest has the rounds with the highest median. But rounds vary. Two batch sizes are equally
+    good as far as this measurement can tell if their rounds overlap: if the fastest round of one reaches the slowest round of
+    the other. Return the smallest batch size that is as good as the fastest, since its requests wait less.
     """
     raise NotImplementedError("choose_batch: which batch sizes are within the limit?")

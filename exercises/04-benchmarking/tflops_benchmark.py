@@ -23,6 +23,7 @@ import bench
 import gpus
 import matmuls
 import nvidia_smi
+import own_part
 import telemetry
 import torch
 from bench import say
@@ -52,6 +53,7 @@ if not 0 <= args.sustained_s <= 3600:
     parser.error("--sustained-s must be from 0 to 3600")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+learner_part = own_part.Process("my_rate.py")
 device = bench.here()
 on_gpu = device.type == "cuda"
 gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
@@ -110,9 +112,18 @@ def time_long_run(call: Callable[[], object], seconds: float) -> tuple[list[floa
     return durations[len(durations) // 2 :], recorder.samples[len(recorder.samples) // 2 :] if recorder else []
 
 
+def record_calls(call: Callable[[], object], seconds: float) -> list[tuple[float, float]]:
+    """Return when each call of a long run began, on a clock that did not start at zero, and how many seconds it took."""
+    calls, deadline = [], time.monotonic() + seconds
+    while time.monotonic() < deadline or not calls:
+        began = time.monotonic()
+        calls.append((began, bench.time_each(call, device, 1)[0]))
+    return calls
+
+
 def published_runs() -> list[dict]:
     """Return the float16 speeds that others measured on GPUs of the table."""
-    return [{"gpu": f"{row.gpu}, not yours", "slowest": row.measured_fp16[0], "fastest": row.measured_fp16[1], "peak": row.fp16}
+    return [{"gpu": row.gpu, "slowest": row.measured_fp16[0], "fastest": row.measured_fp16[1], "peak": row.fp16}
             for row in gpus.table() if row.measured_fp16]  # fmt: skip
 
 
@@ -161,6 +172,25 @@ for dtype in dict.fromkeys(row["dtype"] for row in rows) if args.sustained_s els
     times, samples = time_long_run(matmuls.prepare(dtype, sizes[-1], device, SEED).call, args.sustained_s)
     sustained.append({"dtype": dtype, "size": sizes[-1], **speed(dtype, sizes[-1], times), **summarize(samples)})
 
+# --- your part: the rates of one more long run, of the first format ----------------------------------------------------------
+own_format = rows[0]["dtype"]
+calls = record_calls(matmuls.prepare(own_format, sizes[-1], device, SEED).call, args.sustained_s) if args.sustained_s else []
+own_peak = limit(own_format) or 1.0
+outcome = learner_part.run(None, "matmuls:use_part", limit_s=20, n=sizes[-1], calls=calls, peak=own_peak) if calls else None
+own_rates = outcome.results[0] if outcome and outcome.state == "ran" else None
+wrong_rates = matmuls.count_wrong_rates(own_rates, sizes[-1], calls, own_peak) if own_rates else None
+own_text = None
+if own_rates:
+    own_burst, own_sustained = (gpus.format_flops(own_rates[name]) for name in ("burst", "sustained"))
+    own_text = f"{own_burst}, {own_sustained or 'not settled'}"
+    if own_sustained:
+        say(f"yours: the rate had settled {own_rates['settled_s']:.2f} s after the start of a run of {args.sustained_s:g} s")
+if outcome and outcome.state == "open":
+    say("yours: not written yet; the table shows your burst and sustained rate of one more long run")
+elif outcome and outcome.state == "failed":
+    wrong_rates = 1
+    say(f"yours: {outcome.text}")
+
 # --- the summary ---------------------------------------------------------------------------------------------------------
 summary = []
 for dtype in dict.fromkeys(row["dtype"] for row in rows):
@@ -173,7 +203,9 @@ for dtype in dict.fromkeys(row["dtype"] for row in rows):
         "dtype": dtype, "best_tflops": best and best["tflops"], "best_size": best and best["size"],
         "best": best and best["speed"], "sustained": long.get("speed"),
         "sustained_percent_of_best": 100 * long["tflops"] / best["tflops"] if best and long.get("tflops") else None,
+        "yours": own_text if dtype == own_format else None,
         "sustained_tflops": long.get("tflops"), "peak_tflops": gpu.peak_tflops(dtype) if gpu else None,
+        "no_sheet": None if gpu else "gpus.json has none for this device",
         "best_percent": best and best["percent_of_peak"], "sustained_percent": long.get("percent_of_peak"),
         "unaligned_percent_of_aligned": 100 * odd["tflops"] / even["tflops"] if odd and even else None,
         "gflops_per_w": 1e3 * long["tflops"] / long["power_w"] if long.get("tflops") and long.get("power_w") else None,
@@ -187,19 +219,21 @@ metrics = {
     "derived_peaks": derived and derived.tflops,
     "rows": rows, "aligned": [row for row in rows if row["aligned"]], "sustained": sustained,
     "summary": summary, "skipped": skipped,
+    "wrong_rates": wrong_rates, "part_fault": outcome.text if outcome else "",
     "refused": sum(row["refused"] for row in rows + sustained),
     "pairs_expected": len(sizes) * (len(dtypes) - len(skipped)), "pairs_measured": sum(row["aligned"] for row in rows),
     "best_float32_gflops": best_float32 and 1e3 * best_float32,
     "float32_sustained_percent_of_best": single.get("sustained_percent_of_best"), "doubling_times": doubling_times(rows),
+    "best_float32": single.get("best"), "best_float16": half.get("best"),
     "best_float32_tflops": best_float32, "best_float32_size": single.get("best_size"),
     "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
     "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
     "published": published_runs(), "beside_published": compare_published(summary),
     "simulated": None if on_gpu else "a processor, not a GPU: the arithmetic is right, but the speeds are the processor's",
 }  # fmt: skip
-titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained",
+titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained", "yours": "yours",
           "best_percent": "best %",
           "sustained_percent": "sustained %", "power_w": "W", "limiter": "limiter"}  # fmt: skip
 bench.say_table(summary, titles)
-path = bench.write_metrics("tflops_benchmark/1", device, world_size=1, seed=SEED, metrics=metrics)
+path = bench.write_metrics("tflops_benchmark/2", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

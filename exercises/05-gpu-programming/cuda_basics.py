@@ -1,7 +1,7 @@
 """CUDA basics: the course's kernels and four of yours, run thread by thread in an emulator that sees every access.
 
 You will learn    which element a thread gets, what a warp requests from memory, what barriers do, what a split warp costs
-You will produce  sectors per request of ten kernels, the faults of yours with thread and line, and on a GPU their GB/s
+You will produce  sectors per request of eleven kernels, the faults of yours with thread and line, and on a GPU their GB/s
 Run it            python cuda_basics.py --elements 4096 --block 256 --stride 2
 Your part         my_kernels.cu (vector_add, block_sum) and my_warps.cu (transpose, clip_sum)
 Reading           modules/05-gpu-programming/lesson.md
@@ -60,7 +60,7 @@ texts = {name: (HERE / name).read_text(encoding="utf-8-sig", errors="replace") f
 rows: list[dict] = []
 broken: dict[str, str] = {}
 for name in findings.FILES:
-    bodies = {kernel: findings.find_body(texts[name], kernel) for kernel in findings.LEARNERS.get(name, findings.GIVEN)}
+    bodies = {kernel: findings.find_body(texts[name], kernel) for kernel in findings.LEARNERS.get(name, findings.GIVEN_KERNELS)}
     if missing := [kernel for kernel, body in bodies.items() if body is None]:
         broken[name] = f"{name} has no kernel {missing[0]}"
         say(f"{broken[name]}: keep its name")
@@ -126,6 +126,7 @@ metrics = {
     "transpose": read("transpose", "store_sectors_per_request", "bank_conflicts_per_request"),
     "clip_sum": read("clip_sum", "lanes_per_request", "bytes_too_many"),
     "stride_sectors_per_request": by_name["strided_copy"]["load_sectors_per_request"],
+    "shifted_of_copy": by_name["shifted_copy"]["load_sectors_per_request"] / by_name["copy"]["load_sectors_per_request"],
     "stride_fetched_per_used": by_name["strided_copy"]["load_sectors_per_request"] * 32 / 128,
     "unpadded_conflicts": by_name["column_of_32"]["bank_conflicts_per_request"],
     "bytes_off": max(abs(row["bytes_too_many"]) for row in rows if row["whose"] == "course" and row["bytes_needed"]),

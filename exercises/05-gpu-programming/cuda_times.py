@@ -27,7 +27,17 @@ NOT_MEASURED = {
     "sanitizer_errors": None,
     "sanitizer_hazards": None,
 }
-TIMED = ("copy", "shifted_copy", "strided_copy", "read_field", "vector_add", "block_sum", "transpose", "clip_sum")
+TIMED = (
+    "copy",
+    "vector_copy",
+    "shifted_copy",
+    "strided_copy",
+    "read_field",
+    "vector_add",
+    "block_sum",
+    "transpose",
+    "clip_sum",
+)
 
 
 @dataclass

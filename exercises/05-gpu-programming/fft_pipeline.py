@@ -137,7 +137,7 @@ for _ in range(ROUNDS):
 by_length = [{"length": length, "points": f"{length:,}", "largest_prime_factor": largest_prime_factor(length),
               "us_per_signal": 1e6 * min(turns[length]) / len(some)} for length in lengths]  # fmt: skip
 length_us = {row["length"]: row["us_per_signal"] for row in by_length}
-titles = {"points": "points", "largest_prime_factor": "largest prime factor", "us_per_signal": "us a signal"}
+titles = {"points": "points", "largest_prime_factor": "largest prime factor", "us_per_signal": "µs per signal"}
 bench.say_table(by_length, titles)
 
 # --- the ways: first if they are right, then their times, alternating ---------------------------------------------------------
@@ -176,7 +176,7 @@ for way, function in ways.items():
                  "found_percent": find_percent(scores)})  # fmt: skip
 by_way = {row["way"]: row for row in rows}
 ring_wrong = (filter_on_a_ring(some, template).double() - right).abs() > 1e-4 * right.abs().max()
-titles = {"way": "way", "us_per_signal": "us a signal", "error": "error, of the largest", "found_percent": "% found"}
+titles = {"way": "way", "us_per_signal": "µs per signal", "error": "error, of the largest", "found_percent": "% found"}
 bench.say_table(rows, titles)
 
 # --- by batch: the transform alone, and your filter ---------------------------------------------------------------------------
@@ -193,7 +193,7 @@ for size in batch_sizes:
     })  # fmt: skip
 titles = {
     "batch": "batch",
-    "us_per_signal": "us per transform",
+    "us_per_signal": "µs per transform",
     "gflop_per_s": "GFLOP/s",
     "filter_us_per_signal": "your filter",
 }

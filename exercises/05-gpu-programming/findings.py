@@ -1,4 +1,4 @@
-"""Find faults in the kernels of 5.1 with the emulator, at several sizes and in several orders of the threads.
+"""Find faults in the kernels of 5.0 and 5.1 with the emulator, at several sizes and in several orders of the threads.
 
 The script and the judges share these messages and figures. Needs the emulator, but no torch.
 """
@@ -17,12 +17,19 @@ import emulator
 from emulator.cuda_source import blank_out
 
 HARNESS = Path(__file__).resolve().parent / "harness.cu"
-FILES = ("given.cu", "my_kernels.cu", "my_warps.cu")  # the index of a file is its PART in the harness
-GIVEN = ("copy", "shifted_copy", "strided_copy", "read_field", "column_of_32", "column_of_33")
+FILES = ("given.cu", "my_kernels.cu", "my_warps.cu")
+GIVEN_KERNELS = ("copy", "vector_copy", "shifted_copy", "strided_copy", "read_field", "column_of_32", "column_of_33")
 LEARNERS = {"my_kernels.cu": ("vector_add", "block_sum"), "my_warps.cu": ("transpose", "clip_sum")}
+FIRST_FILE = "my_first_kernels.cu"  # of 5.0
+FIRST_KERNELS = (
+    "map", "guard", "two_dimensions", "broadcast", "halo", "pooling", "axis_sum", "scan", "histogram", "embedding",
+    "transpose", "dot",
+)  # fmt: skip
+PARTS = (*FILES, FIRST_FILE)  # the index of a file is its PART in the harness
 SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than a block of 256 has threads
 ORDERS = (1, 2, 3)  # of the threads, in addition to the plain one
 COUNTED = 4096  # elements when requests are counted: whole blocks of every size, and whole tiles
+FIRST_COUNTED_SIZE = 992  # the same for 5.0, whose map has a single block, of at most 1,024 threads
 # Up to the name of a kernel; __launch_bounds__(256) may be before or behind void.
 _KERNEL = r"__global__(?:[^;{}()]|\([^()]*\))*?\bvoid\b(?:[^;{}()]|\([^()]*\))*?\b"
 LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
@@ -38,7 +45,7 @@ class Setting:
 
 def build(file: Path, folder: Path) -> emulator.Program:
     """Return the harness with the kernels of `file`, for the emulator. Raises emulator.CompileError, emulator.Unsupported."""
-    return emulator.build([HARNESS, file], folder=folder, defines={"PART": FILES.index(file.name)})
+    return emulator.build([HARNESS, file], folder=folder, defines={"PART": PARTS.index(file.name)})
 
 
 def find_body(text: str, kernel: str) -> str | None:
@@ -74,23 +81,25 @@ def count_bytes(kernel: str, elements: int) -> int | None:
     return None if numbers is None else 4 * numbers * elements
 
 
-def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int] = SIZES) -> dict[str, Any]:
+def examine(
+    program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int] = SIZES, counted: int = COUNTED
+) -> dict[str, Any]:
     """Return all findings about a kernel: wrong results at each size and in other orders, faults, and its warps' memory
-    requests.
+    requests at `counted` elements.
 
     Raises emulator.Endless, emulator.TooMuchOutput.
     """
-    plain_sizes = [size for size in sizes if size != COUNTED]
+    plain_sizes = [size for size in sizes if size != counted]
     plain = _start(program, kernel, setting, plain_sizes)
     reordered = [_start(program, kernel, setting, SIZES[-1:], order) for order in ORDERS]
-    counted_run = _start(program, kernel, setting, (COUNTED,))
+    counted_run = _start(program, kernel, setting, (counted,))
     wrong_rows = [row for row in [*plain.rows, *counted_run.rows] if row["wrong"]]
     faults = [run.kernel for run in (plain, *reordered, counted_run) if run.kernel is not None]
     return {
         "kernel": kernel,
-        "sizes": [*plain_sizes, COUNTED],
+        "sizes": [*plain_sizes, counted],
         "wrong_sizes": len(wrong_rows),
-        "wrong": _describe(kernel, wrong_rows[0]) if wrong_rows else "",
+        "wrong": _describe(wrong_rows[0]) if wrong_rows else "",
         "wrong_rows": [[row["size"], row["wrong"], row["first_wrong"], row["given"]] for row in wrong_rows],
         "max_error": max((row["error"] for row in [*plain.rows, *counted_run.rows]), default=None),
         "orders_wrong": sum(any(row["wrong"] for row in run.rows) or bool(run.ended) for run in reordered),
@@ -103,7 +112,7 @@ def examine(program: emulator.Program, kernel: str, setting: Setting, sizes: Seq
         "unwritten": _first(item.unwritten for item in faults),
         "barrier_divergence": sum(item.barrier_divergence for item in faults),
         "diverged": _first(item.diverged for item in faults),
-        **_count(counted_run.kernel, kernel, counted_run.rows[0]["blocks"] if counted_run.rows else 1),
+        **_count(counted_run.kernel, kernel, counted, counted_run.rows[0]["blocks"] if counted_run.rows else 1),
     }
 
 
@@ -127,12 +136,12 @@ def _start(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequ
     return _Run([row for row in rows if "size" in row], error_text, item)
 
 
-def _describe(kernel: str, row: dict[str, Any]) -> str:
+def _describe(row: dict[str, Any]) -> str:
     """Describe the first wrong number of a row."""
     place = f"number {row['first_wrong']} is" if row["numbers"] > 1 else "the result is"
-    if kernel == "transpose":
-        rows, columns = shape_of_transpose(row["size"])
-        place = f"({rows} rows of {columns}) row {row['first_wrong'] // rows}, column {row['first_wrong'] % rows} of out is"
+    if columns := row["columns"]:
+        rows = row["numbers"] // columns
+        place = f"row {row['first_wrong'] // columns}, column {row['first_wrong'] % columns} of out ({rows} x {columns}) is"
     return f"with n = {row['size']} {place} {row['given']} and should be {row['right']}"
 
 
@@ -140,18 +149,20 @@ def _first(texts: Any) -> str:
     return next((text for text in texts if text), "")
 
 
-def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, Any]:
+def _count(item: emulator.Kernel | None, kernel: str, counted: int, blocks: int) -> dict[str, Any]:
     """Return the memory requests of the warps when every block and every tile is full."""
     keys = (
-        "load_sectors_per_request", "store_sectors_per_request", "lanes_per_request", "bank_conflicts_per_request",
-        "shared_loads", "atomics", "atomics_per_block", "bytes", "bytes_needed", "bytes_too_many",
+        "load_requests", "load_sectors_per_request", "store_sectors_per_request", "lanes_per_request",
+        "bank_conflicts_per_request", "shared_loads", "atomics", "atomics_per_block", "load_bytes", "bytes", "bytes_needed",
+        "bytes_too_many",
     )  # fmt: skip
     if item is None:
         return dict.fromkeys(keys)
-    load, store, needed_bytes = item.global_load, item.global_store, count_bytes(kernel, COUNTED)
+    load, store, needed_bytes = item.global_load, item.global_store, count_bytes(kernel, counted)
     in_memory = load.requests + store.requests
     conflicts = [counts.conflicts_per_request for counts in (item.shared_load, item.shared_store) if counts.requests]
     return {
+        "load_requests": load.requests,
         "load_sectors_per_request": load.sectors_per_request,
         "store_sectors_per_request": store.sectors_per_request,
         "lanes_per_request": (load.lanes + store.lanes) / in_memory if in_memory else None,
@@ -159,6 +170,7 @@ def _count(item: emulator.Kernel | None, kernel: str, blocks: int) -> dict[str, 
         "shared_loads": item.shared_load.requests,
         "atomics": item.atomics,
         "atomics_per_block": item.atomics / blocks,
+        "load_bytes": load.bytes,
         "bytes": load.bytes + store.bytes,
         "bytes_needed": needed_bytes,
         "bytes_too_many": None if needed_bytes is None else load.bytes + store.bytes - needed_bytes,

@@ -193,6 +193,9 @@ metrics = {
     **by_name, "given_error_of_allowed": versions.find_worst(course_rows), "yours_error_of_allowed": versions.find_worst(yours),
     "yours_faults": versions.count_faults(yours),
     "asked_mb": by_name["coalesced"]["load_mb"], "matrices_mb": 2 * 4 * counted_sizes[-1] ** 2 / 1e6,
+    "naive_sectors_times": versions.ratio(
+        by_name["naive"]["load_sectors_per_request"], by_name["coalesced"]["load_sectors_per_request"]
+    ),
     "bytes_saved_times": versions.ratio(by_name["coalesced"]["load_bytes"], tiled["load_bytes"]),
     "registers_times_tiled": versions.ratio(registers["flop_per_byte"], tiled["flop_per_byte"]),
     "t4_limit_tflops": tiled["flop_per_byte"] and tiled["flop_per_byte"] * T4_GB_PER_S / 1e3,

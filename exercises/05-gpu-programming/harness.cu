@@ -1,9 +1,10 @@
-// Host code of 5.1: runs one kernel at one size after another, and compares each result with one that is computed here.
+// Host code of 5.0 and 5.1: runs one kernel at one size after another, and compares each result with one that is computed here.
 //
 // harness KERNEL BLOCK STRIDE SIZE...         a line of JSON for each size: how many numbers are wrong, and the first of them
 // harness time KERNEL BLOCK STRIDE SIZE       on a GPU: the seconds of each of many warm launches, between two events
 //
-// PART says which kernels are included: 0 those of the course (given.cu), 1 those of my_kernels.cu, 2 those of my_warps.cu.
+// PART says which kernels are included: 0 those of the course (given.cu), 1 those of my_kernels.cu, 2 those of my_warps.cu, 3 those
+// of my_first_kernels.cu.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -18,8 +19,10 @@
 #include "given.cu"
 #elif PART == 1
 #include "my_kernels.cu"
-#else
+#elif PART == 2
 #include "my_warps.cu"
+#else
+#include "my_first_kernels.cu"
 #endif
 
 namespace harness {  // so that a kernel's file may use any name for its own functions
@@ -54,12 +57,13 @@ struct Array {
 };
 
 // One kernel at one size: how many blocks it has, how it is launched, what the result must be, and in which array. A kernel that
-// adds to its result starts from the initial values of the array.
+// adds to its result starts from the initial values of the array. A matrix has `columns` numbers per row, a list has 0.
 struct Case {
   int blocks;
   std::function<void()> launch;
   Array* result;
   std::vector<float> right;
+  int columns = 0;
 };
 
 // Whole numbers, whose sums up to 2^24 are exact in any order. The first is large, so that no sum is 0, and few of the right
@@ -98,8 +102,19 @@ Case prepare(const char* kernel, int n, int block, int stride) {
     };
     return {1, launch, out, make_list(1024, [](size_t i) { return 32.0f * (i % 32) + i / 32; })};
   }
+  if (!strncmp(kernel, "walk_", 5)) {  // about as many rows as columns
+    const int rows = std::max(1, int(std::sqrt(double(n)))), columns = n / rows;
+    Array *in = new Array(size_t(rows) * columns, place), *out = new Array(size_t(rows) * columns);
+    const bool along_rows = !strcmp(kernel, "walk_rows");
+    auto launch = [=] {
+      if (along_rows) walk_rows<<<blocks_of(rows, block), block>>>(in->device, out->device, rows, columns);
+      else walk_columns<<<blocks_of(columns, block), block>>>(in->device, out->device, rows, columns);
+    };
+    return {blocks_of(along_rows ? rows : columns, block), launch, out, make_list(size_t(rows) * columns, place), columns};
+  }
   const bool strided = !strcmp(kernel, "strided_copy"), shifted = !strcmp(kernel, "shifted_copy"), field = !strcmp(kernel, "read_field");
-  if (!strided && !shifted && !field && strcmp(kernel, "copy")) refuse(kernel);
+  const bool vector = !strcmp(kernel, "vector_copy");
+  if (!strided && !shifted && !field && !vector && strcmp(kernel, "copy")) refuse(kernel);
   const size_t step = strided ? stride : field ? 4 : 1, first = shifted ? 1 : field ? 3 : 0;
   Array* in = new Array(n * step + first, place);
   Array* out = new Array(n);
@@ -107,6 +122,7 @@ Case prepare(const char* kernel, int n, int block, int stride) {
     if (strided) strided_copy<<<blocks, block>>>(in->device, out->device, n, stride);
     else if (shifted) shifted_copy<<<blocks, block>>>(in->device, out->device, n);
     else if (field) read_field<<<blocks, block>>>(reinterpret_cast<const Particle*>(in->device), out->device, n);
+    else if (vector) vector_copy<<<blocks_of(blocks_of(n, 4), block), block>>>(in->device, out->device, n);
     else copy<<<blocks, block>>>(in->device, out->device, n);
   };
   return {blocks, launch, out, make_list(n, [=](size_t i) { return place(i * step + first); })};
@@ -124,7 +140,7 @@ Case prepare(const char* kernel, int n, int block, int) {
   auto launch = [=] { block_sum<<<blocks, block>>>(x->device, sum->device, n); };
   return {blocks, launch, sum, total(n, small)};
 }
-#else
+#elif PART == 2
 Case prepare(const char* kernel, int n, int block, int) {
   if (!strcmp(kernel, "transpose")) {  // about as many rows as columns, and at most as many numbers as asked for
     const int rows = std::max(1, int(std::sqrt(double(n)))), columns = n / rows;
@@ -132,7 +148,7 @@ Case prepare(const char* kernel, int n, int block, int) {
     Array *in = new Array(size_t(rows) * columns, place), *out = new Array(size_t(rows) * columns);
     auto launch = [=] { transpose<<<grid, threads>>>(in->device, out->device, rows, columns); };
     auto right = [=](size_t i) { return place(i % rows * columns + i / rows); };
-    return {int(grid.x * grid.y), launch, out, make_list(size_t(rows) * columns, right)};
+    return {int(grid.x * grid.y), launch, out, make_list(size_t(rows) * columns, right), rows};
   }
   if (strcmp(kernel, "clip_sum")) refuse(kernel);
   const float limit = 3.0f;
@@ -143,6 +159,8 @@ Case prepare(const char* kernel, int n, int block, int) {
   auto value = [=](size_t i) { return std::max(-limit, std::min(small(i), limit)) + std::max(0.0f, mostly_negative(i)); };
   return {blocks, launch, sum, total(n, value)};
 }
+#else
+#include "first_cases.cu"
 #endif
 
 void compare(const Case& job, int n) {
@@ -159,7 +177,8 @@ void compare(const Case& job, int n) {
     error = std::isfinite(off) ? std::max(error, off) : HUGE_VAL;
   }
   printf("{\"size\": %d, \"blocks\": %d, \"numbers\": %zu, \"wrong\": %zu, \"first_wrong\": %zu, ", n, job.blocks, values.size(), wrong, first);
-  printf("\"given\": \"%g\", \"right\": \"%g\", \"error\": %g}\n", values[first], job.right[first], std::isfinite(error) ? error : 1e30);
+  printf("\"columns\": %d, \"given\": \"%g\", \"right\": \"%g\", ", job.columns, values[first], job.right[first]);
+  printf("\"error\": %g}\n", std::isfinite(error) ? error : 1e30);
 }
 
 #ifdef __CUDACC__

@@ -4,7 +4,7 @@ You will learn    what a request costs before the GPU computes anything, what a 
 You will produce  operations and latencies of eager, graph and compiled requests, and a server whose answers stay right
 Run it            python inference_graphs.py --layers 4 --width 32 --heads 4 --batch-sizes 1,2,4 --requests 40
                   python inference_graphs.py                                         (on a GPU: real CUDA graphs, timed)
-Your part         predict how many operations a request launches; then repair Server in my_server.py
+Your part         predict how the launches of a request grow with its batch; then repair Server in my_server.py
 Reading           modules/05-gpu-programming/lesson-7-graphs.md
 """
 
@@ -188,6 +188,8 @@ with torch.no_grad():
 
 by_way = {way: [row for row in rows if row["way"] == way] for way in ("eager", "graph", "compile")}
 operations = by_way["eager"][0]["operations_per_request"]
+by_batch = sorted(by_way["eager"], key=lambda row: row["batch"])
+operations_growth = by_batch[-1]["operations_per_request"] / by_batch[0]["operations_per_request"]
 graph_operations = max((row["operations_per_request"] for row in by_way["graph"]), default=None)
 least_us = find_least_us()
 refused_count = 0
@@ -197,7 +199,7 @@ for row in rows:
 fallbacks = BRANCHY_REQUESTS - branchy["wrong"] if branchy["broken"] == "no error" and not branchy_made.replays else 0
 
 columns = {"batch": "batch", "way": "way", "operations_per_request": "operations", "wrong": "wrong of 4"}
-columns |= {"p50_us": "p50 us", "p99_us": "p99 us"} if on_gpu else {}
+columns |= {"p50_us": "p50 µs", "p99_us": "p99 µs"} if on_gpu else {}
 bench.say_table(rows, columns)
 if served["broken"] == "no error":
     say(f"{len(batch_sizes) * served_each} requests by your server: {served['wrong']} wrong answers, "
@@ -218,6 +220,7 @@ break_even = [eager["batch"] for eager, graph in zip(by_way["eager"], by_way["gr
               if eager["p50_us"] and graph["p50_us"] and graph["p50_us"] > 0.95 * eager["p50_us"]]  # fmt: skip
 metrics = {
     **vars(args), "rows": rows, "buckets": len(batch_sizes), "captures": captures, "addresses_changed": moved,
+    "operations_growth": operations_growth,
     "eager_operations": operations, "operations_by_formula": 10 * args.layers + 4, "launch_us": LAUNCH_US * operations,
     "graph": {"operations_per_request": graph_operations}, "served": served, "weight_bytes": weight_bytes,
     "by_way": [{"way": "eager", "operations": operations}, {"way": "graph", "operations": graph_operations}],

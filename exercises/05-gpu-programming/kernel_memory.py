@@ -73,13 +73,16 @@ def mend_numbers(interpreter: Any, version: str) -> None:
 class KernelMemory:
     """Counts the loads and stores of `@triton.jit` functions that run in the interpreter inside a `with`.
 
-    `tensors` has the traffic of each tensor, over all launches, by the name of the kernel's parameter. Raises OutsideTensors at
-    a load or store outside the tensors, and StoredTwice if two programs of a launch store to the same number.
+    `tensors` has the traffic of each tensor, over all launches, by the name of the kernel's parameter,
+    and `atomic_bytes` what atomic operations changed. Raises OutsideTensors at
+    a load or store outside the tensors, and StoredTwice if two programs of a launch store to the same number, unless both use
+    atomic operations.
     """
 
     def __init__(self, *kernels: Any) -> None:
         self.hooks = [(kernel, partial(self._learn_tensors, kernel.arg_names)) for kernel in kernels]
         self.tensors: dict[str, Traffic] = {}
+        self.atomic_bytes = 0
         self._now: list[Traffic] = []
 
     def __enter__(self) -> KernelMemory:  # noqa: PYI034 (nodes may have Python 3.10, which has no Self)
@@ -91,6 +94,7 @@ class KernelMemory:
         self._load, self._store = builder.create_masked_load, builder.create_masked_store
         builder.create_masked_load = self._wrap_counting(self._load, self._note_load, mask_at=1)
         builder.create_masked_store = self._wrap_counting(self._store, self._note_store, mask_at=2)
+        builder.create_atomic_rmw = self._wrap_atomic(builder.create_atomic_rmw)
         for kernel, hook in self.hooks:
             kernel.add_pre_run_hook(hook)
         return self
@@ -99,6 +103,7 @@ class KernelMemory:
         for kernel, hook in self.hooks:
             kernel.pre_run_hooks.remove(hook)
         del self._builder.create_masked_load, self._builder.create_masked_store  # those of the class are visible again
+        del self._builder.create_atomic_rmw
 
     def loaded_bytes(self, *, distinct: bool = False) -> int:
         """Return the bytes loaded from all tensors. With `distinct`, each address counts once."""
@@ -126,6 +131,16 @@ class KernelMemory:
             on = np.broadcast_to(arguments[mask_at - 1].data, pointers.data.shape)
             self._share_out(pointers.data[on], note, "loads" if mask_at == 1 else "stores")
             return call(pointers, *arguments)
+
+        return count_and_call
+
+    def _wrap_atomic(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Count an atomic operation as a load and a store. Several programs may change the same number in this way."""
+
+        def count_and_call(operation: Any, pointers: Any, value: Any, mask: Any, *arguments: Any) -> Any:
+            on = np.broadcast_to(mask.data, pointers.data.shape)
+            self._share_out(pointers.data[on], self._note_atomic, "changes")
+            return call(operation, pointers, value, mask, *arguments)
 
         return count_and_call
 
@@ -170,6 +185,11 @@ class KernelMemory:
             )
         traffic.stored_by[numbers] = program_number
         traffic.stored_bytes += int(numbers.size) * traffic.itemsize
+
+    def _note_atomic(self, traffic: Traffic, numbers: np.ndarray) -> None:
+        self._note_load(traffic, numbers)
+        traffic.stored_bytes += int(numbers.size) * traffic.itemsize
+        self.atomic_bytes += int(numbers.size) * traffic.itemsize
 
 
 class Operations(TorchDispatchMode):

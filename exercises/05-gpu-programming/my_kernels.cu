@@ -4,7 +4,7 @@
 // You will produce  a vector_add that stays inside its arrays, and a block_sum with one atomic addition per block
 // Try it            gpucourse try 5.1
 // Your part         the bodies of both kernels, without their lines OPEN; keep the names and the parameters
-// Reading           modules/05-gpu-programming/lesson.md, "Which element is mine?"; lesson-2-cooperation.md
+// Reading           modules/05-gpu-programming/lesson-0-first-kernels.md; lesson-2-cooperation.md
 #include <cuda_runtime.h>
 
 #define OPEN(question)  // marks a kernel that you have not written yet: remove its line once you have

@@ -1,7 +1,7 @@
 """Your part of 5.7: one step of the heat equation on a plate, with as few bytes as you can.
 
 You will learn    what a temporary costs, and why a kernel far below the ridge gets faster only by moving fewer bytes
-You will produce  a `step` that moves at most 60% of the bytes and computes the same numbers
+You will produce  a `step` that moves at most 60 % of the bytes and computes the same numbers
 Try it            gpucourse try 5.7 (counts bytes); gpucourse run 5.7 also measures the time
 Your part         `step` below: it is right, but creates nine temporaries; keep its name and its parameters
 Reading           modules/05-gpu-programming/lesson-9-limits.md, "Moving less"

@@ -52,6 +52,7 @@ device = bench.here()
 units = (args.copy_in, args.compute, args.copy_out)
 sequential = args.chunks * sum(units)
 best = streams.best_units(args.chunks, units, args.chunks)
+speedup_of_twice = 2 * sequential / streams.best_units(2 * args.chunks, units, 2 * args.chunks)
 say(f"{args.chunks} chunks through {args.buffers} buffers; units: copy in {units[0]:g}, compute {units[1]:g}, "
     f"copy out {units[2]:g}")  # fmt: skip
 
@@ -133,6 +134,7 @@ if (part_file := Path(my_pipeline.__file__)).parent.resolve() != out.resolve():
 reached = broken == "no error" and not yours["hazards"] and yours["overlap_percent"] > 0
 metrics = {
     **vars(args), "best_units": best, "sequential_units": sequential, "most_speedup": sequential / best, "ways": ways,
+    "gain_of_twice_the_chunks": speedup_of_twice / (sequential / best),
     "one_stream": one_stream, "yours": yours or dict.fromkeys(one_stream), "broken": broken, "by_buffers": by_buffers,
     "two_buffers_percent": by_buffers[1]["overlap_percent"] if reached else None, "gpu": on_gpu or {}, "timeline": timeline,
 }  # fmt: skip

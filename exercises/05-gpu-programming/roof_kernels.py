@@ -26,7 +26,6 @@ class Kernel:
     """A kernel at one size `n`. `call` runs it once; `flops` and `least_bytes` are those of one call, by formula."""
 
     name: str
-    kind: str
     n: int
     call: Callable[[], object]
     flops: float
@@ -124,15 +123,15 @@ def make_kernels(arrays: Arrays, gemm_small: int, gemm_large: int) -> list[Kerne
     places, masses = torch.rand(PARTICLES, 3, device=device), torch.rand(PARTICLES, device=device)
     batch, points = waves.shape[0], (side - 2) ** 2
     return [
-        Kernel("saxpy", "saxpy", numbers, lambda: c.add_(a, alpha=1e-3), 2 * numbers, 12 * numbers, "2n / 12n"),
-        Kernel("layer norm", "layer norm", len(long_rows), lambda: torch.layer_norm(long_rows, (ROW,), weight, weight),
+        Kernel("saxpy", numbers, lambda: c.add_(a, alpha=1e-3), 2 * numbers, 12 * numbers, "2n / 12n"),
+        Kernel("layer norm", len(long_rows), lambda: torch.layer_norm(long_rows, (ROW,), weight, weight),
                8 * long_rows.numel(), 8 * long_rows.numel(), "8 * 1024n / (8 * 1024n)"),
-        Kernel("stencil", "stencil", side, lambda: step_slowly(a, c, 0.1), 6 * points, 8 * points, "6n² / 8n²"),
-        Kernel("sparse x vector", "spmv", rows, lambda: matrix @ vector, 2 * NONZEROS * rows,
+        Kernel("stencil", side, lambda: step_slowly(a, c, 0.1), 6 * points, 8 * points, "6n² / 8n²"),
+        Kernel("sparse x vector", rows, lambda: matrix @ vector, 2 * NONZEROS * rows,
                (12 * NONZEROS + 16) * rows, "16n / (96n + 16n)"),
-        Kernel("FFT 4096", "fft", batch, lambda: torch.fft.fft(waves, out=spectra), 5 * POINTS * 12 * batch,
+        Kernel("FFT 4096", batch, lambda: torch.fft.fft(waves, out=spectra), 5 * POINTS * 12 * batch,
                16 * POINTS * batch, "5 * 4096 * 12n / (16 * 4096n)"),
-        Kernel("all-pairs forces", "forces", PARTICLES, lambda: find_forces(places, masses), 20 * PARTICLES**2,
+        Kernel("all-pairs forces", PARTICLES, lambda: find_forces(places, masses), 20 * PARTICLES**2,
                28 * PARTICLES, "20n² / 28n"),
         make_gemm(gemm_small, device),
         make_gemm(gemm_large, device),
@@ -142,7 +141,7 @@ def make_kernels(arrays: Arrays, gemm_small: int, gemm_large: int) -> list[Kerne
 def make_gemm(n: int, device: torch.device) -> Kernel:
     """Return a product of two n x n matrices in true float32."""
     x, y, out = (torch.rand(n, n, device=device) for _ in range(3))
-    return Kernel(f"GEMM {n}", "gemm", n, lambda: torch.mm(x, y, out=out), 2 * n**3, 12 * n * n, "2n³ / 12n²")
+    return Kernel(f"GEMM {n}", n, lambda: torch.mm(x, y, out=out), 2 * n**3, 12 * n * n, "2n³ / 12n²")
 
 
 def make_sparse(rows: int, device: torch.device) -> torch.Tensor:

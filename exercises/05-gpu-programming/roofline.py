@@ -4,7 +4,7 @@ You will learn    to measure the two roofs of a device; to place a kernel under 
 You will produce  a roofline with eight kernels under it, and a step of the heat equation that moves about half the bytes
 Run it            python roofline.py --gemm-small 16 --gemm-large 512     (a CPU: one core of it)
                   python roofline.py                                      (a GPU)
-Your part         find_bound in my_bounds.py; step in my_stencil.py
+Your part         find_limit in my_limits.py; step in my_stencil.py
 Reading           modules/05-gpu-programming/lesson-9-limits.md, "Two roofs"
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import random
 import shutil
 import sys
 import traceback
@@ -23,15 +24,16 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 
 import bench
 import gpus
-import my_bounds
+import my_limits
 import my_stencil
+import planted_traces
 import roof_kernels
 import torch
 from bench import say
 from roof_kernels import Kernel, step_slowly
 from traffic import ByteCounter
 
-SEED, ROUNDS, MAX_ROUNDS, MAX_PERCENT, PLATE, C = 0, 2, 20, 105.0, 514, 0.1
+SEED, ROUNDS, MAX_ROUNDS, MAX_PERCENT, PLATE, C, TRACES = 0, 2, 20, 105.0, 514, 0.1, 12
 MAX_ARRAY_BYTES = {"cpu": 64 << 20, "cuda": 256 << 20}  # bytes
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
@@ -42,6 +44,7 @@ parser.add_argument(
 parser.add_argument("--gemm-small", type=int, default=256, help="side of the small matrices")
 parser.add_argument("--gemm-large", type=int, default=4096, help="side of the large matrices")
 parser.add_argument("--threads", type=int, default=1, help="cores of the processor to use if there is no GPU")
+parser.add_argument("--trace-seed", type=int, default=1, help="which new traces your find_limit gets")
 args = parser.parse_args()
 if args.size and args.size < 256:
     parser.error("--size must be 0 or at least 256: with shorter arrays you would only measure the cost of calls")
@@ -155,15 +158,32 @@ def try_step() -> tuple[str, float | None, float | None]:
     return "no error", ((out - wide_copy).abs().max() / wide_copy.abs().max()).item(), byte_count / (PLATE - 2) ** 2
 
 
-def ask_bounds(kernels: list[Kernel]) -> tuple[str | None, dict[str, str]]:
-    """Return your find_bound's error ("no error" without one, None if it is not written), and its answer for each kernel."""
+def read_traces() -> tuple[str | None, list[dict]]:
+    """Return your find_limit's error ("no error" without one, None if it is not written), and its answers for new traces."""
+    rows = []
     try:
-        return "no error", {kernel.name: str(my_bounds.find_bound(kernel.kind, kernel.n, ridge)) for kernel in kernels}
+        for number, limit in enumerate(random.Random(args.trace_seed).choices(planted_traces.LIMITS, k=TRACES), 1):
+            trace = planted_traces.make_trace(limit, 1000 * args.trace_seed + number)
+            row = {"trace": number, "device": trace.device.name, "launches": len(trace.launches), "us": trace.length_us}
+            rows.append(row | {"limit": limit, "yours": str(my_limits.find_limit(list(trace.launches), trace.device))})
     except NotImplementedError:
-        return None, {}
+        return None, []
     except Exception as error:  # noqa: BLE001
         traceback.print_exc(file=sys.stdout)
-        return f"{type(error).__name__}: {error}"[:500], {}
+        return f"{type(error).__name__}: {error}"[:500], []
+    return "no error", rows
+
+
+def name_measured_limit(kernel: Kernel, moved_bytes: int) -> str | None:
+    """Return what your find_limit says about a kernel as this run measured it, as a trace of a single launch."""
+    if traces_broken != "no error":
+        return None
+    launch = planted_traces.Launch(kernel.name, 0.0, best[kernel.name] * 1e6, kernel.flops, moved_bytes, moved_bytes, 1.0)
+    try:
+        return str(my_limits.find_limit([launch], planted_traces.Device("this device", peak, memory["gb_per_s"])))
+    except Exception as error:  # noqa: BLE001 (right for many launches, but not for one)
+        say(f"your find_limit, for {kernel.name} alone: {type(error).__name__}: {error}")
+        return None
 
 
 # --- roofs, kernels and your step in rounds, so that the computer's load is the same for all; the best of each counts --------
@@ -191,13 +211,12 @@ roof_refused = (most_gflops is not None and peak > most_gflops) + bool(gpu and m
 say(f"\nmemory: {memory['gb_per_s']:.1f} GB/s, by {memory['loop']}; arithmetic: {peak:,.0f} GFLOP/s, by a matrix product"
     f"\nridge: {ridge:.1f} operations per byte\n")  # fmt: skip
 
-bounds_broken, bounds = ask_bounds(kernels)
+traces_broken, trace_rows = read_traces()
 rows = []
 for kernel in kernels:
     row = describe(kernel, best[kernel.name])
     moved = count_bytes(kernel.call)
-    rows.append({**row, "yours": bounds.get(kernel.name), "moved_times": moved / kernel.least_bytes})
-words_right = sum(row["yours"] == row["bound"] for row in rows)
+    rows.append({**row, "yours": name_measured_limit(kernel, moved), "moved_times": moved / kernel.least_bytes})
 stencil = next(row for row in rows if row["kernel"] == "stencil")
 delivered_bytes = stencil["moved_times"] * 8
 improved = None
@@ -212,17 +231,21 @@ titles = {"kernel": "kernel", "formula": "operations / bytes", "flop_per_byte": 
 bench.say_table(shown_kernels, titles)
 
 # --- the record ------------------------------------------------------------------------------------------------------------
+drawn_kernels = [row if row["kernel"] != "stencil, yours" or step_bytes != delivered_bytes else row | {
+    "gflop_per_s": None, "why_not": "not written yet"} for row in shown_kernels]  # fmt: skip
 corner = {"kernel": "the ridge", "flop_per_byte": ridge, "gflop_per_s": peak, "roof_gflop_per_s": peak}
 metrics = {
     **vars(args), "side": side, "array_mib": array_mib, "last_cache_mib": cache_mib, "beyond_cache": beyond_cache,
     "gpu": gpu.gpu if gpu else None, "sheet": sheet, "loops": loops,
     "roof": {"gb_per_s": memory["gb_per_s"], "gb_by": memory["loop"], "gflop_per_s": peak, "ridge_flop_per_byte": ridge},
-    "kernels": shown_kernels, "drawn": sorted([*shown_kernels, corner], key=lambda row: row["flop_per_byte"]),
+    "kernels": shown_kernels, "drawn": sorted([*drawn_kernels, corner], key=lambda row: row["flop_per_byte"]),
     "memory_bound": sum(row["bound"] == "memory" for row in rows),
     "compute_bound": sum(row["bound"] == "compute" for row in rows),
     "refused": sum(row["refused"] for row in shown_kernels) + int(roof_refused),
-    "bounds_broken": bounds_broken, "words_right": words_right if bounds_broken == "no error" else None,
+    "traces_broken": traces_broken, "traces": trace_rows,
+    "traces_right": sum(row["yours"] == row["limit"] for row in trace_rows) if traces_broken == "no error" else None,
     "step_broken": step_broken, "stencil_error": step_error, "stencil_roof_gflop_per_s": stencil["roof_gflop_per_s"],
+    "stencil_percent_of_roof": stencil["percent_of_roof"],
     "delivered_bytes": delivered_bytes, "yours_bytes": step_bytes,
     "saved_percent": None if step_bytes is None else 100 * (1 - step_bytes / delivered_bytes),
     "stencil_speedup": best["stencil"] / best["stencil, yours"] if improved else None,
@@ -231,7 +254,7 @@ metrics = {
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-for part in (my_stencil, my_bounds):
+for part in (my_stencil, my_limits):
     if (part_file := Path(part.__file__)).parent.resolve() != out.resolve():
         shutil.copyfile(part_file, out / part_file.name)  # what was measured, to keep with the figures
 path = bench.write_metrics("roofline/1", device, world_size=1, seed=SEED, metrics=metrics)

@@ -137,7 +137,7 @@ def time_version(
 ) -> dict[str, Any]:
     """Return the speed of a version on a GPU, next to those of the library in the same format and of the data sheet.
 
-    A speed above the data sheet's, or more than 5% above the library's, is refused: it is None, and `refused` is true.
+    A speed above the data sheet's, or more than 5 % above the library's, is refused: it is None, and `refused` is true.
     """
     speed = 2 * row["n"] ** 3 / median_ms / 1e6 if median_ms else None
     limits = (peak_tflops and 1e3 * peak_tflops, library_gflop_per_s and TOLERANCE * library_gflop_per_s)
@@ -173,13 +173,14 @@ def count_steps_down(timed: Sequence[Mapping[str, Any]]) -> int | None:
 def set_beside(timed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for each version in float32: its speed in % of the library's at the largest size, and published speeds.
 
-    The percentage is None if the version was not timed. The published speeds were measured on other cards.
+    The percentage is None if the version was not timed; `why_not` says why. The published speeds were measured on other cards.
     """
     largest = max((row["n"] for row in timed), default=None)
     percentages = {row["version"]: row["percent_of_library"] for row in timed if row["n"] == largest}
+    why_not = "not written, or too fast to be right" if timed else "not measured: no GPU with nvcc"
     return [
         {
-            "version": version, "yours": percentages.get(version),
+            "version": version, "yours": percentages.get(version), "why_not": why_not,
             **{card["key"]: 100 * card[version] / card["library"] for card in PUBLISHED},
             **{f"{card['key']}_gflop_per_s": card[version] for card in PUBLISHED},
         }

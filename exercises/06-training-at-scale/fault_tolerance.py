@@ -1,10 +1,10 @@
-"""A training run that loses a worker, restarts from its last whole checkpoint, and ends as if nothing had happened.
+"""A training run that loses workers, restarts from the newest checkpoint that all ranks can read, and ends as if undisturbed.
 
-You will learn    what torchrun does when a rank dies; what a checkpoint has to contain; which one is whole; how often to save
+You will learn    what torchrun does when a rank dies; what a checkpoint has to contain; how ranks agree on one
 You will produce  the losses of every life, step by step, and those of a run that never crashed; what the crash cost
-Run it            torchrun --nproc-per-node=2 --max-restarts=2 fault_tolerance.py --steps 20 --crash-at 13 --step-s 0.05 \\
-                           --save-s 0.1 --mtbf-s 1.25
-Your part         `latest` and `save_every` in my_resume.py
+Run it            torchrun --nproc-per-node=2 --max-restarts=3 fault_tolerance.py --steps 20 --crash-at 13 --save-every 5 \\
+                           --step-s 0.05
+Your part         `train` in my_worker.py: once it is written, it does the training in every life
 Reading           modules/06-training-at-scale/lesson-9-crashes.md
 """
 
@@ -13,31 +13,41 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import math
 import os
 import shutil
 import sys
+import threading
 import time
 import traceback
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
 import bench
 import checkpoints
-import my_resume
 import ranks
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from bench import say
+from elastic import DamagedCheckpointError, PeerLostError
 from sharded_training import be_repeatable
 from torch import nn
+from torch.distributed.checkpoint import CheckpointException, DefaultSavePlanner
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from transformer import Transformer, counting_text
 
+MAX_CALL_S = 45.0
+"""The time limit of one call, if ranks wait for each other in different calls; with gloo they would wait for minutes."""
 SEED, VOCABULARY, LENGTH, BATCH, SEQUENCES = 0, 64, 32, 48, 1024
 CRASH_CODE = 9
+CALLS = ("join", "gather", "train_step", "save")
+YOURS, OPEN, FAILED = "yours", "the course's", "the course's, yours failed"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a training run that loses a worker and continues")
@@ -48,25 +58,26 @@ parser.add_argument(
 parser.add_argument(
     "--crash-rank", type=int, default=1, help="the rank that ends itself; the last rank if there are fewer ranks"
 )
-parser.add_argument("--crashes", type=int, default=1, help="number of lives in which a rank ends itself")
-parser.add_argument("--mtbf-s", type=float, default=40.0, help="mean time between failures, as passed to your save_every")
+parser.add_argument("--crashes", type=int, default=2, help="number of lives in which a rank ends itself")
+parser.add_argument("--save-every", type=int, default=20, help="number of steps from one checkpoint to the next")
 parser.add_argument("--step-s", type=float, default=0.2, help="minimum time of a step; 0 sets no minimum")
-parser.add_argument("--save-s", type=float, default=2.0, help="minimum time of a save; 0 sets no minimum")
 parser.add_argument("--width", type=int, default=256, help="width of the transformer; a multiple of 4")
 parser.add_argument("--layers", type=int, default=4, help="layers of the transformer")
 parser.add_argument(
     "--folder", default="", help="folder shared by all nodes; by default /shared if it is mounted, else this folder"
 )
 parser.add_argument(
-    "--trust-latest", action=argparse.BooleanOptionalAction, default=False, help="load what your latest returns, whole or not"
+    "--shrink", action=argparse.BooleanOptionalAction, default=True, help="the life after the last crash has half of the ranks"
 )
 args = parser.parse_args()
-if min(args.steps, args.crash_at, args.layers, args.width // 4) < 1 or args.width % 4 or min(args.crashes, args.crash_rank) < 0:
-    parser.error("--steps, --crash-at and --layers must be at least 1, --width a multiple of 4, --crashes at least 0")
+if min(args.steps, args.crash_at, args.layers, args.width // 4, args.save_every) < 1 or args.width % 4:
+    parser.error("--steps, --crash-at, --save-every and --layers must be at least 1, --width a multiple of 4")
+if min(args.crashes, args.crash_rank, args.step_s) < 0:
+    parser.error("--crashes, --crash-rank and --step-s must be at least 0")
 if args.crashes and args.crash_at + args.crashes > args.steps:
     parser.error("--crash-at + --crashes must be at most --steps: each life crashes one step later, and the last one finishes")
-if args.mtbf_s <= 0 or min(args.step_s, args.save_s) < 0:
-    parser.error("--mtbf-s must be above 0, --step-s and --save-s at least 0")
+
+warnings.filterwarnings("ignore", "torch.distributed is disabled")  # each rank reads on its own, so that one can fail alone
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 joined = time.time()
@@ -74,7 +85,6 @@ world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 be_repeatable(device)
 world.give_up_together(f"{BATCH} sequences are not shared equally by {size} ranks" if BATCH % size else None)
-crash_rank = min(args.crash_rank, size - 1)
 text = counting_text(SEQUENCES, LENGTH, VOCABULARY, torch.Generator().manual_seed(SEED)).to(device)
 
 
@@ -115,39 +125,22 @@ def read_notes(name: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def take(seconds: float, start: float) -> None:
-    """Wait until `seconds` have passed since `start`. A small model takes hardly any time, but times should be realistic."""
-    time.sleep(max(0.0, seconds - (time.perf_counter() - start)))
-
-
 # --- the training, in which every step depends only on its number ------------------------------------------------------------
 def build() -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Return the model, its weights sharded over all ranks (FSDP2), and its optimizer."""
+    """Return the model, its weights sharded over the ranks of this life (FSDP2), and its optimizer."""
     torch.manual_seed(SEED)
     model = Transformer(VOCABULARY, LENGTH, args.width, 4, args.layers).to(device)
+    mesh = DeviceMesh.from_group(group, device.type)
     for block in model.blocks:
-        fully_shard(block)
-    fully_shard(model)
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
     return model, torch.optim.AdamW(model.parameters(), lr=3e-3, foreach=False)
 
 
 def choose_batch(step: int) -> torch.Tensor:
-    """Return this rank's share of a step's batch. Each life uses the same sequences, however many ranks share them."""
+    """Return the batch of a step, for all ranks together. It is the same in every life, with any number of ranks."""
     source = torch.Generator().manual_seed(SEED + step)
-    return text[torch.randint(len(text), (BATCH,), generator=source)].chunk(size)[rank]
-
-
-def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> float:
-    """Take one step, and return the mean loss over all ranks' sequences before that step."""
-    start, batch = time.perf_counter(), choose_batch(step)
-    optimizer.zero_grad()
-    loss = nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
-    loss.backward()
-    optimizer.step()
-    mean = loss.detach().double()
-    dist.all_reduce(mean)
-    take(args.step_s, start)
-    return (mean / size).item()
+    return text[torch.randint(len(text), (BATCH,), generator=source)]
 
 
 def collect_state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, object]:
@@ -156,110 +149,225 @@ def collect_state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int)
     return {"model": weights, "optimizer": moments, "step": step}
 
 
-def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, checkpoint: Path) -> float:
-    """Write a checkpoint, and return how many seconds that took. Every rank writes its slices, and `.metadata` comes last."""
-    start = time.perf_counter()
-    checkpoints.save(collect_state(model, optimizer, step), checkpoint, saving)
-    took_s = time.perf_counter() - start
-    take(args.save_s, start)
-    return took_s
+class FsdpWorker:
+    """The worker of elastic.py on this rank, with a real model."""
+
+    steps, every, batch = args.steps, args.save_every, BATCH
+
+    def __init__(self, *, life: int | None) -> None:
+        """`life` is the number of the life, or None for the undisturbed run, which saves nothing and never crashes."""
+        self.rank, self.size, self.life = dist.get_rank(group), dist.get_world_size(group), life
+        self.losses: list[float] = []
+        self.last_step, self.has_ended, self.call_began = 0, False, time.monotonic()
+        self.reset()
+
+    def _together(self, name: str, call: Callable[[], Any], step: int = 0) -> Any:
+        """Return the result of a collective call. Raise PeerLostError if another rank is gone.
+
+        First, the ranks compare their calls, because gloo ends a process if the ranks make different collectives.
+        """
+        self.call_began = time.monotonic()
+        try:
+            own_call = step * len(CALLS) + CALLS.index(name)
+            codes = torch.tensor([own_call, -own_call])
+            dist.all_reduce(codes, op=dist.ReduceOp.MAX, group=saving)
+            if codes[0] != -codes[1]:
+                names = [CALLS[code % len(CALLS)] + f" of step {code // len(CALLS)}" * (code >= len(CALLS))
+                         for code in (-codes[1].item(), codes[0].item())]  # fmt: skip
+                place = find_place(traceback.extract_stack())
+                give_up_part(f"{place}: the ranks do different things at the same time: {' and '.join(names)}")
+            return call()
+        except RuntimeError as error:  # torch's traceback through FSDP has 40 lines
+            raise PeerLostError(str(error).splitlines()[0][:160]) from None
+        finally:
+            self.call_began = time.monotonic()
+
+    def join(self) -> None:
+        """Wait until all ranks of this life are here."""
+        self._together("join", lambda: dist.barrier(group))
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all ranks."""
+        values: list[Any] = [None] * self.size
+        self._together("gather", lambda: dist.all_gather_object(values, value, group=group))
+        return values
+
+    def list_steps(self) -> list[int]:
+        """Return the steps in the names of the checkpoints' folders."""
+        steps = [checkpoints.read_step(path) for path in folder.iterdir()]
+        return [step for step in steps if step is not None]
+
+    def load(self, step: int) -> None:
+        """Fill model and optimizer from a checkpoint, even if another number of ranks saved it."""
+        path = checkpoints.choose_folder(folder, step)
+        state = collect_state(self._model, self._optimizer, 0)
+        if not (path / checkpoints.METADATA).is_file():
+            say(f"rank {rank} cannot load {path.name}: it has no {checkpoints.METADATA}")
+            raise DamagedCheckpointError(step)
+        try:
+            dcp.load(state, checkpoint_id=path, no_dist=True)
+        except (Exception, CheckpointException) as error:  # noqa: BLE001  # a file that was cut off fails in any way
+            say(f"rank {rank} cannot load {path.name}: {type(error).__name__}")
+            raise DamagedCheckpointError(step) from None
+        set_state_dict(self._model, self._optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+        self.last_step = step
+
+    def reset(self) -> None:
+        """Build model and optimizer anew."""
+        self._model, self._optimizer = build()
+
+    def train_step(self, step: int, sequences: Sequence[int]) -> float:
+        """Take one step, and return the mean loss over all ranks' sequences before that step."""
+        start, batch = time.perf_counter(), choose_batch(step)[list(sequences)]
+        self._optimizer.zero_grad()
+
+        def compute() -> float:
+            loss = nn.functional.cross_entropy(self._model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+            loss.backward()
+            self._optimizer.step()
+            mean = loss.detach().double()
+            dist.all_reduce(mean, group=group)
+            return mean.item() / self.size
+
+        loss = self._together("train_step", compute, step)
+        time.sleep(max(0.0, args.step_s - (time.perf_counter() - start)))  # a small model takes hardly any time
+        self.losses.append(loss)
+        self.last_step = step
+        if rank == 0 and self.life is not None:
+            note("losses.jsonl", {"life": self.life, "step": step, "loss": loss, "at": time.time()})
+        if step % self.every or self.life is None:
+            self._crash_after(step)
+        return loss
+
+    def save(self, step: int) -> None:
+        """Write a checkpoint. Every rank writes its slices, and `.metadata` comes last."""
+        if self.life is None:
+            return
+        state, path = collect_state(self._model, self._optimizer, step), checkpoints.choose_folder(folder, step)
+        self._together("save", lambda: write_checkpoint(state, path), step)
+        self._crash_after(step)
+
+    def _crash_after(self, step: int) -> None:
+        """End this process if its crash is due. As after a power cut, its newest file is incomplete."""
+        if self.life is None or self.life >= args.crashes or step != args.crash_at + self.life:
+            return
+        if self.rank != min(args.crash_rank, self.size - 1):
+            return
+        for path in checkpoints.list_whole(folder)[-1:]:
+            file = path / f"__{self.rank}_0.distcp"
+            os.truncate(file, file.stat().st_size // 2)
+            say(f"rank {rank} had written only half of {path.name}/{file.name}")
+        note("crashes.jsonl", {"life": life})
+        say(f"rank {rank} ends itself after step {step}, in life {life}: exit code {CRASH_CODE}, without a message to others")
+        os._exit(CRASH_CODE)
 
 
-def load(model: nn.Module, optimizer: torch.optim.Optimizer, checkpoint: Path) -> int:
-    """Fill model and optimizer from a checkpoint, even if another number of ranks saved it, and return its step."""
-    state = collect_state(model, optimizer, 0)
-    checkpoints.load(state, checkpoint, saving)
-    set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
-    return int(state["step"])
+def write_checkpoint(state: dict[str, object], path: Path) -> None:
+    """Write a checkpoint in place of an earlier attempt. What all ranks have in common is in the file of rank 0."""
+    if rank == 0:
+        checkpoints.remove(path)
+    dist.barrier(saving)
+    dcp.save(state, checkpoint_id=path, process_group=saving, planner=DefaultSavePlanner(dedup_save_to_lowest_rank=True))
 
 
-# --- your part, and what the script does if it is wrong ---------------------------------------------------------------------
-def choose_checkpoint() -> tuple[Path | None, bool, str | None]:
-    """Return the checkpoint from which this life begins, whether `latest` chose one that is not whole, and the error of
-    `latest`.
+# --- your part, and what does the training while it is open or after it has failed --------------------------------------------
+def train_by_rank_0(worker: FsdpWorker) -> None:
+    """Train from the newest whole checkpoint to the last step. Rank 0 chooses it, since it can check all files."""
+    worker.join()
+    complete_paths = checkpoints.list_whole(folder) if rank == 0 and worker.life is not None else []
+    steps_done = worker.gather(checkpoints.read_step(complete_paths[-1]) if complete_paths else 0)[0]
+    if steps_done:
+        worker.load(steps_done)
+    for step in range(steps_done + 1, worker.steps + 1):
+        worker.train_step(step, range(worker.rank, worker.batch, worker.size))
+        if step % worker.every == 0:
+            worker.save(step)
 
-    No life can load a checkpoint that was cut off. The script then takes the newest whole one instead.
-    """
-    fault, choice = None, None
+
+def give_up_part(text: str) -> NoReturn:
+    """Note why your part failed, and end this process. The next life trains without it."""
+    say(f"rank {rank}: your part failed: {text}")
+    note("part.jsonl", {"life": life, "text": f"rank {rank}: {text}"})
+    os._exit(1)
+
+
+def find_place(frames: traceback.StackSummary) -> str:
+    """Return the innermost line of your file in the frames, or the file's name if there is none."""
+    lines = [frame.lineno for frame in frames if Path(frame.filename).name == "my_worker.py"]
+    return f"my_worker.py:{lines[-1]}" if lines else "my_worker.py"
+
+
+def watch(worker: FsdpWorker, thread: int) -> None:
+    """Give up the part if it makes no call, or waits in one, for too long."""
+    while not worker.has_ended:
+        time.sleep(0.5)
+        if not worker.has_ended and time.monotonic() - worker.call_began > MAX_CALL_S:
+            if any(row["life"] == life for row in read_notes("crashes.jsonl")):
+                os._exit(1)  # with NCCL a call may wait much longer for the rank that crashed
+            frames = traceback.extract_stack(sys._current_frames()[thread])  # noqa: SLF001
+            give_up_part(f"{find_place(frames)}: it waits or computes for {MAX_CALL_S:.0f} s")
+
+
+def train_by_part(worker: FsdpWorker) -> str:
+    """Train with your loop, or without it if it is not written yet. Return the name of the loop that trained."""
+    threading.Thread(target=watch, args=(worker, threading.get_ident()), daemon=True).start()
     try:
-        choice = my_resume.latest(folder)
-    except Exception as error:  # noqa: BLE001  # whatever the learner's function raises, the run says it and goes on
-        traceback.print_exc()
-        fault = type(error).__name__
-    if args.trust_latest and fault is None:
-        return choice, False, None
-    whole = checkpoints.list_whole(folder)
-    half = choice is not None and choice not in whole
-    if half or fault:
-        say(f"latest returned {choice}, which {'raised ' + fault if fault else 'is not whole'}: the script takes another")
-        return whole[-1] if whole else None, half, fault
-    return choice, False, None
+        import my_worker  # imported here, because a mistake in this file must not end the run
+
+        my_worker.train(worker)
+        if worker.last_step != args.steps:
+            give_up_part(f"train returned after step {worker.last_step} of {args.steps}")
+    except NotImplementedError as error:
+        if rank == 0:
+            say(f"{error}  Once it is written, your loop trains here, and the table says so.")
+        worker.has_ended = True
+        worker.reset()
+        train_by_rank_0(worker)
+        return OPEN
+    except PeerLostError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # the run names any error, and continues without the part
+        give_up_part(f"{find_place(traceback.extract_tb(error.__traceback__))}: {type(error).__name__}: {str(error)[:160]}")
+    worker.has_ended = True
+    return YOURS
 
 
-def choose_interval(cost_s: float, step_s: float) -> tuple[int, str | None]:
-    """Return the number of steps between saves, and the error that `save_every` raised, if any."""
-    try:
-        interval = my_resume.save_every(cost_s, step_s, args.mtbf_s)
-        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
-            raise ValueError(f"save_every returned {interval!r}, but a number of steps is a whole number of at least 1")
-    except Exception as error:  # noqa: BLE001  # as above
-        traceback.print_exc()
-        return 1, type(error).__name__
-    return interval, None
-
-
-# --- the first life: a training without a crash to compare with, the cost of a save, and a checkpoint that was cut short -----
-def begin() -> dict[str, object]:
-    """Return the facts about the training run that all lives need. Rank 0 keeps them in a file."""
-    model, optimizer = build()
-    start = time.perf_counter()
-    losses = [train_step(model, optimizer, step) for step in range(1, args.steps + 1)]
-    step_s = args.step_s or world.slowest([time.perf_counter() - start])[0] / args.steps
-    saves = [world.slowest([save(model, optimizer, 0, folder / "of_no_step")])[0] for _ in range(3)]
-    cost_s = args.save_s or sorted(saves)[1]
-    interval, fault = choose_interval(cost_s, step_s)
+# --- one life ----------------------------------------------------------------------------------------------------------------
+folder = open_folder()
+life = agree(len(read_notes("lives.jsonl")))
+active = max(1, size // 2) if args.shrink and 0 < args.crashes <= life else size
+group, saving = dist.new_group(list(range(active))), checkpoints.make_group(list(range(active)))
+facts = agree(json.loads((folder / "facts.json").read_text()) if rank == 0 and (folder / "facts.json").exists() else None)
+if facts is None:  # the first life: a training without a crash to compare with, and a checkpoint that was cut short
+    undisturbed = FsdpWorker(life=None)
+    train_by_rank_0(undisturbed)
+    facts = {"losses": undisturbed.losses}
     if rank == 0:
         half = checkpoints.choose_folder(folder, args.steps + 100)
         half.mkdir()
         (half / "__0_0.distcp").write_bytes(b"\0" * 512)  # its rank was killed while it wrote
-    young = max(1, round(math.sqrt(2 * cost_s * args.mtbf_s) / step_s))
-    facts = {"losses": losses, "step_s": step_s, "cost_s": cost_s, "measured_save_s": sorted(saves)[1]}
-    return facts | {"saved_every": interval, "young_every": young, "broken": fault}
-
-
-saving = checkpoints.make_group()
-folder = open_folder()
-lives = agree(read_notes("lives.jsonl"))
-life = len(lives)
-facts = agree(json.loads((folder / "facts.json").read_text()) if rank == 0 and (folder / "facts.json").exists() else None)
-if facts is None:
-    facts = agree(begin())
-    if rank == 0:
         (folder / "facts.json").write_text(json.dumps(facts))
-every = facts["saved_every"]
-
-# --- one life ----------------------------------------------------------------------------------------------------------------
-model, optimizer = build()
-checkpoint, half_written, broken = agree(choose_checkpoint() if rank == 0 else None)
-steps_done = load(model, optimizer, checkpoint) if checkpoint is not None else 0
+failures = agree(read_notes("part.jsonl"))
 if rank == 0:
-    say(f"life {life}: {size} ranks, a save every {every} steps, from {checkpoint.name if checkpoint else 'the beginning'}")
-    note("lives.jsonl", {"life": life, "world": size, "joined": joined, "resumed_at": steps_done, "half_written": half_written,
-                         "broken": broken})  # fmt: skip
-for step in range(steps_done + 1, args.steps + 1):
+    complete_paths = checkpoints.list_whole(folder)
+    note("lives.jsonl", {"life": life, "ranks": active, "joined": joined, "tries_part": not failures,
+                         "newest": checkpoints.read_step(complete_paths[-1]) if complete_paths else 0})  # fmt: skip
+    say(f"life {life}: {active} of {size} ranks train, a save every {args.save_every} steps")
+loop = FAILED
+if rank < active:
+    worker = FsdpWorker(life=life)
     try:
-        loss = train_step(model, optimizer, step)
-    except RuntimeError as error:  # a collective whose other rank is gone; torch's traceback through FSDP has 40 lines
-        say(f"rank {rank} fails in step {step}, life {life}: {str(error).splitlines()[0][:160]}")
+        if failures:
+            train_by_rank_0(worker)
+        else:
+            loop = train_by_part(worker)
+    except PeerLostError as error:
+        say(f"rank {rank} fails in life {life}, after step {worker.last_step}: {error}")
         os._exit(1)
-    if rank == 0:
-        note("losses.jsonl", {"life": life, "step": step, "loss": loss, "at": time.time()})
-    if step % every == 0:
-        save(model, optimizer, step, checkpoints.choose_folder(folder, step))
-    if life < args.crashes and step == args.crash_at + life and rank == crash_rank:
-        say(f"rank {rank} ends itself after step {step}, in life {life}: exit code {CRASH_CODE}, without a message to others")
-        os._exit(CRASH_CODE)
-world.wait_for_all()
+try:
+    world.wait_for_all()
+except RuntimeError:  # a rank that does not train in this life notices here
+    os._exit(1)
 
 
 # --- the record --------------------------------------------------------------------------------------------------------------
@@ -267,15 +375,20 @@ def describe_lives() -> list[dict[str, object]]:
     """Describe each life: where it began, how soon its first step was done, where it ended, and which steps the next life
     repeated."""
     rows, every_loss, lives = [], read_notes("losses.jsonl"), read_notes("lives.jsonl")
+    failed_lives = {row["life"] for row in read_notes("part.jsonl")}
     for noted in lives:
         own_losses = [row for row in every_loss if row["life"] == noted["life"]]
-        following = [row for row in lives if row["life"] == noted["life"] + 1]
-        last, resumed_at = own_losses[-1]["step"], following[0]["resumed_at"] if following else None
-        rows.append({
-            "life": noted["life"], "world": noted["world"], "resumed_at": noted["resumed_at"], "last_step": last,
-            "first_step_s": own_losses[0]["at"] - noted["joined"], "ended": "crashed" if following else "finished",
-            "lost_steps": last - resumed_at if following else None, "began": own_losses[0]["at"], "until": own_losses[-1]["at"],
-        })  # fmt: skip
+        name = FAILED if not noted["tries_part"] else OPEN if is_open else YOURS
+        end = "finished" if noted is lives[-1] else "your loop failed" if noted["life"] in failed_lives else "crashed"
+        row = {"life": noted["life"], "ranks": noted["ranks"], "loop": name, "ended": end, "newest": noted["newest"]}
+        if own_losses:
+            first, last = own_losses[0], own_losses[-1]
+            row |= {"resumed_at": first["step"] - 1, "last_step": last["step"], "first_step_s": first["at"] - noted["joined"],
+                    "began": first["at"], "until": last["at"]}  # fmt: skip
+        rows.append(row)
+    trained = [row for row in rows if "began" in row]
+    for before, after in itertools.pairwise(trained):
+        before["lost_steps"] = before["last_step"] - after["resumed_at"]
     return rows
 
 
@@ -286,46 +399,43 @@ def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
         if row["step"] in first:
             repeated.append(abs(row["loss"] - first[row["step"]]))
         first.setdefault(row["step"], row["loss"])
-    off = [abs(row["loss"] - facts["losses"][row["step"] - 1]) for row in every_loss]
+    off = [abs(row["loss"] - facts["losses"][row["step"] - 1]) for row in every_loss if row["step"] <= args.steps]
     return {"loss_off": max(off), "repeat_off": max(repeated, default=0.0), "repeated_steps": len(repeated)}
 
 
-def weigh_interval(owner: str, steps: int) -> dict[str, object]:
-    """Return the cost of an interval between saves in percent.
-
-    The cost is the time of the saves, plus half an interval for each failure.
-    """
-    seconds = steps * facts["step_s"]
-    saving, losing = 100 * facts["cost_s"] / seconds, 100 * seconds / 2 / args.mtbf_s
-    return {"whose": owner, "steps": steps, "seconds": seconds, "saving_percent": saving, "losing_percent": losing}
+def count_irregular_steps(every_loss: list[dict[str, object]]) -> int:
+    """Return how many steps do not follow the step before them in their life, or in the life before."""
+    count, last_step, current = 0, 0, None
+    for row in every_loss:
+        follows = row["step"] == last_step + 1 if row["life"] == current else row["step"] <= last_step + 1
+        count, last_step, current = count + (not follows), row["step"], row["life"]
+    return count
 
 
 if rank == 0:
+    is_open = loop == OPEN
     rows, every_loss = describe_lives(), read_notes("losses.jsonl")
-    gaps = [after["began"] - before["until"] for before, after in itertools.pairwise(rows)]
-    wall_s = rows[-1]["until"] - rows[0]["began"] + facts["step_s"]
+    trained = [row for row in rows if "began" in row]
+    gaps = [after["began"] - before["until"] for before, after in itertools.pairwise(trained)]
+    lost_steps = max((row["lost_steps"] for row in trained[:-1]), default=0)
     metrics = {
-        **vars(args), "lives": rows, "planned_lives": args.crashes + 1, "last_step": rows[-1]["last_step"],
+        **vars(args), "lives": rows, "planned_lives": args.crashes + 1, "last_step": trained[-1]["last_step"],
         "losses": [{"life": "undisturbed", "step": step, "loss": loss} for step, loss in enumerate(facts["losses"], start=1)]
         + [{**row, "life": f"life {row['life']}"} for row in every_loss],  # later lines are drawn on top of earlier ones
-        **compare_losses(every_loss), "loss_after": every_loss[-1]["loss"], "undisturbed_loss_after": facts["losses"][-1],
-        "lost_steps": max((row["lost_steps"] for row in rows[:-1]), default=0), "saved_every": every,
-        "recovery_s": max(gaps, default=None), "cost_s": facts["cost_s"], "measured_save_s": facts["measured_save_s"],
-        "step_seconds": facts["step_s"], "young_every": facts["young_every"],
-        "intervals": [weigh_interval("yours", every), weigh_interval("by Young", facts["young_every"])],
-        "interval_off": max(every / facts["young_every"], facts["young_every"] / every),
-        "saved_each_step": every == 1 < facts["young_every"],
-        "useful_percent": 100 * args.steps * facts["step_s"] / wall_s,
-        "half_written_taken": sum(row["half_written"] for row in read_notes("lives.jsonl")),
-        "resume_broken": facts["broken"] or next((row["broken"] for row in read_notes("lives.jsonl") if row["broken"]), "no"),
-        "restarts": life, "backend": dist.get_backend(),
+        **compare_losses(every_loss), "irregular_steps": count_irregular_steps(every_loss),
+        "needless_steps": max(row["newest"] - row["resumed_at"] for row in trained),
+        "lost_steps": lost_steps, "lost_intervals": lost_steps / args.save_every, "recovery_s": max(gaps, default=None),
+        "your_lives": None if is_open else sum(row["loop"] == YOURS and row["ended"] != "your loop failed" for row in rows),
+        "part_failed": failures[0]["text"] if failures else "no", "restarts": life, "backend": dist.get_backend(),
     }  # fmt: skip
-    titles = {"life": "life", "world": "ranks", "resumed_at": "from step", "last_step": "to step", "ended": "ended"}
-    bench.say_table(rows, titles | {"lost_steps": "steps lost", "first_step_s": "back after s"})
-    say(f"A save every {every} steps; by Young's formula every {facts['young_every']}. Loss off: {metrics['loss_off']:.1e}")
+    titles = {"life": "life", "ranks": "ranks", "loop": "loop", "resumed_at": "from step", "last_step": "to step"}
+    bench.say_table(rows, titles | {"ended": "ended", "lost_steps": "steps lost", "first_step_s": "back after s"})
+    say(f"The losses differ from those of the undisturbed run by at most {metrics['loss_off']:.1e} nats.")
+    if failures:
+        say(f"Your part failed, and the later lives trained without it. {metrics['part_failed']}")
     if device.type == "cpu":
-        say("Losses, steps and lives are the same anywhere. Times are this computer's, prolonged by --step-s and --save-s.")
-    path = bench.write_metrics("fault_tolerance/1", device, world_size=size, seed=SEED, metrics=metrics)
+        say("Losses, steps and lives are the same anywhere. Times are this computer's, prolonged by --step-s.")
+    path = bench.write_metrics("fault_tolerance/2", device, world_size=size, seed=SEED, metrics=metrics)
     bench.say_end(path, device)
 world.wait_for_all()
 dist.destroy_process_group()

@@ -4,7 +4,7 @@ You will learn    where the memory of training goes, what a step can save, what 
 You will produce  the peak of ten ways to train, your own step in the device's memory, an estimate for a large model
 Run it            python memory_optimisation.py --layers 4 --width 128 --length 128 --budget-mib 32 --steps 2      (a CPU)
                   python memory_optimisation.py                                                                   (a GPU)
-Your part         predict the floor; then change `step` in my_step.py, so that it fits
+Your part         predict; then change `step` in my_step.py, so that it fits, and write `place` in my_placement.py
 Reading           modules/06-training-at-scale/lesson.md, lesson-2-out-of-memory.md
 """
 
@@ -23,6 +23,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 import bench
 import estimates
 import my_step
+import placement
 import torch
 from bench import say
 from device_memory import GpuMemory, SimulatedMemory
@@ -93,7 +94,7 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
     times = bench.spread_ms(measurement.seconds) if measurement.seconds else {}
     gap = None if measurement.error else max(abs(a - b) for a, b in zip(measurement.losses, reference.losses, strict=True))
     return {
-        "technique": technique.name, "label": technique.label, "peak_mib": mib(measurement.peak),
+        "technique": technique.name, "peak_mib": mib(measurement.peak),
         "held_mib": mib(measurement.held),
         "flops_of_plain": None if measurement.error else measurement.flops / reference.flops,
         "median_ms": times.get("median_ms"), "loss_gap": gap, "out_of_memory": measurement.error is not None,
@@ -157,6 +158,12 @@ def compare_yours(learner: Measurement | None, reference: Measurement, plain_pea
     }  # fmt: skip
 
 
+def find_share(technique: str) -> float | None:
+    """Return the peak of a technique as a share of the plain step's, or None if one of the two did not fit."""
+    peak = next(measurement.peak for item, measurement in menu if item.name == technique)
+    return peak / menu[0][1].peak if peak and menu[0][1].peak else None
+
+
 # --- the experiment ----------------------------------------------------------------------------------------------------
 device_text = torch.cuda.get_device_name(device) if on_gpu else "a simulated device that is never full"
 say(f"{args.layers} layers, {args.width} wide, {args.batch_size} sequences of {args.length} tokens, on {device_text}")
@@ -185,6 +192,12 @@ columns = {"technique": "technique", "forward_mib": "forward", "backward_mib": "
 bench.say_table(rows, columns, title="Peak memory of each stage of a step, in MiB:")
 say(f"weights, gradients and two moments: {floor / MIB:,.2f} MiB, the floor")
 
+placements, placed, place_broken = placement.compare()
+titles = {"placement": "recomputed", "blocks": "blocks", "peak": "peak bytes", "operations": "operations", "fits": "fits"}
+bench.say_table(placements, titles, title=f"Six unequal blocks, with room for {placement.LIMIT:,} bytes of activations:")
+if place_broken != "no error":
+    say(f"my_placement.py: {place_broken}. With it, the table has a row of yours")
+
 # --- an estimate without a device ----------------------------------------------------------------------------------------
 large = estimates.plan_large()
 room = estimates.room_on(args.fit_on)
@@ -202,6 +215,7 @@ if measured_estimate:
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "menu": rows, "techniques": len(MENU), "yours": comparison, "step_broken": broken or "no error",
+    "parts_of_plain": find_share("16 micro-batches"), "placements": placements, "placed": placed, "place_broken": place_broken,
     "out_of_memory": yours.error if yours else None, "budget_used_mib": budget / MIB, "floor_mib": mib(floor),
     "plain_peak_mib": mib(plain_peak), "predicted": plan_rows, "room_gib": room / estimates.GIB,
     "largest_batch_on": largest[False] if largest else None,
@@ -214,7 +228,8 @@ metrics = {
 }  # fmt: skip
 if not on_gpu:
     say("\nThe device is simulated: it counts tensors, byte by byte. Times are those of one core. (device: cpu)")
-if (part_file := Path(my_step.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_step.py")  # what was judged, to keep with the verdict
+for part_file in (Path(my_step.__file__).with_name(name) for name in ("my_step.py", "my_placement.py")):
+    if part_file.parent.resolve() != out.resolve():
+        shutil.copyfile(part_file, out / part_file.name)  # what was judged, to keep with the verdict
 path = bench.write_metrics("memory_optimisation/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

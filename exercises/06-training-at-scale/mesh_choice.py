@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import step_limits
 import torch
 from bench import limit_time
 from mesh_model import DIMENSIONS, Layout, lay_out
@@ -83,6 +85,34 @@ class Choice:
             self.broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
             traceback.print_exception(error, limit=-3, file=sys.stdout)
             return None
+
+
+def ask_limits() -> tuple[list[dict[str, Any]], str]:
+    """Return a row for each cluster and way with the learner's largest number of ranks, and the error of my_limits.py, or "".
+
+    A row has the time that computing waits in each further layer, in percent, with that number of ranks and with twice as many.
+    """
+    rows: list[dict[str, Any]] = []
+    error_text = ""
+    for cluster, way in itertools.product(step_limits.CLUSTERS, step_limits.WAYS):
+        answer = None
+        if not error_text:
+            try:
+                with limit_time(LIMIT_S):
+                    answer = int(importlib.import_module("my_limits").largest(way, cluster.describe()))
+            except NotImplementedError:
+                answer = None
+            except Exception as error:  # noqa: BLE001  # as above
+                error_text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+                traceback.print_exception(error, limit=-3, file=sys.stdout)
+        possible = answer is not None and 1 <= answer <= step_limits.MAX_RANKS
+        rows.append({
+            "cluster": cluster.name, "way": way, "yours": answer,
+            "exposed_percent": step_limits.read_exposed_percent(way, answer, cluster) if possible else None,
+            "exposed_twice_percent": step_limits.read_exposed_percent(way, 2 * answer, cluster) if possible else None,
+            "is_right": None if answer is None else answer == step_limits.read_largest(way, cluster),
+        })  # fmt: skip
+    return rows, error_text
 
 
 def _sizes(layout: Layout) -> dict[str, int]:

@@ -28,7 +28,7 @@ OPEN_PLAN: dict[str, Any] = dict.fromkeys(("total_gb", "tp_inside_node", "rank_p
 PARTS = ("weights", "gradients", "optimizer", "activations")
 
 
-def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
+def describe_work(work: Work, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
     """Return the facts about the target and the cluster, before anything is divided."""
     shape, cluster = work.shape, work.cluster
     lasting, _ = activation_bytes(shape, work.length, 1, "none")
@@ -38,7 +38,8 @@ def describe_work(work: Work, valid_count: int) -> dict[str, Any]:
         "heads": shape.heads, "kv_heads": shape.kv_heads, "length": work.length, "batch": work.batch,
         "parameters": shape.parameters(work.length), "states_gb": 16 * shape.parameters(work.length) / GB,
         "activations_one_sequence_gb": lasting * work.length * shape.layers / GB,
-        "valid_plans": valid_count, "usable_gb": cluster.usable_bytes / GB,
+        "valid_plans": len(valid),
+        "slowest_times": valid[-1][0] / valid[0][0] if valid else None, "usable_gb": cluster.usable_bytes / GB,
         "inside_gb_per_s": cluster.inside, "between_gb_per_s": cluster.between,
     }  # fmt: skip
 

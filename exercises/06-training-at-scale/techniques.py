@@ -51,14 +51,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class Technique:
-    """The changes of one row of the menu. `label` is short, for a plot.
+    """The changes of one row of the menu.
 
     `every`: one of this many blocks is checkpointed (0: none). `parts`: the batch is divided into this many micro-batches.
     `half`: matrix products are in 16 bits. `foreach`: the optimizer updates all tensors in one call.
     """
 
     name: str
-    label: str
     every: int = 0
     parts: int = 1
     half: bool = False
@@ -71,18 +70,18 @@ class Technique:
         return not self.half and self.optimizer == "AdamW"
 
 
-PLAIN = Technique("plain step", "plain")
+PLAIN = Technique("plain step")
 MENU = (
     PLAIN,
-    Technique("checkpoint every block", "ckpt all", every=1),
-    Technique("checkpoint every 2nd block", "ckpt 1/2", every=2),
-    Technique("4 micro-batches", "4 parts", parts=4),
-    Technique("16 micro-batches", "16 parts", parts=16),
-    Technique("16-bit autocast", "16 bits", half=True),
-    Technique("checkpoint, 4 micro-batches", "ckpt, 4", every=1, parts=4),
-    Technique("checkpoint, 16 micro-batches", "ckpt, 16", every=1, parts=16),
-    Technique("... and AdamW tensor by tensor", "single", every=1, parts=16, foreach=False),
-    Technique("... and SGD instead of AdamW", "SGD", every=1, parts=16, foreach=False, optimizer="SGD"),
+    Technique("checkpoint every block", every=1),
+    Technique("checkpoint every 2nd block", every=2),
+    Technique("4 micro-batches", parts=4),
+    Technique("16 micro-batches", parts=16),
+    Technique("16-bit autocast", half=True),
+    Technique("checkpoint, 4 micro-batches", every=1, parts=4),
+    Technique("checkpoint, 16 micro-batches", every=1, parts=16),
+    Technique("... and AdamW tensor by tensor", every=1, parts=16, foreach=False),
+    Technique("... and SGD instead of AdamW", every=1, parts=16, foreach=False, optimizer="SGD"),
 )
 
 

@@ -7,7 +7,7 @@ Run it            torchrun --nproc-per-node=1 three_dimensions.py --ranks-per-no
                            --length 32 --batch-size 16 --micro-batches 4 --steps 4          (eight ranks of one computer)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            three_dimensions.py                     (on the first node; --node-rank=1 on the second)
-Your part         ORDER, `coordinates`, `groups` and `cross_node_bytes` in my_mesh.py
+Your part         ORDER, `coordinates`, `groups` and `cross_node_bytes` in my_mesh.py; `largest` in my_limits.py
 Reading           modules/06-training-at-scale/lesson-5-mesh.md, lesson-6-layouts.md
 """
 
@@ -122,6 +122,8 @@ def total(key: str) -> float | None:
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 if rank == 0:
+    limits, limits_broken = mesh_choice.ask_limits()
+    limits_right = [row["is_right"] for row in limits]
     bytes_of_orders = [row["cross_node_bytes"] for row in orders]
     alone_tokens_per_s = args.batch_size * args.length / bench.percentile(alone.seconds, 50)
     ranks_of_a_node = min(map(nodes.count, nodes))
@@ -135,6 +137,8 @@ if rank == 0:
         "tp_groups_across_nodes": sum(avoidable) if avoidable else None, "first_of_last_tensor_group": min(last_group),
         "wrong_groups": total("wrong_groups"), "cross_off_bytes": total("cross_off_bytes"),
         "worst_order_times": max(bytes_of_orders) / min(bytes_of_orders) if min(bytes_of_orders) else None,
+        "limits": limits, "limits_broken": limits_broken,
+        "limits_wrong": None if limits_right[0] is None and not limits_broken else sum(not right for right in limits_right),
         "one_process_tokens_per_s": alone_tokens_per_s, "losses": alone.losses,
         "times_one_process": max(row["tokens_per_s"] for row in rows) / alone_tokens_per_s,
     }  # fmt: skip
@@ -149,6 +153,10 @@ if rank == 0:
     bench.say_table(rows, titles)
     columns = {"order": "order, slowest first", "cross_node_bytes": "B between nodes", "yours": "yours"}
     bench.say_table(orders, columns)
+    bench.say_table(limits, {"cluster": "cluster", "way": "way", "yours": "ranks, yours", "exposed_percent": "wait %",
+                             "exposed_twice_percent": "with twice as many"})  # fmt: skip
+    if limits_right[0] is None:
+        say("Your largest is not written yet: with it, the table has your limits, and how long computing waits beyond them.")
     if device.type == "cpu":
         say("Bytes, losses and bubbles are the same anywhere. Times are not: the ranks share cores, and no link is slow.")
     path = bench.write_metrics("three_dimensions/1", device, world_size=size, seed=SEED, metrics=metrics)

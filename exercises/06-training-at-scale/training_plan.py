@@ -97,7 +97,7 @@ named = {key: file.values.get(key, first) for key, first in (("target", "1.3b"),
 choices = {key: named[key] if value in ("planned", 0) else value for key, value in settings.items()}
 work, plan = work_of(**choices), file.plan
 valid = list_valid_plans(work)
-described, paper = describe_work(work, len(valid)), describe_plan(work, plan, valid) if plan else None
+described, paper = describe_work(work, valid), describe_plan(work, plan, valid) if plan else None
 alternatives = list_alternatives(work, valid, plan, is_shown=bool(paper and paper["better_half"]))
 earlier = read_earlier(HERE)
 if world.rank == 0:

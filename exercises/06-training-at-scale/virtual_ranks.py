@@ -21,14 +21,14 @@ PARTS = {  # torch's names for what memory is used for
 }
 
 
-def shard(model: nn.Module, mesh: object, *, free_after_forward: bool) -> None:
+def shard(model: nn.Module, mesh: object, *, free_after_forward: bool, **options: object) -> None:
     """Shard `model` in place with FSDP, first block by block, then the remaining weights.
 
-    Weights that are not freed stay whole from forward to backward.
+    Weights that are not freed stay whole from forward to backward. `options` are further ones of fully_shard.
     """
     for block in model.blocks:
-        fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward)
-    fully_shard(model, mesh=mesh, reshard_after_forward=free_after_forward)
+        fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward, **options)
+    fully_shard(model, mesh=mesh, reshard_after_forward=free_after_forward, **options)
 
 
 def predict_peak(stage: int, ranks: int, device: str, build: Callable[[], nn.Module], text: torch.Tensor) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import bench
 from shard_bytes import expect_collectives, expect_memory, explain_traffic
-from zero_formulas import PARTS
+from zero_plans import PARTS
 
 NAMES = {0: "DDP", 1: "ZeroRedundancyOptimizer", 2: "fully_shard, kept whole", 3: "fully_shard"}
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
@@ -25,7 +25,7 @@ def describe_stage(
     """
     ranks = len(rank_bytes)
     row: Row = {"stage": stage, "label": f"{stage}", "way": NAMES[stage]}
-    row |= {"by_formula_bytes": None, "sent_by_formula_bytes": None}  # until the learner's formulas are asked
+    row |= {"by_formula_bytes": None, "sent_by_formula_bytes": None}  # until the learner's counts are added
     for part in (*PARTS, "between"):
         row[f"{part}_bytes"] = sum(rank[part][0] for rank in rank_bytes) / ranks
         row[f"{part}_fullest_bytes"] = max(rank[part][1] for rank in rank_bytes)
@@ -94,8 +94,6 @@ def summarise(rows: Sequence[Row]) -> Row:
     has_both = 0 in of and 3 in of
     off = {f"{kind}_spread": max(row[f"{kind}_off"] for row in rows) if len(rows) > 1 else None for kind in ("loss", "weights")}
     return off | {
-        "formula_off_bytes": max((row["off_bytes"] for row in rows if "off_bytes" in row), default=None),
-        "traffic_off_bytes": max((row["sent_off_bytes"] for row in rows if "sent_off_bytes" in row), default=None),
         "smallest_stage": min(rows, key=lambda row: row["state_bytes"])["stage"] if has_both else None,
         "state_of_2_percent": percent("state_bytes", 2),
         "state_of_3_percent": percent("state_bytes", 3),
@@ -108,12 +106,12 @@ def summarise(rows: Sequence[Row]) -> Row:
 def say_tables(compared: Sequence[Row], virtual: Sequence[Row]) -> None:
     """Print bytes held, bytes sent, and the predicted memory, if a person started the script."""
     memory_titles = {"label": "stage", "way": "with", **{f"{part}_bytes": part for part in PARTS}}
-    bench.say_table(compared, memory_titles | {"state_bytes": "all three", "by_formula_bytes": "by your formula"})
+    bench.say_table(compared, memory_titles | {"state_bytes": "all three", "by_formula_bytes": "by yours"})
     traffic_titles = {
         "label": "stage",
         "calls": "calls",
         "sent_bytes": "sent (rings)",
-        "sent_by_formula_bytes": "by your formula",
+        "sent_by_formula_bytes": "by yours",
     }
     traffic_titles |= {
         "sent_explained_bytes": "torch's own",

@@ -1,11 +1,11 @@
 """ZeRO and FSDP: the same training with weights, gradients and optimizer state whole on every rank, or divided among them.
 
 You will learn    what each stage of ZeRO divides, what it then has to send, and what no stage divides
-You will produce  the bytes that each rank holds and sends at stages 0 to 3, with your formulas; a sharded optimizer
+You will produce  the bytes that each rank holds and sends at the stages and between them, beside your counts; a sharded AdamW
 Run it            python zero_stages.py --ranks-per-node=4 --layers=2 --width=64 --length=32 --batch-size=24   (four ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            zero_stages.py                     (a GPU each; on the first node, --node-rank=1 on the second)
-Your part         predict what stage 3 sends; then my_zero.py (the formulas) and my_sharded.py (the optimizer)
+Your part         predict what stage 3 sends; then my_count.py (plans) and my_sharded.py (the optimizer)
 Reading           modules/06-training-at-scale/lesson-3-zero.md, lesson-4-counting.md
 """
 
@@ -29,7 +29,7 @@ import ranks
 import torch
 import torch.distributed as dist
 import virtual_ranks
-import zero_formulas
+import zero_plans
 import zero_report
 from bench import say
 from shard_bytes import SentBytes, count_bytes, count_kept_numbers, read_written_bytes, ring_times
@@ -39,7 +39,8 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 from transformer import Transformer, counting_text
-from zero_formulas import PARTS
+from zero_plans import PARTS
+from zero_step import MEASURED
 
 SEED, VOCABULARY, HEAD, COUNTED = 0, 64, 64, 2  # the third step is counted: DDP arranges its buckets in the second
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01}
@@ -252,7 +253,7 @@ def measure_sharded() -> tuple[dict[str, object] | None, str]:
         apart_from = [tensor for weight in model.parameters() for tensor in (weight, weight.grad) if tensor is not None]
         result["kept"] = 4 * count_kept_numbers(optimizer, apart_from)
     except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
-        failure = time.time(), f"{zero_formulas.describe(error)} (rank {rank})"
+        failure = time.time(), f"{zero_plans.describe(error)} (rank {rank})"
         if not isinstance(error, NotImplementedError):
             traceback.print_exc(file=sys.stdout)
     failures: list[tuple[float, str] | None] = [None] * size
@@ -268,6 +269,9 @@ first: dict[str, torch.Tensor] = {}
 hosts, backend = world.gather(bench.node_label()), dist.get_backend()
 collectives = measure_collectives()
 rows = [measure_stage(stage) for stage in stages]
+nodes = size // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+parts = counting_text(4, args.length, VOCABULARY, torch.Generator().manual_seed(rank)).to(device)
+plans = [row for name in MEASURED if (row := zero_plans.measure(name, world, nodes, build, parts))]
 yours, sharded_broken = measure_sharded()
 world.wait_for_all()
 dist.destroy_process_group()
@@ -275,7 +279,9 @@ if rank:
     sys.exit()
 
 # --- rank 0 compares, predicts and writes the record ----------------------------------------------------------------------
-paper_off_gb, formulas_broken = zero_formulas.compare(rows, parameters, size)
+off, counts_broken = zero_plans.compare(rows, plans, parameters, nodes, size)
+sent = {row["plan"]: row["inside_bytes"] + row["across_bytes"] for row in plans}
+late = sent["gradients whole, 4 parts"] / sent["stage 3, 4 parts"]
 sequences = torch.zeros(args.batch_size // size, args.length + 1, dtype=torch.long)
 counts = (size, args.virtual_ranks) if args.virtual_ranks else ()
 virtual, not_predicted = virtual_ranks.predict(stages, counts, device.type, build, sequences)
@@ -285,8 +291,9 @@ for row in compared:
     row |= {f"{part}_per_parameter": row[f"{part}_bytes"] / parameters for part in PARTS}
 metrics = {
     **vars(args), "backend": backend, "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)],
-    "parameters": parameters, "stages": rows, "compared": compared, "collectives": collectives, "yours": yours,
-    "formulas_broken": formulas_broken, "paper_off_gb": paper_off_gb, "sharded_broken": sharded_broken,
+    "parameters": parameters, "stages": rows, "compared": compared, "collectives": collectives,
+    "yours": yours or dict.fromkeys(("weights_off", "kept_for_each", "sent_times")),
+    "plans": plans, "sent_of_late_sums": late, "counts_broken": counts_broken, **off, "sharded_broken": sharded_broken,
     "wire_off_percent": zero_report.compare_wire(rows, collectives), **zero_report.summarise(rows),
     "virtual": virtual, "not_predicted": not_predicted,
 }  # fmt: skip
@@ -294,13 +301,13 @@ say(f"\n{parameters:,} parameters on {size} ranks: bytes per rank, on average (d
 zero_report.say_tables(compared, virtual)
 if not_predicted:
     say(f"No memory predicted for other numbers of ranks: {not_predicted}")
-for name, reason in {"my_zero.py": formulas_broken, "my_sharded.py": sharded_broken}.items():
+for name, reason in {"my_count.py": counts_broken, "my_sharded.py": sharded_broken}.items():
     if reason != "no error":
         say(f"{name}: {reason}")
 if device.type == "cpu":
     say("Bytes, collectives and losses are the same anywhere. Times are not: these ranks share cores. (device: cpu)")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-for source in (Path(__file__).resolve().parent / name for name in ("my_zero.py", "my_sharded.py")):
+for source in (Path(__file__).resolve().parent / name for name in ("my_count.py", "my_sharded.py")):
     if source.parent != out:
         shutil.copyfile(source, out / source.name)  # what was measured, to keep with the measurements
 path = bench.write_metrics("zero_stages/1", device, world_size=size, seed=SEED, metrics=metrics)

@@ -1,4 +1,4 @@
-"""Five decisions in building GPU systems: cases that follow from a puzzle's number, and rules for the right decision.
+"""Decisions in building GPU systems: cases that follow from a puzzle's number, and rules for the right decision.
 
 The list of PCI devices was written for this course in the format of `lspci -nn`, group by group. The profiles are the Q-series
 of an L40S (NVIDIA, "Virtual GPU Software User Guide").
@@ -20,16 +20,6 @@ _WORDS = {
     NETWORK: "Ethernet controller [0200]: Mellanox Technologies MT2892 [ConnectX-6 Dx] [15b3:101d]",
 }
 PROFILES = {1: 32, 2: 24, 3: 16, 4: 12, 6: 8, 8: 6, 12: 4, 16: 3, 24: 2, 48: 1}  # GiB of a profile: how many fit on a GPU
-WORKLOADS: dict[str, dict[str, object]] = {  # what each needs, and the scheduler that offers it
-    "a chat service with users day and night": {"runs": "for ever", "starts": "by itself", "shares": "by autoscaling"},
-    "pre-training on 64 GPUs for three weeks": {"runs": "to its end", "starts": "all ranks at once", "shares": "by queue"},
-    "400 students, each with a batch job a day": {
-        "runs": "to its end",
-        "starts": "when it is its turn",
-        "shares": "by fair share",
-    },
-    "an embedding service that sleeps at night": {"runs": "for ever", "starts": "by itself", "shares": "by autoscaling"},
-}
 
 
 @dataclass(frozen=True)
@@ -146,11 +136,3 @@ def make_checkpoints(puzzle: int) -> list[Checkpoint]:
         chance.choice([90, 100, 250, 300]), 32, chance.choice([300, 900]), 0.02, chance.choice([1.5, 2.0]), 40
     )
     return [Checkpoint(2048, 64, 600, 0.05, 2.0, 64), checkpoint, Checkpoint(16384, 512, 600, 0.05, 2.0, 48)]
-
-
-def right_scheduler(needs: Mapping[str, object]) -> str:
-    """Return Kubernetes for a workload that runs for ever and scales with load.
-
-    Return Slurm for a workload that ends, waits its turn and starts all ranks at the same time.
-    """
-    return "kubernetes" if needs["runs"] == "for ever" else "slurm"

@@ -103,8 +103,8 @@ for way in dict.fromkeys(row["way"] for row in sweep):
     line = bandwidth.fit([row["bytes"] for row in points], [row["median_us"] / 1e6 for row in points])
     fits.append({"way": way, "latency_us": line and line.latency_s * 1e6, "gb_per_s": line and line.bandwidth,
                  "smallest_us": points[0]["median_us"], "largest_gb_per_s": points[-1]["gb_per_s"]})  # fmt: skip
-bench.say_table(fits, {"way": "link", "smallest_us": "64 KiB, us", "largest_gb_per_s": "largest, GB/s",
-                       "latency_us": "fit: latency, us", "gb_per_s": "fit: GB/s"})  # fmt: skip
+bench.say_table(fits, {"way": "link", "smallest_us": "64 KiB, µs", "largest_gb_per_s": "largest, GB/s",
+                       "latency_us": "fit: latency, µs", "gb_per_s": "fit: GB/s"})  # fmt: skip
 if device.type != "cuda":
     say("PCIe and NVLink: not measured, because there is no GPU here.")
 
@@ -121,6 +121,7 @@ metrics = {
     "groups_not_best": sum(not row["groups_best"] for row in rows) if is_written else None,
     "rings_not_best": sum(not row["ring_best"] for row in rows) if is_written else None,
     "values_wrong": values_wrong, "refused": sum(row["refused"] for row in sweep),
+    "loopback_times": by_way[links.TCP]["smallest_us"] / by_way[links.INSIDE]["smallest_us"],
     "loopback_us": by_way[links.TCP]["smallest_us"], "loopback_gb_per_s": by_way[links.TCP]["largest_gb_per_s"],
     "pinned_gain": pinned / pageable if pinned and pageable else None,
 }  # fmt: skip

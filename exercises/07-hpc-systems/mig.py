@@ -1,5 +1,4 @@
-"""The instances of a GPU that is divided by MIG: its profiles, their allowed places, and the fewest GPUs for a list of
-instances.
+"""The instances of a GPU that is divided by MIG: its profiles and their allowed places. And services that share a GPU.
 
 Places are as `nvidia-smi mig -lgipp` prints them. A profile may begin only at certain memory slices, and takes several. A GPU
 also has compute slices. The profiles of A100 and H100 are from NVIDIA's "MIG User Guide", and those of an A30 from its own
@@ -8,9 +7,11 @@ table.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ CARDS = {
     )
 }  # fmt: skip
 
+PUZZLES = 40
 Place = tuple[int, int]  # the GPU's number, and the memory slice at which the instance begins
 
 
@@ -98,52 +100,6 @@ def find_problems(card: Card, names: Sequence[str], places: Sequence[Place]) -> 
         compute[gpu] = compute.get(gpu, 0) + profile.compute
     overfull = [(gpu, count) for gpu, count in compute.items() if count > card.compute]
     return problems + [f"GPU {gpu}: {count} compute slices, but it has {card.compute}" for gpu, count in overfull]
-
-
-def place(card: Card, names: Sequence[str]) -> list[Place]:
-    """Return places on the fewest GPUs.
-
-    Search through all starts of all instances, largest first, adding a GPU until all instances fit.
-    """
-    sizes = {profile.name: profile.memory for profile in card.profiles}
-    order = sorted(range(len(names)), key=lambda number: -sizes[names[number]])
-    for gpus in range(1, len(names) + 1):
-        places = _place_on(card, order, names, gpus)
-        if places is not None:
-            return [places[number] for number in range(len(names))]
-    return []
-
-
-def _place_on(card: Card, order: list[int], names: Sequence[str], gpus: int) -> dict[int, Place] | None:
-    free = [set(range(card.memory)) for _ in range(gpus)]
-    free_compute = [card.compute] * gpus
-    placement: dict[int, Place] = {}
-
-    def go(at: int) -> bool:
-        if at == len(order):
-            return True
-        profile = card.profile(names[order[at]])
-        assert profile is not None
-        states = set()
-        for gpu in range(gpus):
-            state = (frozenset(free[gpu]), free_compute[gpu])
-            if state in states or free_compute[gpu] < profile.compute:
-                continue  # equal to a GPU that was tried
-            states.add(state)
-            for start in profile.starts:
-                slices = set(range(start, start + profile.memory))
-                if not slices <= free[gpu]:
-                    continue
-                free[gpu] -= slices
-                free_compute[gpu] -= profile.compute
-                placement[order[at]] = (gpu, start)
-                if go(at + 1):
-                    return True
-                free[gpu] |= slices
-                free_compute[gpu] += profile.compute
-        return False
-
-    return placement if go(0) else None
 
 
 def draw(card: Card, names: Sequence[str], places: Sequence[Place]) -> Iterator[str]:
@@ -187,20 +143,21 @@ def make_services(puzzle: int, card: Card) -> list[Service]:
     return services
 
 
-def right_way(service: Service, card: Card) -> str:
-    """Return how a service should share a card.
+@dataclass(frozen=True)
+class Needs:
+    """The needs of a puzzle's services on a card: a way for each, and their instances.
 
-    A service that needs more than half does not share. A service that must be isolated uses MIG if the card has it. A service
-    with a time limit uses MPS, and any other service uses time-slicing.
+    `reserved_ratio` is the memory of the smallest fitting instances, divided by what their services need, or None.
+    `gpus` is the lowest number of GPUs that hold these instances.
     """
-    if service.gib > card.gib / 2 or service.percent > 50:
-        return "none"
-    if service.isolated:
-        return "mig" if card.profiles else "none"
-    return "mps" if service.within_ms is not None else "time-slicing"
+
+    ways: list[str]
+    instances: int
+    reserved_ratio: float | None
+    gpus: int
 
 
-def right_profile(service: Service, card: Card) -> str:
-    """Return the smallest profile with enough memory and a large enough share of the processors."""
-    enough = (p for p in card.profiles if p.gib >= service.gib and 100 * p.compute / card.compute >= service.percent)
-    return next(profile.name for profile in enough)
+def read_needs(puzzle: int, card: Card) -> Needs:
+    """Return what needs.json has for a puzzle and a card."""
+    recorded = json.loads(Path(__file__).with_name("needs.json").read_text(encoding="utf-8"))
+    return Needs(**recorded[str(puzzle)][card.name])

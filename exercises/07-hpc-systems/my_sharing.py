@@ -15,13 +15,15 @@ from __future__ import annotations
 
 
 def way(service: dict, card: dict) -> str:
-    """Return "none", "mig", "mps" or "time-slicing".
+    """Return the cheapest way that gives the service what it needs.
 
-    "none" means a separate GPU. A service gets it if it needs more than half of the memory or of the processors, or if it must
-    be isolated and the card has no MIG. Of the others, a service gets "mig" if it must be isolated, "mps" if it has to answer
-    within a time limit, and otherwise "time-slicing".
+    From the cheapest to the most expensive: "time-slicing", "mps", "mig", and "none", a separate GPU. What a service needs:
+
+    - memory and processors: a card is shared only by services that leave at least half of both to the others.
+    - isolation, if `isolated`: no other service on the card can end it, use up its memory, or slow down its caches.
+    - an answer within `within_ms`, if that is not None, also while the other services compute.
     """
-    raise NotImplementedError("way: what does each of the three ways not divide?")
+    raise NotImplementedError("way: which of the needs does the cheapest way not meet?")
 
 
 def profile(service: dict, card: dict) -> str:

@@ -35,7 +35,16 @@ def find_faults(objects: list[dict[str, Any]], profiles: Mapping[str, int]) -> I
                 f"pod {name}: hostIPC opens the shared memory of the node's other processes to it; MPS clients do not need it, "
                 "because the device plugin mounts the daemon's pipe and its shared memory",
             )
+        yield from _find_weaknesses(name, pod)
     yield from (("schema", text) for text in manifests.ask_schemas(objects))
+
+
+def _find_weaknesses(name: str, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key in ("hostPID", "hostNetwork"):
+        if manifests.mapping(pod, "spec").get(key):
+            yield "weakened", f"pod {name}: {key} removes a boundary between it and the node; no way of sharing needs it"
+    if any(manifests.mapping(box, "securityContext").get("privileged") for box in manifests.containers(pod)):
+        yield "weakened", f"pod {name}: privileged gives it all devices of the node, also the GPUs of other pods"
 
 
 def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -38,8 +38,8 @@ parser.add_argument(
 parser.add_argument("--seconds", type=float, default=5.0, help="seconds of each measurement of processes that share the GPU")
 args = parser.parse_args()
 counts = [int(word) for word in args.processes.split(",")]
-if args.puzzle < 1 or args.seconds <= 0 or min(counts) < 1:
-    parser.error("--puzzle must be at least 1, --seconds above 0, and --processes at least 1")
+if not 1 <= args.puzzle <= mig.PUZZLES or args.seconds <= 0 or min(counts) < 1:
+    parser.error(f"--puzzle must be from 1 to {mig.PUZZLES}, --seconds above 0, and --processes at least 1")
 card, device = mig.CARDS[args.gpu], bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
@@ -54,9 +54,7 @@ try:
     places = [tuple(spot) for spot in my_sharing.place([name for name in names if name], card.describe())] if any(names) else []
 except NotImplementedError:
     is_written = False
-right_ways = [mig.right_way(service, card) for service in services]
-right_names = [mig.right_profile(service, card) for service, way in zip(services, right_ways, strict=True) if way == "mig"]
-least = len({gpu for gpu, _ in mig.place(card, right_names)})
+needs = mig.read_needs(args.puzzle, card)
 spots = iter(places)
 rows = []
 for number, service in enumerate(services):
@@ -64,7 +62,7 @@ for number, service in enumerate(services):
     gpu, start = next(spots, (None, None)) if name else (None, None)
     rows.append({"service": service.name, "gib": service.gib, "percent": service.percent, "isolated": service.isolated,
                  "within_ms": service.within_ms, "way": ways[number] if is_written else None, "profile": name, "gpu": gpu,
-                 "start": start, "fits": None if not is_written else ways[number] == right_ways[number]})  # fmt: skip
+                 "start": start, "fits": None if not is_written else ways[number] == needs.ways[number]})  # fmt: skip
 say(f"{len(services)} services on {card.name} ({card.gib} GiB{'' if card.profiles else ', no MIG'}):\n")
 bench.say_table(rows, {"service": "service", "gib": "GiB", "percent": "%", "isolated": "isolated", "within_ms": "within, ms",
                        "way": "way", "profile": "profile", "gpu": "GPU", "start": "at"})  # fmt: skip
@@ -101,15 +99,14 @@ if reason:
 
 # --- the record --------------------------------------------------------------------------------------------------------
 by_name = {profile.name: profile.gib for profile in card.profiles}
-smallest_half = [profile for profile in card.profiles if profile.compute == 3]
 metrics = {
     **vars(args), "services": rows, "problems": problems, "unplaced": len(used) - len(places) if is_written else None,
     "ways_wrong": sum(row["fits"] is False for row in rows) if is_written else None,
     "geometry_problems": len(problems) if is_written else None,
-    "gpus_used": len({gpu for gpu, _ in places}) if is_written else None, "gpus_least": least,
-    "gpus_beyond_least": len({gpu for gpu, _ in places}) - least if is_written else None,
+    "gpus_used": len({gpu for gpu, _ in places}) if is_written else None, "gpus_least": needs.gpus,
+    "gpus_beyond_least": len({gpu for gpu, _ in places}) - needs.gpus if is_written else None,
     "wasted_memory_gib": sum(by_name[row["profile"]] - row["gib"] for row in rows if row["profile"]) if is_written else None,
-    "gib_of_3g": smallest_half[0].gib if smallest_half else None, "instances": len(right_names),
+    "reserved_ratio": needs.reserved_ratio, "instances": needs.instances,
     "manifests": described, "manifest_faults": faults, "faults_left": len(faults), "sharing": measured,
     "mps_gain_small": gpu_sharing.find_gain(measured, "small"), "mps_gain_full": gpu_sharing.find_gain(measured, "full"),
 }  # fmt: skip

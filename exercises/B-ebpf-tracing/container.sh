@@ -51,7 +51,7 @@ while [ "$1" != -- ]; do
 done
 shift
 cd "$root"
-pivot_root . . # the root of a real container is the root of its mounts: paths in /proc/PID/maps begin there
+PATH="$PATH:/usr/sbin:/sbin" pivot_root . . # the root of a real container is the root of its mounts: paths in /proc/PID/maps begin there
 umount -l .
 if [ "$user" = 0 ]; then
     exec setpriv --bounding-set "$capabilities" --inh-caps=-all "$@"

@@ -112,7 +112,7 @@ rows: list[dict[str, Any]] = []
 sites: list[dict[str, Any]] = []
 calls: list[dict[str, Any]] = []
 memory_totals: dict[str, Any] = {}
-broken, other_probes, blocks = "no", None, Counter[int]()
+broken, other_probes, blocks, first_weights = "no", None, Counter[int](), 0
 for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, args.cap_mib):
     totals = None
     try:
@@ -128,6 +128,7 @@ for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, 
     except FAILURES as error:
         broken, ledger = f"{type(error).__name__}: {error}"[:500], allocations.run_alone(workload)
     right = allocations.read_ledger(ledger)
+    first_weights = first_weights or right.alive[allocations.WEIGHTS]
     rows.append({"workload": workload.name, **allocations.compare(totals, right)})
     names = sorted({*right.alive, *totals.alive}) if totals else []  # who leaks is for your tracer to say
     sites += [{"workload": workload.name, "site": site, "alive_bytes": totals.alive.get(site, 0),
@@ -158,7 +159,7 @@ if counted_all:
     titles = {"workload": "workload", "site": "asked by", "alive_bytes": "bytes alive", "alive_true": "ledger"}
     bench.say_table(sites, titles)
 if collective_rows:
-    titles = {"rank": "rank", "allreduces": "all-reduces", "in_a_step": "in a step", "p50_us": "p50, us", "p99_us": "p99, us"}
+    titles = {"rank": "rank", "allreduces": "all-reduces", "in_a_step": "in a step", "p50_us": "p50, µs", "p99_us": "p99, µs"}
     bench.say_table(collective_rows, titles)
 sizes = [{"size": allocations.name_size(power), "blocks": blocks[power]} for power in sorted(blocks)]
 metrics = {
@@ -167,7 +168,7 @@ metrics = {
     "other_probes": other_probes, "collective_rows": collective_rows,
     "other_probe_count": len(other_probes or ()) if counted_all else None,
     **{f"{name}_off": sum(row[f"{name}_off"] for row in rows) if counted_all else None for name in allocations.COMPARED},
-    "alive_first_bytes": rows[0]["alive_true"], "alive_second_bytes": rows[1]["alive_true"],
+    "leaked_percent_first": 100 * (1 - first_weights / rows[0]["alive_true"]), "alive_second_bytes": rows[1]["alive_true"],
     "failed_last": rows[2]["failed_true"],
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")

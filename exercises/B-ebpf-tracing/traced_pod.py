@@ -104,6 +104,7 @@ trace = {
     "calls": None if calls is None else sum(calls.values()), "off": off, "by_api": calls,
     "launches": None if calls is None else sum(count for api, count in calls.items() if api.endswith("LaunchKernel")),
 }  # fmt: skip
+trace["launch_percent"] = 100 * trace["launches"] / trace["calls"] if calls else None
 by_api = [{"api": api, "calls": count, "ledger": ledger.get(api) if ledger else None}
           for api, count in sorted((calls or {}).items())]  # fmt: skip
 if by_api:

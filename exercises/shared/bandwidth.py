@@ -99,8 +99,8 @@ def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
     doublings = math.log2(sizes[-1] / sizes[-2])
     gain = (bandwidths[-1] / bandwidths[-2]) ** (1 / doublings) - 1
     if gain > STILL_RISING:
-        return Plateau(None, 100 * gain, f"not reached: still rising {gain:.0%} a doubling")
+        return Plateau(None, 100 * gain, f"not reached: still rises {100 * gain:.0f} % per doubling")
     enough = NEAR_THE_TOP * max(bandwidths[-3:])
     first = next(size for size, bandwidth in zip(sizes, bandwidths, strict=True) if bandwidth >= enough)
-    falling = f", then falling {-gain:.0%} a doubling" if gain < -STILL_RISING else ""
+    falling = f", then drops {-100 * gain:.0f} % per doubling" if gain < -STILL_RISING else ""
     return Plateau(first, 100 * gain, f"from {first:,} bytes{falling}")

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-TABLE = "[table: shown with the result]"
+TABLE = "[table of the result]"
 """Before a table that gpucourse shows after the run."""
 
 
@@ -154,12 +154,8 @@ def _nothing() -> None:
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:
-    """Return the value below which `percent` percent of the samples lie, interpolated between the two nearest samples."""
-    ordered = sorted(samples)
-    place = (len(ordered) - 1) * percent / 100
-    low = math.floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    """Return the value below which `percent` percent of the samples are, interpolated between the two nearest samples."""
+    return torch.tensor(samples, dtype=torch.float64).quantile(percent / 100).item()
 
 
 def spread_ms(seconds: Sequence[float]) -> dict[str, float | int]:
@@ -213,6 +209,12 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def is_on_one_computer() -> bool:
+    """Return whether the ranks share one computer: on simulated nodes, on one node, or if a person started the script."""
+    is_one_node = os.environ.get("WORLD_SIZE", "1") == os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return is_one_node or os.environ.get("GPUCOURSE_MODE", "local") == "local"
 
 
 def node_label() -> str:

@@ -1,17 +1,18 @@
 """The client's side of an inference engine: send one request over HTTP, stream and time it; or send many at the same moment.
 
-TTFT is the time to the first token, from the moment the request is sent. TPOT is the time per token after the first: (end to
-end - TTFT) / (tokens - 1). Both are measured by the client, and include network and queue.
+TTFT is the time to the first token, from the moment the request is sent. TPOT is the mean time from one token to the next.
+Both are measured by the client, and include network and queue.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -25,6 +26,8 @@ class Answer:
     ttft_s: float
     e2e_s: float
     events: int
+    sent_s: float = 0.0  # on the client's clock, as are the arrivals of the events that contained tokens
+    arrivals_s: tuple[float, ...] = ()
 
     @property
     def tpot_s(self) -> float | None:
@@ -37,12 +40,18 @@ class RefusedByEngine(Exception):
 
 
 def tpot(e2e_s: float, ttft_s: float, tokens: int) -> float | None:
-    """Return the time per output token after the first: (end to end - time to the first) / (tokens - 1)."""
-    return (e2e_s - ttft_s) / (tokens - 1) if tokens > 1 else None
+    """Return the mean time from one token to the next: the slope of the line from the first token to the last, or None if there
+    is only one token."""
+    return statistics.linear_regression([1, tokens], [ttft_s, e2e_s]).slope if tokens > 1 else None
 
 
-def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, temperature: float = 0.0) -> Answer:
+def complete(
+    url: str, model: str, prompt: str | list[int], max_tokens: int, *, temperature: float = 0.0,
+    watch: Callable[[int], object] | None = None,
+) -> Answer:  # fmt: skip
     """Send one prompt (text, or the numbers of its tokens), and return its answer of up to `max_tokens` tokens.
+
+    `watch` is called with the number of events so far, at each event with tokens.
 
     `ignore_eos` keeps the engine going when the model would stop, because only equal work can be compared.
     """
@@ -53,7 +62,7 @@ def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, 
     request = urllib.request.Request(f"{url}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
     texts: list[str] = []
     usage: dict[str, int] = {}
-    first: float | None = None
+    arrivals: list[float] = []
     start = time.perf_counter()
     try:
         with urllib.request.urlopen(request, timeout=600) as stream:
@@ -62,15 +71,20 @@ def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, 
                     continue
                 event = json.loads(line.removeprefix(b"data: "))
                 if event.get("choices"):
-                    first = first or time.perf_counter()
+                    arrivals.append(time.perf_counter())
                     texts.append(event["choices"][0]["text"])
+                    if watch:
+                        watch(len(arrivals))
                 usage = event.get("usage") or usage
     except urllib.error.HTTPError as error:
         raise RefusedByEngine(f"the engine refused the request ({error.code}): {error.read().decode()[:400]}") from None
     end = time.perf_counter()
-    if first is None or not usage:
+    if not arrivals or not usage:
         raise RefusedByEngine("the engine ended the answer without a token or without its count of tokens")
-    return Answer("".join(texts), usage["prompt_tokens"], usage["completion_tokens"], first - start, end - start, len(texts))
+    return Answer(
+        "".join(texts), usage["prompt_tokens"], usage["completion_tokens"], arrivals[0] - start, end - start, len(texts),
+        start, tuple(arrivals),
+    )  # fmt: skip
 
 
 def together(

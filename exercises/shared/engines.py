@@ -112,18 +112,22 @@ def version(kind: str) -> str | None:
 
 
 def command(
-    kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool, kv_share: float = 1.0
-) -> list[str]:
-    """Return the command that serves `model`, with no prefix cache and at most `max_num_seqs` requests at a time.
+    kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool, kv_share: float = 1.0,
+    budget: int = 0, is_sharing: bool = False,
+) -> list[str]:  # fmt: skip
+    """Return the command that serves `model` to at most `max_num_seqs` requests at a time.
 
-    `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests.
+    `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests. `budget` is the largest number
+    of tokens in a step, or 0 for the engine's own. With `is_sharing`, requests share the pages of an equal beginning.
     """
     common = [f"--port={port}", f"--max-num-seqs={max_num_seqs}", f"--max-model-len={max_model_len}"]
+    common += [f"--max-num-batched-tokens={budget}"] if budget else []
+    common += ["--enable-prefix-caching" if is_sharing else "--no-enable-prefix-caching"]
     if kind == "transformers":
         server = str(Path(__file__).resolve().with_name("serve.py"))
         return [sys.executable, server, f"--model={model}", *common, f"--kv-share={kv_share:g}"]
     words = vllm_words(eager=eager, kv_share=kv_share)
-    return ["vllm", "serve", model, "--host=127.0.0.1", *common, "--no-enable-prefix-caching", *words]
+    return ["vllm", "serve", model, "--host=127.0.0.1", *common, *words]
 
 
 def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
@@ -140,8 +144,9 @@ def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
 
 
 def choose_batching(
-    supported: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False
-) -> dict[str, object]:
+    supported: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False, budget: int = 0,
+    is_sharing: bool = False,
+) -> dict[str, object]:  # fmt: skip
     """Return the settings of transformers' continuous batching for that many requests at a time, each of at most `longest`
     tokens.
 
@@ -154,9 +159,9 @@ def choose_batching(
     settings: dict[str, object] = {
         "page_size" if "page_size" in supported else "block_size": PAGE,
         "num_blocks": max(1, int(requests * kv_share)) * (longest // PAGE + 1),
-        "max_batch_tokens": max(2048 if on_gpu else 256, requests),
+        "max_batch_tokens": budget or max(2048 if on_gpu else 256, requests),
         "max_requests_per_batch": requests,
-        "allow_block_sharing": False,  # no prefix cache: an equal prompt is computed again
+        "allow_block_sharing": is_sharing,  # without it, an equal prompt is computed again
         "use_cuda_graph": False,
         "use_async_batching": False,
         "per_request_processors": True,
@@ -175,8 +180,11 @@ def running(
     max_model_len: int,
     eager: bool = True,
     kv_share: float = 1.0,
+    budget: int = 0,
+    is_sharing: bool = False,
 ) -> Iterator[Engine]:
-    """Yield the engine, ready to answer, for as long as the block lasts. Its log is `engine.log` in `folder`.
+    """Yield the engine, ready to answer, for as long as the block lasts. Its log is `engine.log` in `folder`. The settings are
+    those of `command`.
 
     End the script with the log's last lines if the engine does not start. Also stop the engine if the script is terminated.
     """
@@ -191,7 +199,7 @@ def running(
     if kind == "vllm" and not language_models.MODELS[model].hub:
         language_models.make_tiny(Path(model_path))  # serve.py makes it by itself
     limits = {"max_num_seqs": max_num_seqs, "max_model_len": max_model_len}
-    words = command(kind, model_path, port, **limits, eager=eager, kv_share=kv_share)
+    words = command(kind, model_path, port, **limits, eager=eager, kv_share=kv_share, budget=budget, is_sharing=is_sharing)
     quiet = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
     quiet |= {} if language_models.MODELS[model].hub else {"HF_HUB_OFFLINE": "1"}
     log = folder / "engine.log"

@@ -58,6 +58,12 @@ class World:
         dist.all_gather_object(values, value)
         return values
 
+    def on_any(self, values: list[bool]) -> list[bool]:
+        """Return, for each value, whether it is true on any rank. Waiting for the others keeps no core and no GPU busy."""
+        tensor = torch.tensor(values, dtype=torch.int32)
+        dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=self.waiting_room)
+        return [bool(value) for value in tensor.tolist()]
+
     def free_bytes(self) -> int:
         """Return the memory that every rank can rely on: the least of all GPUs, or on CPUs a rank's share of its computer."""
         if self.device.type == "cuda":
@@ -89,22 +95,27 @@ def checksum(tensor: torch.Tensor) -> str:
     return hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()[:16]
 
 
-def meeting_point(timeout: timedelta) -> dict[str, object]:
-    """Return where the ranks of a later life meet. In the first life, return nothing, so that the environment is used.
+def meeting_point(timeout: timedelta, group: str = "") -> dict[str, object]:
+    """Return where the ranks of a later life or of a further group meet. Otherwise return nothing, so that the environment is
+    used.
 
     torchrun with a static rendezvous (--master-addr) keeps one store through all restarts. In torch 2.13, nothing separates the
     lives in it, so a rank may read the address of a dead process. So each life puts its number before its keys.
     """
     life = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    if life == "0":
+    if life == "0" and not group:
         return {}
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if size == 1:
+        return {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=timeout)
-    return {"store": dist.PrefixStore(f"life-{life}", store), "rank": rank, "world_size": size}
+    return {"store": dist.PrefixStore(f"life-{life}{group}", store), "rank": rank, "world_size": size}
 
 
-def join() -> World:
+def join(group: str = "") -> World:
     """Join the process group that torchrun describes in the environment. With plain python, return a world of one.
+
+    With a name for `group`, other processes with the same ranks form a group beside the first one.
 
     Print how long this rank waited: a slow rank comes last, and waits least. End the process with a sentence if it would have
     no GPU of its own.
@@ -121,12 +132,12 @@ def join() -> World:
                 f"per GPU (--nproc-per-node={gpus}), or let all ranks compute on CPUs (GPUCOURSE_BACKEND=gloo)"
             )
         torch.cuda.set_device(device)
-        dist.init_process_group("nccl", device_id=device, timeout=timeout, **meeting_point(timeout))
+        dist.init_process_group("nccl", device_id=device, timeout=timeout, **meeting_point(timeout, group))
     else:
         device = torch.device("cpu")
-        dist.init_process_group("gloo", timeout=timeout, **meeting_point(timeout))
+        dist.init_process_group("gloo", timeout=timeout, **meeting_point(timeout, group))
     waiting_room = dist.new_group(backend="gloo", timeout=timedelta(hours=1))
-    if dist.get_world_size() > 1:
+    if dist.get_world_size() > 1 and not group:
         waited_s = time.perf_counter() - start
         sys.stdout.write(f"rank {dist.get_rank()} joined {dist.get_world_size()} ranks, {waited_s:.2f} s after it was ready\n")
         sys.stdout.flush()

@@ -37,6 +37,9 @@ parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--max-num-seqs", type=int, default=16, help="requests that compute at the same time")
 parser.add_argument("--max-model-len", type=int, default=512, help="tokens of prompt and answer together")
 parser.add_argument("--kv-share", type=float, default=1.0, help="of these requests: how many the cache has pages for")
+parser.add_argument("--max-num-batched-tokens", type=int, default=0, help="most tokens in a step; 0: chosen for the device")
+parser.add_argument("--enable-prefix-caching", action=argparse.BooleanOptionalAction, default=False,
+                    help="requests share the pages of an equal beginning")  # fmt: skip
 args = parser.parse_args()
 
 if Path(args.model).name == "tiny" and not (Path(args.model) / "config.json").exists():
@@ -56,6 +59,8 @@ manager = model.init_continuous_batching(
             longest=args.max_model_len,
             kv_share=args.kv_share,
             on_gpu=device.type == "cuda",
+            budget=args.max_num_batched_tokens,
+            is_sharing=args.enable_prefix_caching,
         )
     ),
 )

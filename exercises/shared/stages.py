@@ -22,26 +22,26 @@ class Watch:
 
     def __init__(self, device: torch.device) -> None:
         self._on_gpu = device.type == "cuda"
-        self._noted: list[tuple[str, int, Callable[[], float]]] = []
+        self._noted: list[tuple[str, int, int, Callable[[], float]]] = []
 
     @contextlib.contextmanager
-    def piece(self, kind: str, micro_batch: int) -> Iterator[None]:
-        """Time the block's work as that piece."""
+    def piece(self, kind: str, micro_batch: int, chunk: int = 0) -> Iterator[None]:
+        """Time the block's work as that piece. `chunk` is as in `bubble.Piece`."""
         if self._on_gpu:
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
             yield
             end.record()
-            self._noted.append((kind, micro_batch, lambda: begin.elapsed_time(end) / 1e3))
+            self._noted.append((kind, micro_batch, chunk, lambda: begin.elapsed_time(end) / 1e3))
         else:
             start = time.thread_time()
             yield
             seconds = time.thread_time() - start
-            self._noted.append((kind, micro_batch, lambda: seconds))
+            self._noted.append((kind, micro_batch, chunk, lambda: seconds))
 
     def take(self) -> list[Piece]:
         """Return the pieces since the last call, in order. On a GPU, the work must have ended."""
-        pieces = [Piece(kind, micro_batch, seconds()) for kind, micro_batch, seconds in self._noted]
+        pieces = [Piece(kind, micro_batch, seconds(), chunk) for kind, micro_batch, chunk, seconds in self._noted]
         self._noted.clear()
         return pieces
 
@@ -54,11 +54,11 @@ class WatchedStage(PipelineStage):
         self.watch = watch
 
     def forward_one_chunk(self, index: int, *arguments: Any, **kwargs: Any) -> Any:
-        with self.watch.piece(FORWARD, index):
+        with self.watch.piece(FORWARD, index, self.stage_index // self.group_size):
             return super().forward_one_chunk(index, *arguments, **kwargs)
 
     def backward_one_chunk(self, index: int, *arguments: Any, **kwargs: Any) -> Any:
-        with self.watch.piece(BACKWARD, index):
+        with self.watch.piece(BACKWARD, index, self.stage_index // self.group_size):
             return super().backward_one_chunk(index, *arguments, **kwargs)
 
 

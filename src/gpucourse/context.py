@@ -37,15 +37,15 @@ class ReviewedWork:
     key: str
 
 
-def ssh_transport(key: Path) -> Transport:
-    """Return a transport that connects to nodes over SSH with this private key."""
-    from gpucourse.remote.ssh import SshTransport  # imports paramiko, which `status` of a simulated lab does not need
+def _ssh_transport(key: Path) -> Transport:
+    """Return a transport that connects to each node by the way in its record, over SSH with this private key."""
+    from gpucourse.remote.transport import NodeTransport
 
-    return SshTransport(key)
+    return NodeTransport(key)
 
 
 @dataclass
-class Opened:
+class _Opened:
     """Objects that are loaded or started on first use. All contexts of one command share them."""
 
     catalog: Catalog | None = None
@@ -70,9 +70,9 @@ class Context:
     stop: threading.Event = field(default_factory=threading.Event)
     plot_worker: PlotWorker = field(default_factory=PlotWorker)
     reviewed: ReviewedWork | None = None
-    make_transport: Callable[[Path], Transport] = ssh_transport
+    make_transport: Callable[[Path], Transport] = _ssh_transport
     targets: tuple[str, ...] = ()
-    opened: Opened = field(default_factory=Opened, repr=False)
+    opened: _Opened = field(default_factory=_Opened, repr=False)
 
     @property
     def paths(self) -> WorkspacePaths:

@@ -109,7 +109,7 @@ class UnknownName(UsageError):
         self.kind, self.name, self.known = kind, name, tuple(known)
         meant = suggest(name, self.known)
         names = ", ".join(self.known[:12]) + (", ..." if len(self.known) > 12 else "")
-        super().__init__(f"there is no {kind} '{name}'.{meant}", hint=hint or f"known: {names or 'none'}")
+        super().__init__(f"there is no {kind} '{name}'{meant and f'.{meant}'}", hint=hint or f"known: {names or 'none'}")
 
 
 class ManifestError(UsageError):

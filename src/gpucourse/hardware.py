@@ -18,7 +18,7 @@ TABLE = Path("exercises") / "shared" / "gpus.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RentedGpu:
+class _RentedGpu:
     """A GPU that AWS rents out.
 
     `types`: the instance types, by name.
@@ -52,7 +52,7 @@ class RentedGpu:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuotaFamily:
+class _QuotaFamily:
     """A vCPU quota and the instance families that share it.
 
     `families`: prefixes of the families' names.
@@ -67,12 +67,12 @@ class QuotaFamily:
 class Hardware:
     """The hardware table. `prices`: where and when the on-demand and spot prices were read."""
 
-    rented: tuple[RentedGpu, ...]
-    quotas: Mapping[str, QuotaFamily]
+    rented: tuple[_RentedGpu, ...]
+    quotas: Mapping[str, _QuotaFamily]
     prices: Mapping[str, Mapping[str, Any]]
 
     @property
-    def choosable_gpus(self) -> tuple[RentedGpu, ...]:
+    def choosable_gpus(self) -> tuple[_RentedGpu, ...]:
         """Return the GPUs that a learner can choose, cheapest first."""
         return tuple(sorted((rented for rented in self.rented if rented.offered), key=lambda rented: rented.usd_per_hour))
 
@@ -90,7 +90,7 @@ class Hardware:
         """Return the table's entry for an instance type, or an empty mapping if the type is not in the table."""
         return next((rented.types[instance_type] for rented in self.rented if instance_type in rented.types), {})
 
-    def quota_of(self, instance_type: str) -> QuotaFamily | None:
+    def quota_of(self, instance_type: str) -> _QuotaFamily | None:
         """Return the quota that an instance type counts against, or None if no lab of the course can use that quota.
 
         The type need not be in the table: the longest matching prefix of its name decides.
@@ -120,9 +120,9 @@ def parse_hardware(text: str) -> Hardware:
     data = json.loads(text)
     entries = [gpu["aws"] for gpu in data["gpus"] if "aws" in gpu] + data["without_sheet"]
     return Hardware(
-        rented=tuple(RentedGpu(**{**entry, "offered": tuple(entry.get("offered", ()))}) for entry in entries),
+        rented=tuple(_RentedGpu(**{**entry, "offered": tuple(entry.get("offered", ()))}) for entry in entries),
         quotas={
-            name: QuotaFamily(
+            name: _QuotaFamily(
                 families=tuple(row["families"]),
                 by_market={"on-demand": tuple(row["on-demand"]), "spot": tuple(row["spot"])},
             )

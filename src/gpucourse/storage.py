@@ -185,7 +185,7 @@ class FileBatch:
         try:
             if self._waiting:
                 with storing(self._aside):
-                    sync_files([path for path, _ in self._waiting.values()])
+                    _sync_files([path for path, _ in self._waiting.values()])
             for target, (path, is_new) in self._waiting.items():
                 if (error := _give_name(path, target, is_new=is_new)) is not None:
                     errors_by_file[target] = error
@@ -252,7 +252,7 @@ class DiskSpace:
                 self._promised -= size
 
 
-def sync_files(paths: Sequence[Path | str]) -> None:
+def _sync_files(paths: Sequence[Path | str]) -> None:
     """Wait until these files, all on one file system, are on the disk. On Linux, a single call syncs all of them.
 
     Raises OSError if the disk refuses.

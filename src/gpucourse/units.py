@@ -54,6 +54,24 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def write_duration(seconds: float) -> str:
+    """Return the duration as it is typed: `90s` is `1m30s`, and half an hour is `30m`. It is rounded to whole seconds."""
+    minutes, rest_s = divmod(round(seconds), 60)
+    parts = ((minutes // 60, "h"), (minutes % 60, "m"), (rest_s, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
+
+
+def format_points(points: float) -> str:
+    """Format points with at most one decimal: `3.4`, `25`."""
+    return f"{round(points, 1) + 0.0:.1f}".removesuffix(".0")
+
+
+def format_share(earned: float, points: float) -> str:
+    """Format earned points with their share: `312 of 480 · 65 %`."""
+    share = f" · {100 * earned / points:.0f} %" if points else ""
+    return f"{format_points(earned)} of {format_points(points)}{share}"
+
+
 def now_utc(timespec: str = "seconds") -> str:
     """Return the current time as records contain it: ISO 8601 in UTC. A finer `timespec` shows the order of two events."""
     return datetime.now(UTC).isoformat(timespec=timespec)

@@ -18,9 +18,10 @@ import pytest
 from gpucourse.errors import OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.parallel import try_all
-from gpucourse.ports import CommandResult
+from gpucourse.ports import CommandResult, Link
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.ssh import SshLink, SshTransport
+from gpucourse.remote.ssh import SshTransport
+from gpucourse.remote.transport import NodeTransport
 from tests.openssh import openssh_nodes
 from tests.sshlab import KINDS, Line, SshLab, ssh_lab
 from tests.waiting import STUCK_S
@@ -34,16 +35,31 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield lab
 
 
+by_every_way = pytest.mark.parametrize(
+    ("lab", "link"), [("simulated", ""), ("openssh", ""), ("openssh", "openssh"), ("openssh", "here")], indirect=True
+)
+
+
 @pytest.fixture(scope="module")
 def node(lab: SshLab) -> Node:
     return lab.nodes[0]
 
 
 @pytest.fixture
-def link(lab: SshLab, node: Node) -> Iterator[SshLink]:
-    link = SshTransport(lab.key).connect(node)
+def link(
+    request: pytest.FixtureRequest, lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Link]:
+    """Yield a link by one way to the node."""
+    if request.param == "openssh":
+        (folder := tmp_path / ".ssh").mkdir()
+        (folder / "hosts").write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
+        (folder / "config").write_text(f'UserKnownHostsFile "{folder}/hosts"\nIdentitiesOnly yes\n')
+    if request.param:
+        monkeypatch.setenv("HOME", str(tmp_path if request.param == "openssh" else lab.homes[node.name]))
+    link = NodeTransport(lab.key).connect(replace(node, way=request.param, key=str(lab.key) if request.param else ""))
     yield link
     link.close()
+    assert not link.alive
 
 
 @pytest.fixture
@@ -62,7 +78,8 @@ def endless(tmp_path: Path) -> Iterator[str]:
         os.kill(int(number.read_text()), signal.SIGKILL)
 
 
-def test_run_starts_in_the_home_of_the_node(link: SshLink, lab: SshLab) -> None:
+@by_every_way
+def test_run_starts_in_the_home_of_the_node(link: Link, lab: SshLab) -> None:
     result = link.run('pwd; printf %s "$HOME"')
     home = lab.homes["node0"]
     assert result.stdout.decode().split("\n") == [str(home), str(home)]
@@ -89,28 +106,32 @@ def test_run_makes_no_shared_folder_that_is_missing(lab: SshLab, node: Node, tmp
     assert not (tmp_path / "missing").exists()
 
 
+@by_every_way
 @pytest.mark.parametrize(
     ("command", "code"), [("exit 7", 7), ("exit 255", 255), ("kill -KILL $$", 137), ("no-such-command-anywhere", 127)]
 )
-def test_exit_code_is_what_a_shell_returns(link: SshLink, command: str, code: int) -> None:
+def test_exit_code_is_what_a_shell_returns(link: Link, command: str, code: int) -> None:
     assert link.run(command).code == code
 
 
+@by_every_way
 @pytest.mark.parametrize("pieces", [1, 60])
-def test_outputs_are_separate_and_exact_to_the_byte(link: SshLink, pieces: int) -> None:
+def test_outputs_are_separate_and_exact_to_the_byte(link: Link, pieces: int) -> None:
     payload = bytes(range(256)) * (300 // pieces)
     result = link.run("tee /dev/stderr", stdin=payload if pieces == 1 else iter([payload] * pieces))
     assert (result.stdout, result.stderr) == (payload * pieces, payload * pieces)
 
 
-def test_many_errors_do_not_block_the_output(link: SshLink) -> None:
+@by_every_way
+def test_many_errors_do_not_block_the_output(link: Link) -> None:
     result = link.run("head -c 3000000 /dev/zero >&2; echo done; head -c 3000000 /dev/zero >&2", timeout_s=STUCK_S)
     assert result.stdout == b"done\n"
     assert 0 < len(result.stderr) <= 1 << 20  # its end
     assert set(result.stderr) == {0}
 
 
-def test_run_gives_up_a_silent_command(link: SshLink, endless: str) -> None:
+@by_every_way
+def test_run_gives_up_a_silent_command(link: Link, endless: str) -> None:
     with pytest.raises(UnreachableError, match=r"nothing was heard .* 0.5 s"):
         link.run(endless, timeout_s=0.5)
     assert link.run("echo alive").stdout == b"alive\n"
@@ -135,14 +156,16 @@ def test_run_works_on_a_server_that_allows_one_channel(tmp_path: Path) -> None:
         assert [link.run(f"echo {number}").stdout for number in range(5)] == [b"%d\n" % number for number in range(5)]
 
 
-def test_run_carries_out_eight_commands_at_a_time(link: SshLink) -> None:
+@by_every_way
+def test_run_carries_out_eight_commands_at_a_time(link: Link) -> None:
     results = try_all([partial(link.run, f"sleep 0.2; echo {number}") for number in range(12)], limit=12)
     assert [result.stdout for result in results if isinstance(result, CommandResult)] == [
         b"%d\n" % number for number in range(12)
     ]
 
 
-def test_stream_arrives_while_the_command_runs(link: SshLink, endless: str) -> None:
+@by_every_way
+def test_stream_arrives_while_the_command_runs(link: Link, endless: str) -> None:
     with link.stream("echo first; read x; echo $x", stdin=b"second\n") as pieces:
         assert b"".join(pieces) == b"first\nsecond\n"
     with link.stream(f"echo first; {endless}", silence_s=3600) as pieces:
@@ -150,7 +173,8 @@ def test_stream_arrives_while_the_command_runs(link: SshLink, endless: str) -> N
     assert link.run("echo the channel is free again").ok
 
 
-def test_stream_raises_when_the_command_fails(link: SshLink) -> None:
+@by_every_way
+def test_stream_raises_when_the_command_fails(link: Link) -> None:
     with (
         pytest.raises(UnreachableError, match="code 9: no such thing"),
         link.stream("echo a; echo no such thing >&2; exit 9") as p,

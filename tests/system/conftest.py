@@ -10,6 +10,7 @@ import pytest
 from tests.mock_aws.shared import account, shared_account
 from tests.system import slurm, small_course
 from tests.system.cli import Learner
+from tests.university import University, run_university
 
 __all__ = ["account", "shared_account"]  # the account that the tests of a file share
 
@@ -40,6 +41,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     with learner.leaves_nothing():
         slurm.stand_up(learner)
         yield learner
+
+
+@pytest.fixture(scope="session")
+def university_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[University]:
+    """Yield a university's cluster with accounting. The tests of a file share it, and leave nothing on it."""
+    with run_university(tmp_path_factory.mktemp("university")) as university:
+        yield university
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.course.parameters import arguments, resolve
@@ -31,6 +33,9 @@ from tests.ports import take_port
 from tests.waiting import STUCK_S
 
 needs_torch = needs_module("torch")
+needs_emulator = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"
+)
 
 FOLDERS = find_course({})
 CATALOG = load(FOLDERS)

@@ -92,14 +92,13 @@ FILES = sorted((ROOT / "tests" / "data" / "parts").glob("*.yaml"))
 ALL = {file.stem: read_versions(file) for file in FILES}
 
 
-def list_parameters(modules: str) -> list[object]:
-    """Return the versions of each part of some modules, with the marks of the packages that its judge needs."""
+def list_parameters() -> list[object]:
+    """Return the versions of each part, with the marks of the packages that its judge needs."""
     parameters: list[object] = []
     for name, versions in ALL.items():
-        if name[0] in modules:
-            _, part = versions.find_part()
-            packages = [needs_module(package, installed=KERNELS) for package in part.packages]
-            parameters.append(pytest.param(versions, id=name, marks=packages))
+        _, part = versions.find_part()
+        packages = [needs_module(package, installed=KERNELS) for package in part.packages]
+        parameters.append(pytest.param(versions, id=name, marks=packages))
     return parameters
 
 

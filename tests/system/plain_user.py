@@ -28,14 +28,14 @@ _ETC = {
 }
 
 
-def words_of_a_plain_user(folder: Path, *, lent: bool = True, is_known: bool = True) -> tuple[str, ...]:
+def words_of_a_plain_user(folder: Path, *, lent: bool = True) -> tuple[str, ...]:
     """Return what is before a command so that the plain user types it; `folder` becomes his. Without `lent` numbers he may make
-    no namespaces that are of use; one who is not `known` has a number without an account. Skips where that cannot be had."""
+    no namespaces that are of use. Skips where that cannot be had."""
     if os.geteuid() != 0:
         pytest.skip("these tests run as a plain user already: the other tests of the cluster show what this one would")
     need("newuidmap")
     lines = ["set -e", f"cd {shlex.quote(str(folder))}", "mkdir -p etc aside"]
-    absent = {*(() if lent else ("subuid", "subgid")), *(() if is_known else _ETC)}
+    absent = () if lent else ("subuid", "subgid")
     for name, line in ((name, line) for name, line in _ETC.items() if name not in absent):
         lines += [f"{{ cat /etc/{name}; printf %s {shlex.quote(line)}; }} >etc/{name}", f"mount --bind etc/{name} /etc/{name}"]
     lines += _ways_through()

@@ -6,15 +6,15 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from gpucourse.workspace.settings import Settings
 from tests.ports import take_port
 from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
+from tests.system.test_here import learner
+
+__all__ = ["learner"]  # the fixture
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "any-gpu.md").read_text(encoding="utf-8")
@@ -40,14 +40,6 @@ def list_commands() -> list[str]:
     lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
     commands = [line.split("#")[0].strip() for line in lines]
     return list(dict.fromkeys(match[1] for line in commands if (match := re.match(r"(?:\S+/)?gpucourse (.+)", line))))
-
-
-@pytest.fixture
-def learner(tmp_path: Path) -> Iterator[Learner]:
-    """Yield an empty workspace."""
-    student = Learner(tmp_path / "w")
-    yield student
-    student.types("destroy", "--all", "--discard", "--yes")
 
 
 def test_every_command_of_the_page_is_typed_here() -> None:

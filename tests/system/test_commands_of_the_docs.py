@@ -23,6 +23,7 @@ from docs import screens
 from gpucourse.cli.boundary import run_command
 from tests.ports import take_ports
 from tests.system.test_any_gpu_page import ANSWERS
+from tests.system.test_slurm_cluster_page import TYPED
 from tests.system.test_stored_workspace import DDP, lay_out
 from tests.unit.test_documented_commands import ROOT, list_lines, list_short_forms
 
@@ -32,8 +33,9 @@ TABLES = {"README.md", "commands.md"}
 FOR_OTHERS = ("dev new", "grade --bundle")
 """How commands begin whose files others read; they are typed first."""
 FILLED = {
-    "RUN": DDP, "EXERCISE": "3.2", "DIR": "mine", "NAME=VALUE": "bus-factor=1", "NAME": "python3", "ARGS": "5", "N": "2",
-    "R": "0", "CHECK": "nothing-twice", "TIME": "5m", "PATTERN": "loss", "DATA": "train.py", "...": "3.2",
+    "RUN": DDP, "EXERCISE": "3.2", "DIR": "mine", "NAME=VALUE": "gain-of-1-mib=a", "NAME": "python3", "ARGS": "5", "N": "2",
+    "R": "0", "CHECK": "nothing-twice", "TIME": "5m", "PATTERN": "loss", "DATA": "train.py",
+    "FILE": "ddp_training.py", "...": "3.2",
 }  # fmt: skip
 PLACE = re.compile(rf"\[?(?<!\w)({'|'.join(map(re.escape, FILLED))})(?!\w)\]?")
 OF_AN_INSTRUCTOR = ("grade --open", "grade --rerun")
@@ -45,10 +47,12 @@ REFUSALS = (
     (3, "GPUCOURSE_TERRAFORM", "deploy doctor"),
     (3, "gpucourse deploy ", "break keep report run ssh stop"),
     (3, "gpucourse run ", "answer"),
+    (2, "gpucourse answer 3.2", "answer"),
+    (2, "gpucourse quiz 3 --list", "quiz"),
     (3, "gpucourse break ", "break check"),
     (2, "there is no such module", "run"),
     (2, "has ended already", "cancel"),
-    (2, "a comparison needs two different runs", "compare"),
+    (2, "a comparison needs two", "compare"),
     (2, "contains something that is not a page of gpucourse", "open"),
     (2, "a person has to agree at a terminal", "dev"),
     (2, "this needs confirmation, and there is no terminal", "grade"),
@@ -56,12 +60,14 @@ REFUSALS = (
     (2, "has not been handed in, or is still as the course delivered it", "grade"),
     (2, "so no check will fail", "run"),
     (2, "gpucourse show 3.2 --run", "show"),
+    (3, "still needs a part that is right", "show"),
     (2, "no such workspace", "--workspace"),
     (2, "gpucourse trust --list", "trust"),
     (2, "gpucourse destroy --all", "destroy"),
     (2, "gpucourse list", "run"),
     (2, "gpucourse dev new DIR", "dev"),
     (7, "test it with plain ssh", "deploy"),
+    (7, "shows whether you reach it from here", "deploy"),
 )
 """What a command may answer here: its exit code, words of it, and the commands that may."""
 TYPED_ELSEWHERE = {
@@ -77,6 +83,7 @@ TYPED_ELSEWHERE = {
     "init --ssh-include": "changes the home that the system has of the user",
     **dict.fromkeys(("watch 0.1", "watch 3.2", "watch 3.3", "status --watch"), "ends with Ctrl-C"),
 }
+TYPED_BY_PAGE = {"any-gpu.md": set(ANSWERS), "slurm-cluster.md": set(TYPED)}
 
 
 def list_documented_lines() -> list[str]:
@@ -85,7 +92,7 @@ def list_documented_lines() -> list[str]:
     lines: set[str] = set()
     for page in PAGES:
         text = screens.BLOCK.sub("", page.read_text(encoding="utf-8"))
-        lines |= set(list_lines(text)) - (set(ANSWERS) if page.name == "any-gpu.md" else set())
+        lines |= set(list_lines(text)) - TYPED_BY_PAGE.get(page.name, set())
         lines |= set(list_short_forms(text)) if page.name in TABLES else set()
     return sorted(lines, key=lambda line: (not line.startswith(FOR_OTHERS), line))
 
@@ -142,6 +149,7 @@ def type_line(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setattr(webbrowser, "open", lambda _address: False)
     monkeypatch.setattr(socketserver.BaseServer, "serve_forever", press_ctrl_c)
+    monkeypatch.setattr(os, "nice", lambda _increment: 0)  # the tests that come after it keep their priority
     ports = take_ports(2)
     hosts = {f"gpu{number}": f"127.0.0.1:{port}" for number, port in enumerate(ports, 1)}  # where nobody answers
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.parts import needs_module
-from tests.system.exercising import SLOW_16_BITS, list_failed_checks, needs_torch, run_on_a_gpu, with_a_gpu
+from tests.system.exercising import SLOW_16_BITS, list_failed_checks, needs_emulator, needs_torch, run_on_a_gpu, with_a_gpu
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -69,9 +67,6 @@ for version in naive coalesced tensor tiled; do row $version $1 1000; done
 row registers $1 0.000001"""
 KERNELS_BY_HAND = """echo '{"size": 1, "wrong": 0}'
 case "$2" in block_sum) echo '{"seconds": [0.0000001]}';; *) echo '{"seconds": [0.001, 0.001, 0.001]}';; esac"""
-needs_emulator = pytest.mark.skipif(
-    sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"
-)
 
 
 def plant_nvcc(folder: Path, kernels: str, program: str) -> dict[str, str]:
@@ -109,6 +104,16 @@ def test_kernels_by_hand_are_timed_beside_the_gpus_own_copy(tmp_path: Path) -> N
     assert (rows["block_sum"]["gb_per_s"], values["block_sum"]["percent_of_copy"], values["refused"]) == (None, None, 1)
     assert (rows["vector_add"]["registers"], rows["vector_add"]["spill_bytes"], rows["clip_sum"]["registers"]) == (20, 8, None)
     assert "(local mode)" not in run.output
+
+
+@pytest.mark.slow
+@needs_emulator
+def test_first_kernels_are_compared_on_the_gpu_as_well(tmp_path: Path) -> None:
+    wrong_dot = """for size in 1 31 257 1000 992; do
+    if [ "$1 $size" = "dot 257" ]; then echo '{"size": 257, "wrong": 1}'; else echo '{"size": 1, "wrong": 0}'; fi; done"""
+    run = run_on_a_gpu("5.0", tmp_path / "work", solved=True, env=plant_nvcc(tmp_path, "3map", wrong_dot))
+    counts = {row["kernel"]: row["wrong_on_gpu"] for row in run.metrics["kernels"]}
+    assert (counts.pop("dot"), set(counts.values()), run.metrics["wrong_on_gpu"]) == (1, {0}, 1)
 
 
 SMALL_LOOP = {"steps": "10", "hidden": "64", "precision": "float16"}

@@ -71,9 +71,8 @@ def test_a_solved_pod_starts_and_its_trace_is_the_ledger(tmp_path: Path) -> None
 @pytest.mark.usefixtures("gcc")
 def test_a_trace_as_delivered_is_exact_and_the_part_is_open(tmp_path: Path) -> None:
     run = run_exercise("B.2", tmp_path / "work")
-    check_healthy(run, tmp_path, open_checks={"kernels-by-formula", "blocks-by-formula"})
+    check_healthy(run, tmp_path, open_checks={"explained"})
     assert run.metrics["tracer"] in {"bpftrace", "perf", "preload"}
-    assert run.metrics["launches_predicted"] == 8 * (2 + 5 * 4)
 
 
 @pytest.mark.slow

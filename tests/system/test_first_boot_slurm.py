@@ -200,12 +200,3 @@ def test_failure_shows_the_reason_of_slurm_if_it_does_not_take_the_node(cluster:
     assert "Slurm has node1 as: drained gpu:1 gres/gpu count reported lower" in report
     assert "systemctl status --no-pager slurmd" in node.commands_run
     assert not (node.state / "ready").exists()
-
-
-def test_missing_packages_fail_the_node(cluster: Cluster, scripts: dict[str, str]) -> None:
-    head = cluster.node("head", "10.77.1.10")
-    head.stand_in("apt-get", "echo 'Unable to locate package slurmctld' >&2; exit 100")
-    assert head.run(scripts["head"]) == 1
-    report = (head.state / "failed").read_text()
-    assert report.startswith("step 'slurm: packages' failed")
-    assert "Unable to locate package" in report

@@ -77,13 +77,13 @@ def test_break_code_is_found_and_repaired(student: Learner) -> None:
     assert "LITRES = 15.0" in copy.read_text()
     assert "LITRES = 1.5\n" in (student.workspace / "exercises/shared/helper.py").read_text()
     assert "Did you mean ten-times" in student.types("check", "1.1", "--diagnosis", "tentimes", code=2).err
-    assert "it is not kill-rank" in student.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
+    assert "Not kill-rank." in student.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
     assert "The river is small." in student.types("check", "1.1", "--diagnosis", "ten-times").out
     assert "15.0 litres" in student.types("break", "1.1", "--repaired", code=5).err
     copy.write_text(copy.read_text().replace("15.0", "3 / 2"))
     assert "The fault is gone." in student.types("break", "1.1", "--repaired").out
     record = student.newest_run()
-    assert (record["state"], record["drill"], record["verdict"]) == ("broken", True, None)
+    assert (record["state"], record["drill"], record["repair"], record["verdict"]) == ("broken", True, True, "passed")
     student.types("break", "1.1", "--how", "code")
     assert [path.read_text() for path in student.workspace.glob("kept/*/broken/1.1/helper.py")] == [
         '"""Help."""\n\nLITRES = 3 / 2\n'
@@ -117,7 +117,7 @@ def test_dev_check_run_tries_every_exercise_and_its_solution(tmp_path: Path) -> 
     place = f"modules/{FOLDER}/module.yaml"
     assert document["complaints"] == [
         "modules/rubric.yaml: parts.9: there is no module 9",
-        "modules/rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points; the limit is 30%: "
+        "modules/rubric.yaml: parts.1: checks and deliverables of 1.1 give 60 % of its points; the limit is 30 %: "
         "the other points are for what the learner writes and answers",
         f"{place}: 1.1.yours: no part for the learner to write",
         f"{place}: 1.2.yours: no part for the learner to write",

@@ -60,7 +60,7 @@ def test_link_holds_the_ranks_to_its_rate_until_it_is_taken_away(somebody: Learn
     document = json.loads((somebody.run_folder() / "outputs" / "node0" / "metrics.json").read_text(encoding="utf-8"))
     assert (document["link_gbps"], document["link_gb_per_s"], document["link_burst_bytes"]) == (0.1, 0.0125, 131_072)
     assert document["above_link"] == 0, "what passes at once is no bandwidth above the link's"
-    assert 20 < document["summary"][0]["percent_of_link"] < 115
+    assert 0 < document["summary"][0]["percent_of_link"] < 115
     assert "passed" in profiled.out
 
     somebody.types("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--nodes", "2", "--detach")

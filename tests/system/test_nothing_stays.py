@@ -62,7 +62,7 @@ def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
         learner.types(*command, "python", "--", "3", code=4)
         assert holds_what_it_held()
         learner.types(*command, "python", "--detach", "--", "stay")
-        learner.types("cancel")
+        learner.types("cancel", "latest")
         assert holds_what_it_held()
         cancelled = learner.run_folder()
         client = learner.begins(*command, "python", "--", "stay")

@@ -74,27 +74,10 @@ def answers(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return document
 
 
-@pytest.mark.slow
-def test_the_copy_is_a_course_without_complaints(program: Path, tmp_path: Path) -> None:
-    result = run_program(program, "-m", "gpucourse.course.lint", workspace=tmp_path)
-    assert result.returncode == 0, result.stdout
-
-
 def test_the_help_names_it(program: Path, tmp_path: Path) -> None:
     for command in ("deploy", "run"):
         output = run_program(program, "-m", "gpucourse", command, "--help", workspace=tmp_path).stdout
         assert "z9" in output, command
-
-
-@pytest.mark.slow
-def test_the_settings_take_it_and_offer_it(program: Path, tmp_path: Path) -> None:
-    settings = tmp_path / "gpucourse.yaml"
-    settings.write_text("gpu: z9\nother_gpus: [z9, t4]\n")
-    assert run_program(program, "-m", "gpucourse", "list", workspace=tmp_path).returncode == 0
-    settings.write_text("gpu: z8\n")
-    refusal = run_program(program, "-m", "gpucourse", "doctor", workspace=tmp_path)
-    assert refusal.returncode != 0
-    assert "'z9'" in refusal.stderr
 
 
 def test_its_type_its_price_and_its_quota(answers: dict[str, Any]) -> None:

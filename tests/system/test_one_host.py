@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,6 @@ from tests.forbidding import no_namespaces
 from tests.system import slurm
 from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
-from tests.system.plain_user import NUMBER, words_of_a_plain_user
 from tests.waiting import until
 
 pytestmark = [pytest.mark.system, needs_torch]
@@ -99,7 +97,8 @@ def test_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
     assert sorted(details) == ["node0", "node2"]
     somebody.types("deploy", "2")
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
-    assert slurm.on_head(somebody, "sinfo -h -N -t idle -o %N").split() == ["node1", "node2", "node3"]
+    idle_nodes = "sinfo -h -N -t idle -o %N"  # a busy computer registers them later with the new slurmctld
+    until(lambda: slurm.on_head(somebody, idle_nodes).split() == ["node1", "node2", "node3"], "all nodes are idle")
 
 
 @pytest.mark.slow
@@ -140,14 +139,3 @@ def test_destroy_leaves_nothing_if_the_host_was_killed_under_a_job(somebody: Lea
     assert str(sockets) not in Path("/proc/net/unix").read_text(encoding="utf-8")
     somebody.types("deploy", "2", "--nodes", "1")  # at once
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
-
-
-@pytest.mark.slow
-def test_plain_user_to_whom_no_numbers_are_lent_runs_a_job(tmp_path: Path) -> None:
-    slurm.need_slurm()
-    with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:
-        learner = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False))
-        with learner.leaves_nothing():
-            output = " ".join(learner.types("deploy", "2", "--nodes", "1").out.split())
-            assert "sudo usermod --add-subuids" in output
-            assert slurm.on_head(learner, "srun -n1 --gres=gpu:1 id -u") == f"{NUMBER}\n"

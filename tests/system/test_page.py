@@ -12,17 +12,22 @@ import pytest
 
 from gpucourse.figures.plots import draw
 from gpucourse.learning.pages.open_ import open_
+from gpucourse.learning.pages.serve import PageServer
 from gpucourse.model.manifest import Plot, Series
+from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Chapter, Grid, Picture, Report, Saying
 from gpucourse.report import html
 from gpucourse.ui.live import Live
 from gpucourse.ui.out import Out
 from gpucourse.ui.page.build import build
 from gpucourse.ui.page.folder import write_folder
+from gpucourse.ui.page.live import LivePages
 from gpucourse.ui.screen import capture
 from gpucourse.ui.tables import View, facts
+from gpucourse.workspace import runs
 from tests.chromium import Chromium, Tab
 from tests.learning import FOLDER, MANIFEST, METRICS, Learning
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -66,9 +71,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Path:
+def learning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Learning:
+    return Learning(tmp_path, monkeypatch, capfd)
+
+
+@pytest.fixture
+def folder(learning: Learning, tmp_path: Path) -> Path:
     """Return a page with two runs of one exercise."""
-    learning = Learning(tmp_path, monkeypatch, capfd)
     head = "# yaml-language-server: $schema=../module.schema.json\n"
     learning.put(f"modules/{FOLDER}/module.yaml", head + MANIFEST.replace(CHECKS, PLOT + CHECKS, 1))
     learning.put(f"modules/{FOLDER}/lesson.md", "# Rivers\n\n## Rain\n\nClouds give it.\n\n## Snow\n\nWinter gives it.\n")
@@ -151,7 +160,8 @@ def test_pages_open_filter_sort_and_compare_without_complaint(folder: Path, brow
     assert [text for text in tab.texts(litres) if text[0].isdigit()] == ["9.5", "20.0", "100.0"]
     assert tab.evaluate("document.querySelector('table.sortable th').ariaSort") == "ascending"
     tab.type_into("#log-filter", "LOSS")
-    assert tab.texts("pre.log") == ["loss 2.5\nloss 1.5"]
+    assert tab.texts("#log > span") == ["[n0 r0] loss 2.5", "[n0 r0] loss 1.5"]
+    assert tab.texts("#log-hits") == ["2 of 3 lines"]
     tab.evaluate("document.querySelector('.plot .p').dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))")
     assert tab.texts("figure.chart .value") == ["busy: 40 at 9.5"]
     tab.go((folder / "runs.html").as_uri())
@@ -166,8 +176,112 @@ def test_pages_open_filter_sort_and_compare_without_complaint(folder: Path, brow
     assert tab.complaints() == []
 
 
+@pytest.fixture
+def record(learning: Learning) -> RunRecord:
+    """Return a run that is under way."""
+    return learning.record("1.1", state="running", world_size=2)
+
+
+@pytest.fixture
+def url(learning: Learning, record: RunRecord) -> Iterator[str]:
+    """Serve the page of the workspace as `open --serve` does; yield the address of its folder."""
+    context = learning.open_context()
+    folder = learning.root / "page"
+    write_folder(folder, build(context, open_(context)))
+    pages = LivePages(context, folder, lambda: build(context, open_(context)), look_s=0)
+    with PageServer(folder, pages.follow, event_s=0.05) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server.url.removesuffix("index.html")
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
+def test_served_page_follows_a_run_to_its_end(
+    learning: Learning, record: RunRecord, url: str, address: str, browser: Chromium, width: int, dark: bool
+) -> None:
+    tab = browser.open(f"{url}index.html", width=width, dark=dark)
+    files = learning.context.paths.run("1.1", record.id)
+    until(lambda: tab.texts("#under-way a"), "the run is on every page")
+    assert not is_too_wide(tab)
+    tab.go(tab.evaluate("document.querySelector('#under-way a').href"))
+    until(lambda: tab.texts("#log > span") == ["[n0 r0] found it"], "the first line")
+    files.rank_log("node1", 1).write_text(f"step 1\nWARNING:root:low\nValueError: {make_hostile(address)}\n")
+    until(lambda: len(tab.texts("#log > span")) == 4, "new lines")
+    assert [int(text.split()[-1]) for text in tab.texts("#log-tools label:has(.log-level)")] == [1, 1, 2]
+    tab.click("#log-ranks input[value='1']")
+    assert tab.texts("#log > span") == ["[n0 r0] found it"]
+    tab.click("#log-error")
+    assert tab.texts("#log > .here")[0].startswith("[n1 r1] ValueError")
+    colour = "getComputedStyle(document.querySelector('#log .r{} b')).color"
+    assert tab.evaluate(colour.format(0)) != tab.evaluate(colour.format(1))
+    with files.rank_log("node1", 1).open("a") as log:
+        log.writelines(f"line {number} {'of a flood ' * 9}\n" for number in range(100_000))
+    until(lambda: tab.texts("#log > span")[-1].startswith("[n1 r1] line 99999"), "the end of a flood")
+    assert any("left out here" in text for text in tab.texts("#log > .gap"))
+    assert not is_too_wide(tab)
+    tab.click("input.log-level[value=info]")
+    record.state = "succeeded"
+    runs.save(learning.context.paths, record)
+    tab.wait_until_loaded()
+    assert (tab.texts("#under-way"), "succeeded" in tab.texts("dd")) == ([], True)
+    assert not any("found it" in text for text in tab.texts("#log > span")), "the levels are still as they were set"
+    assert not is_owned(tab)
+    assert (tab.complaints(), _Counting.paths) == ([], [])
+
+
+def read_ticks(tab: Tab) -> list[str]:
+    return tab.texts(".ticks-x text")
+
+
+def test_charts_zoom_in_and_out_and_show_other_runs(folder: Path, browser: Chromium) -> None:
+    tab = browser.open(run_page(folder), width=1280)
+    whole = read_ticks(tab)
+    tab.evaluate("document.querySelector('figure.chart').scrollIntoView()")
+    box = tab.evaluate(
+        "(box => [box.x, box.y, box.width, box.height])(document.querySelector('svg[data-x]').getBoundingClientRect())"
+    )
+    for kind, share, count in (("mousePressed", 0.5, 1), ("mouseMoved", 0.7, 0), ("mouseReleased", 0.7, 1)):
+        place = {"x": box[0] + share * box[2], "y": box[1] + share * box[3]}
+        tab.call("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=count, **place)
+    part = read_ticks(tab)
+    assert part != whole
+    tab.press("Escape")
+    assert read_ticks(tab) == whole
+    tab.press("+", "+")
+    assert read_ticks(tab) not in (whole, part)
+    tab.evaluate("document.querySelector('svg[data-x]').dispatchEvent(new MouseEvent('dblclick'))")
+    assert read_ticks(tab) == whole
+    marks = len(tab.texts(".area g:not(.off) > circle"))
+    tab.click("input.show-run")
+    assert len(tab.texts(".area g:not(.off) > circle")) == 2 * marks
+    tab.go((folder / "compare" / "1.1.html").as_uri())
+    assert len(tab.texts(".area g:not(.off) > circle")) == 2 * marks
+    tab.click("input.show-run[value='1']")
+    assert len(tab.texts(".area g:not(.off) > circle")) == marks
+    assert tab.complaints() == []
+
+
+def test_page_leads_to_modules_neighbours_and_sections_and_copies_commands(folder: Path, browser: Chromium) -> None:
+    tab = browser.open((folder / "exercises" / "1.1.html").as_uri(), width=1280)
+    assert tab.texts(".side .here > a") == ["1 · Rivers2.5 / 20"]
+    assert tab.texts(".side [aria-current=page]") == ["1.1 Source ◐ begun"]
+    assert {"Questions", "Runs"} <= set(tab.texts(".sections a"))
+    assert tab.texts(".around a") == ["Next → 1.2 Mouth"]
+    tab.evaluate("navigator.clipboard.writeText = async (text) => { document.body.dataset.text = text; }")
+    tab.click("pre.command + .copy")
+    assert tab.evaluate("document.body.dataset.text").startswith("gpucourse deploy 1\ngpucourse run 1.1")
+    tab = browser.open(run_page(folder), width=390)
+    assert tab.texts(".side a, .sections a") == []
+    assert tab.evaluate("document.querySelector('header.top').offsetHeight") < 60, "the tabs are in one row"
+    tab.click(".side > summary")
+    assert tab.texts(".side .here > a") == ["1 · Rivers2.5 / 20"]
+    assert len(tab.texts(".around a")) == 1
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "dark"), [(390, True), (1100, False)])
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (390, False), (1280, True), (1280, False)])
 def test_page_fits_its_window_without_complaint(folder: Path, browser: Chromium, width: int, dark: bool) -> None:
     tab = browser.open((folder / "index.html").as_uri(), width=width, dark=dark)
     for file in sorted(folder.rglob("*.html")):
@@ -181,7 +295,7 @@ def test_page_fits_its_window_without_complaint(folder: Path, browser: Chromium,
 @pytest.mark.slow
 def test_page_without_scripts_shows_everything_but_its_tools(folder: Path, browser: Chromium) -> None:
     tab = browser.open(run_page(folder), script=False)
-    assert "loss 2.5\nloss 1.5\nthe end" in tab.texts("pre.log")
+    assert tab.texts("#log > span") == ["[n0 r0] loss 2.5", "[n0 r0] loss 1.5", "[n0 r0] the end"]
     assert tab.texts(".tools") == []
     assert tab.texts("th button") == []
     tab.go((folder / "compare" / "1.1.html").as_uri())
@@ -191,10 +305,9 @@ def test_page_without_scripts_shows_everything_but_its_tools(folder: Path, brows
 
 
 def test_page_with_hostile_text_runs_and_fetches_nothing(
-    browser: Chromium, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    learning: Learning, browser: Chromium, address: str, tmp_path: Path
 ) -> None:
     text = make_hostile(address)
-    learning = Learning(tmp_path, monkeypatch, capfd)
     record = learning.record("1.1", METRICS | {"device": text}, error=text, parameters={text: text})
     learning.context.paths.run("1.1", record.id).rank_log("node0", 0).write_text(text)
     context = learning.open_context()

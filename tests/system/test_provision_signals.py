@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,26 +109,5 @@ def test_up_waits_for_the_terraform_of_a_command_that_was_killed(lab: Lab) -> No
     assert lab.list_resource_events("done") == [], "what the first Terraform finished is not built again"
     assert [note for note in lab.notes() if f"(process {terraform})" in note and "waiting" in note]
     assert lab.stack().plan() == []
-    lab.stack().down()
-    assert lab.list_resources() == []
-
-
-def test_up_goes_on_after_terraform_was_killed(lab: Lab) -> None:
-    lab.do(1, "wait")
-    with ThreadPoolExecutor(1) as pool:
-        building = pool.submit(lab.stack().up)
-        until(lab.mark(1, "here").exists, "node 1 on its way")
-        os.kill(terraform_of(lab.stack().paths), signal.SIGKILL)
-        with pytest.raises(TerraformFailed, match="was ended by SIGKILL"):
-            building.result(STUCK_S)
-    lab.mark(1, "go").touch()
-    until(lab.mark(1, "up").exists, "the end of node 1's own program")
-    lab.mark(1, "up").unlink()
-    lab.forget(1)
-    # Whether the half-built node got into the state is a matter of luck: whoever looks at the nodes says what to replace.
-    half_built = {"terraform_data.node[1]"} & set(lab.stack().addresses())
-    second_stack = lab.stack()
-    assert ("replace" if half_built else "create", "terraform_data.node[1]") in second_stack.plan(replace=sorted(half_built))
-    assert len(second_stack.up().nodes) == 2
     lab.stack().down()
     assert lab.list_resources() == []

@@ -111,19 +111,6 @@ def test_up_names_a_node_that_fails_and_keeps_the_rest(lab: Lab) -> None:
     assert lab.list_resources() == []
 
 
-def test_down_can_be_repeated_after_it_failed(lab: Lab) -> None:
-    lab.stack().up()
-    lab.do(0, "fail the node is stuck", on="undo")
-    with pytest.raises(TerraformFailed, match=r"terraform_data\.slot\[0\]") as caught:
-        lab.stack().down()
-    assert "the node is stuck" in caught.value.what
-    assert lab.stack().addresses() == ["terraform_data.slot[0]"]
-    assert lab.list_resources() == ["node0"]
-    lab.forget(0)
-    assert lab.stack().down() == ["terraform_data.slot[0]"]
-    assert lab.list_resources() == []
-
-
 def test_stack_keeps_its_own_files_as_long_as_it_exists(lab: Lab, tmp_path: Path) -> None:
     template = tmp_path / "template"
     shutil.copytree(STACKS / "pair", template)
@@ -182,12 +169,3 @@ def test_up_loses_nothing_when_the_disk_fills_up(lab: Lab, small_disk: Path) -> 
     assert len(lab.stack().up().nodes) == 2
     assert len(lab.stack().down()) == 4
     assert lab.list_resources() == []
-
-
-def test_up_and_down_in_a_folder_of_a_strange_name(tmp_path: Path) -> None:
-    name = '-a "quote\'s" ünï-节点-🚀 $(touch x) `id` %d ${path.module}\nb'
-    lab = Lab(tmp_path / name)
-    assert len(lab.stack(name).up().nodes) == 2
-    assert lab.list_resources(name) == ["node0", "node1"]
-    assert len(lab.stack(name).down()) == 4
-    assert lab.list_resources(name) == []

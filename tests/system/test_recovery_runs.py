@@ -108,10 +108,10 @@ def test_odd_outputs_are_collected_as_they_are_or_refused_by_name(lab: Learner, 
 def test_cancel_ends_a_detached_run_once(lab: Learner, tmp_path: Path) -> None:
     lab.types("run", "--script", scripts.write(tmp_path, "hangs"), "--launcher", "python", "--detach")
     assert lab.documents("runs")["runs"][-1]["state"] == "running"
-    lab.types("cancel")
+    lab.types("cancel", "latest")
     record = lab.newest_run()
     assert record["state"] == "cancelled"
-    assert f"run {record['id']} has ended already: cancelled" in lab.types("cancel", code=2).err
+    assert f"run {record['id']} has ended already: cancelled" in lab.types("cancel", "latest", code=2).err
     lab.check_nothing_runs()
 
 

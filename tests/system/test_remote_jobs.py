@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from gpucourse.model.event import NodeEvent
 from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
-from tests.ports import take_port
 from tests.runs import Run, prepare
 from tests.sshlab import SshLab, find_marked_processes, on_openssh, ssh_lab
 from tests.waiting import STUCK_S, until
@@ -183,32 +181,6 @@ def test_run_ends_processes_that_hide_their_environment_and_session(make: Make, 
     assert not is_hidden()
 
 
-@on_openssh
-def test_start_that_is_repeated_runs_once(make: Make, lab: SshLab) -> None:
-    script = "import pathlib, time\nwith open('../outputs/starts', 'a') as f: f.write('x')\ntime.sleep(0.5)"
-    run = make(script, nodes=lab.nodes[:1]).launch()
-    link = run.fleet.link(lab.nodes[0])
-    spec = _spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads))
-    assert [jobs.start(link, spec)["again"] for _ in range(3)] == [True] * 3
-    run.follow()
-    assert jobs.start(link, spec)["state"] == "ended"
-    assert (run.folder() / "outputs" / "starts").read_text() == "x"
-
-
-@on_openssh
-def test_run_is_lost_and_leaves_nothing_when_its_supervisor_is_killed(make: Make, lab: SshLab) -> None:
-    run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
-    until((run.folder() / "logs" / "rank0.log").exists, "the rank is up")
-    os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
-    (node_exit,) = run.follow().node_exits
-    assert (node_exit.reason, node_exit.code) == ("lost", 137)
-    assert not find_marked_processes(run.folder())
-    state = execute.states(run.fleet, run.plan.run_id)["node0"]
-    assert state.has_ended
-    assert state.exit is not None
-    assert (state.exit.reason, state.exit.code) == ("lost", 137)
-
-
 def test_launch_ends_the_other_node_when_one_cannot_start(make: Make, lab: SshLab) -> None:
     run = make("import time; time.sleep(300)")
     blocked = run.folder("node1")
@@ -220,24 +192,6 @@ def test_launch_ends_the_other_node_when_one_cannot_start(make: Make, lab: SshLa
     failures = [e for e in run.events if isinstance(e, NodeEvent) and not e.ok]
     assert [(e.node, e.step) for e in failures] == [("node1", "start")]
     blocked.unlink()
-
-
-def test_probe_sees_taken_ports_and_missing_modules(lab: SshLab, make: Make) -> None:
-    import socket
-
-    port = take_port()  # free again afterwards
-    with socket.create_server(("127.0.0.1", port)):
-        fleet = make("").fleet
-        modules, programs = ("json", "no_such_module_at_all"), ("sh", "no-such-program-at-all")
-        findings = execute.probe(fleet, modules=modules, programs=programs, ports=(port, port))
-        assert findings["node0"].free_ports == []
-        assert findings["node1"].missing == ["no_such_module_at_all"]
-        assert findings["node1"].missing_programs == ["no-such-program-at-all"]
-        assert findings["node0"].cores >= 1
-        assert findings["node0"].python_version.startswith("3.")
-        wider = execute.probe(fleet, ports=(port, port + 1))
-        assert wider["node0"].free_ports in ([], [port + 1])
-    assert execute.probe(fleet, ports=(port, port))["node0"].free_ports == [port]
 
 
 def _command(process: Path) -> bytes:

@@ -16,7 +16,10 @@ from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.follow_result import FollowBroken
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
-from tests.sshlab import Line, SshLab, find_marked_processes, on_openssh, ssh_lab
+from tests.sshlab import Line, SshLab, find_marked_processes, on_openssh
+from tests.system.test_remote_jobs import lab
+
+__all__ = ["lab"]  # the fixture
 
 pytestmark = pytest.mark.system
 
@@ -41,13 +44,6 @@ for n in range(int(sys.argv[1])):
     while str(n) in sys.argv[2:] and not os.path.exists("go"): time.sleep(0.01)
 """
 """Prints so many lines; after that of the second number it waits to be told to go on."""
-
-
-@pytest.fixture(scope="module")
-def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
-    kind = getattr(request, "param", "simulated")
-    with ssh_lab(kind, tmp_path_factory.mktemp(kind), 2) as lab:
-        yield lab
 
 
 @pytest.fixture

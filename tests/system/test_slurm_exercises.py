@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts import need
 from tests.system import slurm
 from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
@@ -60,7 +57,8 @@ def test_terminal_on_a_node_measures_the_session_and_keeps_a_transcript(cluster:
     assert "$ srun --partition=gpu --gres=gpu:1 --pty bash" in screen
     session = metrics(cluster)["session"][0]
     assert (session["gpus_held"], session["gpus_after"]) == (1, 0)
-    assert set(read_verdicts(cluster).values()) == {"passed"}
+    open_checks = {name for name, verdict in read_verdicts(cluster).items() if verdict != "passed"}
+    assert open_checks == {"someone-waits", "given-back", "right-job"}, "python held.py was not typed"
     transcript = (cluster.run_folder() / "transcript.txt").read_text()
     assert "python session.py" in transcript
     assert "256" in transcript
@@ -85,37 +83,13 @@ def test_array_of_the_learner_keeps_its_limit_and_is_gathered(cluster: Learner) 
 
 
 def test_training_that_loses_a_worker_begins_again(cluster: Learner) -> None:
-    ran = cluster.types("run", "6.5", "--launcher", "slurm", timeout=300)
+    ran = cluster.types("run", "6.5", "--launcher", "slurm", "--set", "crashes=1", timeout=300)
     assert "with 1 restart" in ran.out
     record = json.loads((cluster.run_folder() / "run.json").read_text())
-    assert (record["state"], record["restarts"], record["max_restarts"]) == ("succeeded", 1, 2)
+    assert (record["state"], record["restarts"], record["max_restarts"]) == ("succeeded", 1, 3)
     ends = [(end["rank"], end["restart"], end["code"]) for end in record["rank_exits"]]
     assert ends == [(0, 0, 1), (0, 1, 0), (1, 0, 9), (1, 1, 0)]
     assert record["first_failure"] is None
     (log,) = cluster.run_folder().glob("logs/*-rank1.log")
     assert "exit code 9, without a message to others\n--- restart 1 ---\n" in log.read_text()
     assert [life["ended"] for life in metrics(cluster)["lives"]] == ["crashed", "finished"]
-
-
-def test_cluster_of_somebody_else_runs_a_job_and_keeps_nothing(cluster: Learner, tmp_path: Path) -> None:
-    head = slurm.head(cluster)
-    guest = Learner(tmp_path / "workspace")
-    guest.workspace.mkdir()
-    settings = f"node_python: {head['python']}\nshared_folder: /shared\n"
-    (guest.workspace / "gpucourse.yaml").write_text(settings, encoding="utf-8")
-    public = tmp_path / "host.pub"
-    public.write_text(f"{head['host_key']}\n", encoding="utf-8")
-    output = subprocess.run([need("ssh-keygen"), "-lf", str(public)], capture_output=True, text=True, check=True).stdout
-    script = slurm.script(tmp_path, "import os\nprint('partition', os.environ['SLURM_JOB_PARTITION'], flush=True)\n")
-    look = "ls -A ~ /etc/slurm /shared /shared/gpucourse-*/.gpucourse/jobs"
-    listing = slurm.on_head(cluster, look)
-    key = str(cluster.workspace / ".gpucourse/keys/id_ed25519")
-    machine = f"{head['user']}@{head['address']}:{head['port']}"
-    guest.types("deploy", "2", "--target", "hosts", "--hosts", machine, "--key", key, "--trust", output.split()[1])
-    ran = guest.types("run", "--launcher", "slurm", "--nodes", "2", "--script", script)
-    assert "partition gpu" in ran.err
-    assert guest.newest_run()["mode"] == "hosts"
-    receipt = guest.documents("destroy", "--all", "--yes")["receipts"][0]
-    assert receipt["leftovers"] == []
-    assert set(slurm.on_head(cluster, look).splitlines()) - set(listing.splitlines()) <= {".gpucourse"}
-    assert slurm.queue(cluster) == []

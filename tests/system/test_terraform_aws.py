@@ -150,13 +150,6 @@ def copy(terraform: Terraform) -> Path:
     return copy
 
 
-@pytest.mark.slow
-def test_the_copy_of_a_deployment_is_valid_and_has_nothing_deprecated(terraform: Terraform, copy: Path) -> None:
-    output = terraform.run(copy, "validate", "-json").text
-    verdict = json.loads(output[output.index("{") :])
-    assert (verdict["valid"], verdict["diagnostics"]) == (True, [])
-
-
 def _arrows(graph: str) -> dict[str, set[str]]:
     """Return what each part of the graph waits for. A line is: "[root] a (expand)" -> "[root] b (expand)"."""
     arrows: dict[str, set[str]] = {}

@@ -49,9 +49,11 @@ def test_target_of_one_file_deploys_runs_and_destroys(type_toy: Callable[..., An
 
 
 def test_registry_decides_which_targets_can_be_named(type_toy: Callable[..., Answer], workspace: Path) -> None:
-    assert "'moon' is not one of 'local', 'aws', 'hosts', 'here', 'toy'" in type_toy("run", "3.1", "--target", "moon").err
+    assert (
+        "'moon' is not one of 'local', 'aws', 'hosts', 'here', 'slurm', 'toy'" in type_toy("run", "3.1", "--target", "moon").err
+    )
     assert "--link: only for simulated nodes" in type_toy("deploy", "3", "--target", "toy", "--link", "1gbit").err
     settings = workspace / "gpucourse.yaml"
     settings.write_text("target: moon\n")
-    assert "target: Input should be 'local', 'aws', 'hosts', 'here' or 'toy'" in type_toy("deploy", "3").err
+    assert "target: Input should be 'local', 'aws', 'hosts', 'here', 'slurm' or 'toy'" in type_toy("deploy", "3").err
     settings.unlink()

@@ -18,6 +18,8 @@ USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer carries click under a 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("modules/*/*.md"))]
 _INLINE = re.compile(r"`gpucourse ([^`]+)`")
+_INDENTED = re.compile(r"^ {4}(?:\$ )?gpucourse (.+)$", re.MULTILINE)
+_SENTENCE = re.compile(rf"gpucourse ((?:{'|'.join(COMMANDS)})(?: (?:\d[\w.]*|--[\w-]+|\w+=[\w.-]*\w))+)")
 _BLOCK = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _FIRST_CELL = re.compile(r"^\| (`.*?`[^|`]*) \|", re.MULTILINE)
 _CODE = re.compile(r"`([^`]+)`")
@@ -28,10 +30,11 @@ _PLACEHOLDERS = re.compile(r"\[|\]|\.\.\.|…|\||<|\b[A-Z]{2,}\b|\bN\b")  # a pa
 
 
 def list_lines(text: str) -> Iterator[str]:
-    """Yield what is after `gpucourse` in every block of a shell and in every inline code, one space between words; patterns
-    too."""
+    """Yield what is after `gpucourse` in every block of a shell, indented or not, and in every inline code, one space between
+    words; patterns too."""
     lines = [line for kind, block in _BLOCK.findall(text) if kind in _SHELL for line in _LINE.findall(block)]
-    for line in [*lines, *_INLINE.findall(_BLOCK.sub("", text))]:
+    prose = _BLOCK.sub("", text)
+    for line in [*lines, *_INDENTED.findall(prose), *_INLINE.findall(prose)]:
         command = re.split(r"\s{2,}|\s#|\s&&|\s>|\s\||;", line)[0]  # what is behind it explains it, or is another command
         yield " ".join(command.split())
 
@@ -75,3 +78,15 @@ def test_commands_of_a_page_can_be_typed(page: Path) -> None:
         except USAGE_ERROR as error:
             if words[1:]:  # a command alone, without what it is about, is only named
                 pytest.fail(f"gpucourse {shlex.join(words)}: {error}")
+
+
+@pytest.mark.parametrize("manifest", sorted(ROOT.glob("modules/*/module.yaml")), ids=lambda path: path.parent.name)
+def test_options_of_a_manifests_commands_exist(manifest: Path) -> None:
+    for sentence in set(_SENTENCE.findall(manifest.read_text(encoding="utf-8"))):
+        try:
+            check_command(sentence.split())
+        except typer.Exit:
+            continue
+        except USAGE_ERROR as error:  # words of the sentence follow, so only an option can be wrong
+            if "no such option" in str(error).lower():
+                pytest.fail(f"gpucourse {sentence}: {error}")

@@ -19,7 +19,7 @@ def test_suggest_names_what_is_similar(word: str, words: str) -> None:
 
 def test_unknown_name_lists_a_dozen_of_the_known_ones() -> None:
     error = UnknownName("node", "x", [f"node{number}" for number in range(20)])
-    assert error.what == "there is no node 'x'."
+    assert error.what == "there is no node 'x'"
     assert error.hint.endswith("node11, ...")
     assert UnknownName("node", "x", []).hint == "known: none"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.units import format_bytes, format_seconds, parse_bytes, parse_duration
+from gpucourse.units import format_bytes, format_seconds, parse_bytes, parse_duration, write_duration
 
 
 @pytest.mark.parametrize(
@@ -10,6 +10,11 @@ from gpucourse.units import format_bytes, format_seconds, parse_bytes, parse_dur
 )
 def test_parse_duration(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(1800, "30m"), (5400, "1h30m"), (90.2, "1m30s"), (14400, "4h"), (0, "0s")])
+def test_write_duration_is_what_parse_duration_reads(seconds: float, text: str) -> None:
+    assert (write_duration(seconds), parse_duration(text)) == (text, round(seconds))
 
 
 @pytest.mark.parametrize("text", ["", "h", "10x", "-5s", "1m2h", "ten", "m"])

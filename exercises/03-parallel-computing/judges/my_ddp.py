@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gpucourse.judge import Case, Part, Verdict, Way
+from gpucourse.judge.cases import same
 
 WAYS = {
     "no-broadcast": Way(
@@ -20,7 +21,7 @@ WAYS = {
     "sum": Way(
         "each gradient is the sum over {size} ranks, but DistributedDataParallel gives the mean: a sum makes every step "
         "{size} times as large. Divide by the number of ranks",
-        ("            parameter.grad /= size\n", ""),
+        ("            bucket.div_(size)\n", ""),
     ),
     "own": Way(
         "each rank still has its own gradient: nothing was averaged, so the models drift apart. Is your hook called "
@@ -29,12 +30,47 @@ WAYS = {
     ),
     "divided-twice": Way(
         "each gradient is the mean divided once more by {size}",
-        ("parameter.grad /= size", "parameter.grad /= size**2"),
+        ("bucket.div_(size)", "bucket.div_(size**2)"),
     ),
     "not-cleared": Way(
         "the first step is right, but in the second each gradient was divided again: `finish` still has the entries of the "
         "step before. Empty the list when they are done",
+        (
+            "            bucket.div_(size)\n"
+            "            for parameter, mean in zip(parameters, bucket.split([each.numel() for each in parameters]), "
+            "strict=True):\n                parameter.grad.copy_(mean.view_as(parameter))\n        pending.clear()\n",
+            "            if not hasattr(work, 'unpacked'):\n"
+            "                for parameter, total in zip(parameters, bucket.split([p.numel() for p in parameters])):\n"
+            "                    parameter.grad.copy_(total.view_as(parameter))\n"
+            "                work.unpacked = True\n"
+            "        for _, _, parameters in pending:\n            for parameter in parameters:\n"
+            "                parameter.grad /= size\n",
+        ),
+    ),
+    "kept": Way(
+        "after {steps} steps {kept} of the tensors that you sent still exist, and one step sends at most {sent}: memory grows "
+        "with every step. Empty the list of what is sent when it is done",
         ("        pending.clear()\n", ""),
+    ),
+    "rest-not-sent": Way(
+        "some gradients are the mean over all ranks, and others are still this rank's own. When backward is over, the last "
+        "bucket may not be full: send it in `finish`",
+        ("        if ready:\n            send()\n        for work", "        ready.clear()\n        for work"),
+    ),
+    "sent-again": Way(
+        "in one step rank 0 sent {sent:,} bytes for {right:,} bytes of gradients: some gradients are in several buckets. Empty "
+        "the bucket when you send it",
+        ("        ready.clear()\n", "        if len(pending) != 1:\n            ready.clear()\n"),
+    ),
+    "too-many-messages": Way(
+        "with buckets of {bucket:,} bytes it sent a message of only {sent:,} bytes before the last one. Each message costs a "
+        "latency: wait until the bucket holds `bucket_bytes`",
+        (" >= bucket_bytes:", " >= 0:"),
+    ),
+    "bucket-too-full": Way(
+        "with buckets of {bucket:,} bytes it sent a message of {sent:,}, although no gradient here has more than {largest:,}. "
+        "A bucket that is full and not sent is time in which the network is idle",
+        (" >= bucket_bytes:", " >= 2 * bucket_bytes + 2000:"),
     ),
     "zeros": Way(
         "it made a gradient of zeros for a parameter without a gradient. With momentum or weight decay, the optimizer then "
@@ -49,9 +85,9 @@ WAYS = {
         "the gradients are right, but none went through dist.all_reduce: a collective that sends every rank's gradient to "
         "every rank (all_gather) needs n/2 times the bytes",
         (
-            "work = dist.all_reduce(parameter.grad, async_op=True)",
-            "every = [torch.empty_like(parameter.grad) for _ in range(size)]\n        dist.all_gather(every, parameter.grad)\n"
-            "        parameter.grad = sum(every)\n        work = torch.futures.collect_all([])",
+            "work = dist.all_reduce(bucket, async_op=True)",
+            "every = [torch.empty_like(bucket) for _ in range(size)]\n        dist.all_gather(every, bucket)\n"
+            "        bucket = sum(every)\n        work = torch.futures.collect_all([])",
         ),
     ),
     "no-overlap": Way(
@@ -66,7 +102,7 @@ WAYS = {
     "blocking": Way(
         "backward stopped during each all-reduce, because the hook waited for it. Start it with async_op=True, keep what it "
         "returns, and wait in `finish`",
-        ("        pending.append((work, parameter))", "        work.wait()\n        pending.append((work, parameter))"),
+        ("        pending.append((work, bucket", "        work.wait()\n        pending.append((work, bucket"),
     ),
     "not-waited": Way(
         "`finish` returned while {count} all-reduces were still running, so the optimizer reads undefined values. Call "
@@ -77,8 +113,8 @@ WAYS = {
         "a gradient was changed between its all_reduce and the wait for it, while its sum was still being computed. Wait "
         "first, then divide; or divide before you send",
         (
-            "            work.wait()\n            parameter.grad /= size\n",
-            "            parameter.grad /= size\n            work.wait()\n",
+            "            work.wait()\n            bucket.div_(size)\n",
+            "            bucket.div_(size)\n            work.wait()\n",
         ),
     ),
     "no-gradient": Way(
@@ -101,7 +137,8 @@ WAYS = {
     ),
 }
 
-SIZES, STEPS = (3, 2, 1, 4), 3  # on 2 ranks, dividing by n - 1 would be the sum
+CASES = {3: 1500, 2: 0, 1: 1500, 4: 2600}  # ranks and bytes of a bucket; on 2 ranks, dividing by n - 1 would be the sum
+STEPS = 3
 HANG = (
     "it never ended: does `finish` wait for a hook that is never called (a parameter without a gradient), or does one rank "
     "call a collective more often than the others?"
@@ -117,6 +154,7 @@ class Step(NamedTuple):
     events: list[str]
     never_waited: int
     changed_early: bool
+    sizes: list[int]
 
 
 def judge(part: Part) -> None:
@@ -128,42 +166,49 @@ def judge(part: Part) -> None:
     watch(log)
     share = part.function("share_gradients")
 
-    def body(rank: int, _: int) -> tuple[Any, ...]:
-        return _run(part, share, log, rank)
+    def body(rank: int, size: int) -> tuple[Any, ...]:
+        return _run(part, share, log, rank, CASES[size])
 
     early = 0
-    for size in SIZES:
-        name = f"{size} rank{'s' * (size > 1)}"
+    for size, bucket in CASES.items():
+        name = f"{size} rank{'s' * (size > 1)}, buckets of {bucket:,} bytes"
         try:
             answers = part.on_ranks(size, body, limit_s=10.0)
         except Verdict as verdict:
             raise (Verdict("failed", "hang", HANG, name) if verdict.way == "hang" else verdict) from None
-        _judge_start(part, [start for start, _ in answers], name)
-        steps = [[Step(*step) for step in rank_steps] for _, rank_steps in answers]
+        _judge_start(part, [start for start, _, _ in answers], name)
+        steps = [[Step(*step) for step in rank_steps] for _, rank_steps, _ in answers]
         for own_steps in steps:
             _judge_waits(part, own_steps, name)
         for own_steps in steps:
             _judge_gradients(part, own_steps, size, name)
+        _judge_messages(part, steps[0][-1], bucket, name)
+        if (kept := answers[0][2]) > (sent := max(len(step.sizes) for step in steps[0])):
+            raise part.wrong("kept", name, steps=STEPS, kept=kept, sent=sent)
         if size > 1:
             early = _judge_overlap(part, steps[0][-1].events, name)
     part.note(
-        f"equal to DistributedDataParallel on 1 to {max(SIZES)} ranks; {early} all-reduces began before backward was over"
+        f"equal to DistributedDataParallel on 1 to {max(CASES)} ranks, in buckets of 0 to 2,600 bytes; {early} all-reduces "
+        "began before backward was over"
     )
 
 
-def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
-    """Return the parameters after the start, and the steps, of one rank."""
+def _run(part: Part, share: Any, log: Any, rank: int, bucket: int) -> tuple[Any, ...]:
+    """Return, for one rank, the parameters after the start, the steps, and how many sent tensors still exist after them.
+
+    The steps end when a gradient is wrong on any rank, so that the next step cannot fail as a consequence.
+    """
     import copy
 
     import torch
-    from reductions import WIDTH, Log, Net
+    from reductions import ORIGINAL, WIDTH, Log, Net
     from torch.nn.parallel import DistributedDataParallel
 
     torch.manual_seed(rank)  # a different model on each rank, as if the ranks had not agreed
     model = Net(log)
     twin, alone = copy.deepcopy(model), copy.deepcopy(model)
     twin.log = alone.log = Log()
-    finish = _call(part, share, model)
+    finish = _call(part, share, model, bucket)
     if not callable(finish):
         raise part.wrong("no-finish", given=type(finish).__name__ if finish is not None else "None")
     start = [(name, parameter.detach().tolist()) for name, parameter in model.named_parameters()]
@@ -181,10 +226,15 @@ def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
             network(x).square().mean().backward()
         _call(part, finish)
         gradients = [_gradients(network) for network in (model, twin, alone)]
-        steps.append((*gradients, log.events, log.never_waited, log.changed_early))
+        steps.append((*gradients, log.events, log.never_waited, log.changed_early, log.sizes))
+        is_wrong = torch.tensor(0.0 if same(gradients[0], gradients[1], 1e-9) else 1.0)
+        ORIGINAL(is_wrong)
+        if is_wrong.item():
+            break
         for network in (model, twin, alone):  # from here on all three have the right parameters
             network.load_state_dict(twin.state_dict())
-    return start, steps
+    model.zero_grad(set_to_none=True)
+    return start, steps, log.count_kept()
 
 
 def _call(part: Part, function: Any, *arguments: Any) -> Any:
@@ -228,11 +278,34 @@ def _judge_gradients(part: Part, steps: list[Step], size: int, name: str) -> Non
     cases = []
     for number, step in enumerate(steps):
         ways = {"sum": _times(step.right, size), "own": step.own, "divided-twice": _times(step.right, 1 / size)}
+        ways["rest-not-sent"] = _mix(step)
         ways["not-cleared"] = _times(step.right, size**-number)
         pairs = zip(step.given, step.right, strict=True)
         ways["zeros"] = [answer if right is None and answer and not any(answer) else right for answer, right in pairs]
         cases.append(Case(f"{name}, step {number + 1}", step.given, step.right, ways, {"size": size}))
     part.compare(cases)
+
+
+def _mix(step: Step) -> list[Any]:
+    """Return the gradients of a step in which some, but not all, are this rank's own."""
+    mixed = [
+        own if own is not None and answer == own else right
+        for answer, own, right in zip(step.given, step.own, step.right, strict=True)
+    ]
+    return mixed if mixed != step.own else step.right
+
+
+def _judge_messages(part: Part, step: Step, bucket: int, name: str) -> None:
+    """Judge the bytes of each all-reduce of one step. Raises Verdict."""
+    sizes = [8 * len(gradient) for gradient in step.right if gradient is not None]
+    if not step.sizes:
+        raise part.wrong("no-all-reduce", name)
+    if sum(step.sizes) > sum(sizes):
+        raise part.wrong("sent-again", name, sent=sum(step.sizes), right=sum(sizes))
+    if step.sizes[:-1] and min(step.sizes[:-1]) < bucket:
+        raise part.wrong("too-many-messages", name, bucket=bucket, sent=min(step.sizes[:-1]))
+    if max(step.sizes) >= max(1, bucket) + max(sizes):
+        raise part.wrong("bucket-too-full", name, bucket=bucket, sent=max(step.sizes), largest=max(sizes))
 
 
 def _times(gradients: list[Any], factor: float) -> list[Any]:
@@ -243,11 +316,9 @@ def _judge_overlap(part: Part, events: list[str], name: str) -> int:
     """Return how many all-reduces began before the last layer of backward. Raises Verdict if none did."""
     layers = [place for place, event in enumerate(events) if event.startswith("layer")]
     early = [place for place, event in enumerate(events) if event.startswith("reduce") and place < layers[-1]]
-    if not any(event.startswith("reduce") for event in events):
-        raise part.wrong("no-all-reduce", name)
     if not early:
         raise part.wrong("no-overlap", name, count=sum(event.startswith("reduce") for event in events))
-    ends = {place: events.index(events[place].replace("reduce", "wait")) for place in early}
-    if not any(place < layer < ends[place] for place in early for layer in layers):
+    waits = {place: events[place].replace("reduce", "wait") for place in early}
+    if not any(waits[place] not in events[place:layer] for place in early for layer in layers if layer > place):
         raise part.wrong("blocking", name)
     return len(early)

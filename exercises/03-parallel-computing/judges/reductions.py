@@ -6,6 +6,8 @@ gradient too early is wrong in every try.
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import torch
@@ -17,17 +19,28 @@ WIDTH = 12
 
 
 class Log:
-    """The events of this rank, in order: `layer K`, `reduce N`, `wait N`. `changed_early` says that a gradient was changed
-    before its all-reduce had ended."""
+    """The events of this rank, in order: `layer K`, `reduce N`, `wait N` or `future N`. `sizes`: the bytes of each all-reduce.
+
+    `changed_early` says that a gradient was changed before its all-reduce had ended.
+    """
 
     def __init__(self) -> None:
         self.events: list[str] = []
+        self.sizes: list[int] = []
         self.works: list[Work] = []
         self.changed_early = False
+        self._tensors: list[weakref.ref[torch.Tensor]] = []
 
     def restart(self) -> None:
-        """Forget everything, because another step begins."""
-        self.events, self.works = [], []
+        """Begin another step: forget everything but which tensors were sent."""
+        self._tensors += [weakref.ref(work.tensor) for work in self.works]
+        self.events, self.works, self.sizes = [], [], []
+
+    def count_kept(self) -> int:
+        """Return how many of the tensors that were sent in any step still exist."""
+        self.restart()
+        gc.collect()
+        return len({id(tensor) for reference in self._tensors if (tensor := reference()) is not None})
 
     @property
     def never_waited(self) -> int:
@@ -42,6 +55,7 @@ class Work:
         self.log, self.tensor, self.number, self.done = log, tensor, len(log.works), False
         self.before, self.carried = tensor.detach().clone(), tensor.detach().clone()
         log.events.append(f"reduce {self.number}")
+        log.sizes.append(tensor.nbytes)
         log.works.append(self)
         self.work = ORIGINAL(self.carried, **arguments, async_op=True)
 
@@ -59,16 +73,16 @@ class Work:
         """Return a future of a list with the tensor, as torch does."""
 
         def land(_: Any) -> list[torch.Tensor]:
-            self._land()
+            self._land("future")  # no code of the part waited for it
             return [self.tensor]
 
         return self.work.get_future().then(land)
 
-    def _land(self) -> None:
+    def _land(self, event: str = "wait") -> None:
         if self.done:
             return
         self.done = True
-        self.log.events.append(f"wait {self.number}")
+        self.log.events.append(f"{event} {self.number}")
         self.log.changed_early |= not torch.equal(self.tensor, self.before)
         self.tensor.detach().copy_(self.carried)
 

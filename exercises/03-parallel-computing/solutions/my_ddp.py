@@ -1,4 +1,4 @@
-"""Data parallel training: a hook on each parameter starts its all-reduce while backward continues."""
+"""Data parallel training: a hook on each parameter fills a bucket, and sends it while backward continues."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ import torch
 import torch.distributed as dist
 
 
-def share_gradients(model: torch.nn.Module) -> Callable[[], None]:
+def share_gradients(model: torch.nn.Module, bucket_bytes: int) -> Callable[[], None]:
     """Make `model` data parallel over all ranks of the process group. Return `finish`."""
-    size, pending = dist.get_world_size(), []
+    size, ready, pending = dist.get_world_size(), [], []
+
+    def send() -> None:
+        bucket = torch.cat([parameter.grad.flatten() for parameter in ready])
+        work = dist.all_reduce(bucket, async_op=True)
+        pending.append((work, bucket, list(ready)))
+        ready.clear()
 
     def begin(parameter: torch.nn.Parameter) -> None:
-        work = dist.all_reduce(parameter.grad, async_op=True)
-        pending.append((work, parameter))
+        ready.append(parameter)
+        if sum(parameter.grad.nbytes for parameter in ready) >= bucket_bytes:
+            send()
 
     def finish() -> None:
-        for work, parameter in pending:
+        if ready:
+            send()
+        for work, bucket, parameters in pending:
             work.wait()
-            parameter.grad /= size
+            bucket.div_(size)
+            for parameter, mean in zip(parameters, bucket.split([each.numel() for each in parameters]), strict=True):
+                parameter.grad.copy_(mean.view_as(parameter))
         pending.clear()
 
     for parameter in model.parameters():

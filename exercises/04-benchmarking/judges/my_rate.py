@@ -1,13 +1,20 @@
-"""Judges my_rate.py of 4.2 with the runs of a card that heats up: fast at first, slower at its power limit, with outliers."""
+"""Judges my_rate.py of 4.2 with runs of cards that heat up, are warm, wake up, or do not settle. The moment is planted."""
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Any
 
-from gpucourse.judge import Case, Part, Way
+from gpucourse.judge import Case, Part, Verdict, Way
 
-NAMES = ["burst", "percent", "sustained"]
+NAMES = ["burst", "percent", "settled_s", "sustained"]
+TWICE, BUSY = "a card that slows down twice", "a busy computer"
+TOLERANCE = 0.03  # of a sustained rate: it may begin a little earlier or later
 WAYS = {
     "one-operation": Way(
         "your rates are half: each of the m·n results takes k multiplications and k additions, 2·m·k·n operations in all",
@@ -28,94 +35,199 @@ WAYS = {
     "clock-from-zero": Way(
         "your burst uses the wrong calls: the clock was not zero when the run began, so the first second ends 1 s after the "
         "first call began",
-        ("if begin < start + 1", "if begin < max(1, calls[0][0] + 1e-9)"),
+        ("if begin < start + 1]", "if begin < max(1, calls[0][0] + 1e-9)]"),
+    ),
+    "second-half": Way(
+        "you took the second half of the run. This card settled after {settled:.0f} of {length:.0f} s: find the moment in the "
+        "times themselves",
+        ("if settled_s > length * 2 / 3", "settled_s = length / 2\n    if False"),
     ),
     "whole-run": Way(
-        "your sustained rate covers the whole run, with the burst: a card that was cool at first looks faster than it stays",
-        ("if begin >= middle", "if begin >= start"),
+        "your sustained rate covers the whole run, although the rate changed until {settled:.0f} s: look for the last "
+        "moment at which the times differ from those at the end",
+        ("            settled_s = end_s", "            pass"),
     ),
-    "half-of-the-calls": Way(
-        "you took the second half of the calls, not of the time. Calls are faster while the card is cool, so half of the "
-        "calls are over before half of the time is: your figure contains part of the burst",
-        ("[took for begin, took in calls if begin >= middle]", "[took for begin, took in calls][len(calls) // 2 :]"),
+    "first-plateau": Way(
+        "you stopped at the first time at which the rate was steady for a while. It changed once more, and was settled only "
+        "after {settled:.0f} s",
+        (
+            "        if inside and abs(median(inside) / final - 1) > CHANGE:\n            settled_s = end_s\n",
+            "        following = [took for begin, took in calls if end_s <= begin - start < end_s + length / WINDOWS]\n"
+            "        if inside and following and abs(median(inside) / median(following) - 1) > CHANGE:\n"
+            "            settled_s = end_s\n        elif settled_s:\n            break\n",
+        ),
+    ),
+    "disturbed": Way(
+        "you took a disturbed call for a change of the clock, so your moment is too late, or None. The rate had settled "
+        "{settled:.0f} s after the start. A change of the clock lasts for many calls in a row",
+        ("abs(median(inside) / final - 1)", "abs(max(inside) / final - 1)"),
+    ),
+    "always-settled": Way(
+        "the rate of this run still changes in its last third, and where it would settle is unknown: the run has no sustained "
+        "rate, and your figure would be too high or too low",
+        ("if settled_s > length * 2 / 3:", "settled_s = min(settled_s, length * 2 / 3)\n    if False:"),
     ),
     "mean-of-rates": Way(
         "you took the mean of the calls' rates. That gives fast calls as much weight as slow ones, although they take less of "
         "the time: divide all operations by all seconds",
         ("operations * len(late) / sum(late) / 1e12", "sum(operations / took for took in late) / len(late) / 1e12"),
     ),
+    "median-sustained": Way(
+        "you took the median time for the sustained rate, as if no call were disturbed. A long training is disturbed, too: "
+        "divide all operations by all seconds",
+        ("operations * len(late) / sum(late) / 1e12", "operations / median(late) / 1e12"),
+    ),
     "with-gaps": Way(
-        "you divided by all of the time from the middle to the end: between the calls the program did something else. Divide "
-        "by the seconds that the calls took",
-        ("len(late) / sum(late)", "len(late) / (last_began + last_took - middle)"),
+        "you divided by the whole time until the end, but between the calls the program did other work. Divide by the seconds"
+        " that the calls took",
+        ("len(late) / sum(late)", "len(late) / (start + length - start - settled_s)"),
     ),
     "burst-percent": Way(
         "your percentage is that of the burst. Use the sustained rate, the one to plan with",
-        ("100 * sustained", "100 * operations / median(early) / 1e12"),
+        ("100 * sustained", "100 * burst"),
     ),
     "share": Way("your percentage is a share: 0.5 of the peak is 50%", ("100 * sustained", "sustained")),
-}
+}  # fmt: skip
 
 
-def _run(origin: float, phases: list[tuple[int, float]], every: int, slower: float) -> list[tuple[float, float]]:
-    """Return calls without gaps, in `phases` of (count, seconds). One call in `every` takes `slower` times as long."""
-    calls, now = [], origin
-    for count, seconds in phases:
-        for number in range(count):
-            took = seconds * (slower if number % every == every - 1 else 1 - 0.01 * (number % 3))
-            calls.append((now, took))
-            now += took + 1e-4
-    return calls
+@dataclass(frozen=True)
+class Run:
+    """A run of products of m x k and k x n matrices: its calls, the card's peak, and when its rate settled, if it did."""
+
+    name: str
+    shape: tuple[int, int, int]
+    calls: list[tuple[float, float]]
+    peak: float
+    settled_s: float | None
+
+    @property
+    def tera(self) -> float:
+        """Return the operations of a call, in 10¹²."""
+        m, k, n = self.shape
+        return 2 * m * k * n / 1e12
+
+    @property
+    def length_s(self) -> float:
+        """Return the seconds from the beginning of the first call to the end of the last."""
+        return sum(self.calls[-1]) - self.calls[0][0]
+
+    def list_since(self, seconds: float) -> list[float]:
+        """Return the times of the calls that began so many seconds after the first call, or later."""
+        return [took for began, took in self.calls if began - self.calls[0][0] >= seconds - 1e-9]
 
 
-INPUTS = (  # m, k, n, calls, peak
-    (4096, 4096, 4096, _run(100.0, [(600, 3.3e-3), (400, 5.7e-3)], 9, 1.6), 65.0),
-    (1024, 8192, 512, _run(7.5, [(9, 0.12), (40, 0.21)], 4, 2.0), 121.0),
-    (300, 100, 700, _run(0.25, [(25, 0.05), (9, 0.3)], 5, 1.5), 8.1),
-    (64, 32, 16, [(3.0, 0.4), (3.5, 0.3)], 1.0),
-    # One call begins exactly 1 s after the first, and another exactly in the middle. Floats represent these times exactly.
-    (512, 256, 128, [(2.0, 0.25), (2.5, 0.375), (3.0, 0.5), (5.0, 0.75), (6.0, 0.625), (7.0, 1.0)], 2.0),
+def _make_run(
+    name: str,
+    points: list[tuple[float, float]],
+    settled_s: float | None,
+    *,
+    shape: tuple[int, int, int] = (4096, 4096, 4096),
+    peak: float = 65.0,
+    call_s: float = 0.03,
+    origin: float = 100.0,
+    disturbed: float = 0.004,
+    gap: float = 0.002,
+) -> Run:
+    """Return a run. `points` are (seconds, factor): times are `call_s` times the factor, in a straight line between points."""
+    chance = random.Random(name)
+    calls, now = [], 0.0
+    while now < points[-1][0]:
+        (left, low), (right, high) = next(pair for pair in itertools.pairwise(points) if now < pair[1][0])
+        took = call_s * (low + (high - low) * (now - left) / (right - left)) * chance.uniform(0.97, 1.03)
+        took *= chance.uniform(2.0, 3.0) if chance.random() < disturbed else 1.0
+        calls.append((origin + now, took))
+        now += took * (1 + gap)
+    return Run(name, shape, calls, peak, settled_s)
+
+
+RUNS = (
+    _make_run("a card that reaches its power limit", [(0, 1.0), (8, 1.0), (13, 1.75), (60, 1.75)], 12.5),
+    _make_run(
+        "a card that is warm from the start", [(0, 1.0), (25, 1.0)], 0.0, shape=(1024, 8192, 512), peak=121.0, origin=7.5
+    ),
+    _make_run("a card that settles late", [(0, 1.0), (16, 1.0), (21, 1.5), (40, 1.5)], 20.5, shape=(300, 100, 700), peak=8.1),
+    _make_run(TWICE, [(0, 1.0), (3, 1.0), (4, 1.3), (18, 1.3), (20, 1.8), (50, 1.8)], 19.7),
+    _make_run("a card that wakes up", [(0, 2.0), (4, 2.0), (6, 1.0), (40, 1.0)], 5.9, shape=(64, 512, 4096)),
+    _make_run(BUSY, [(0, 1.0), (5, 1.0), (8, 1.5), (45, 1.5)], 7.7, disturbed=0.08, origin=3.0),
+    _make_run("a program with other work between calls", [(0, 1.0), (6, 1.0), (9, 1.4), (40, 1.4)], 8.7, gap=0.25),
+    _make_run("a card that still slows down at the end", [(0, 1.0), (30, 1.8)], None, origin=0.25),
+    _make_run("a card that reaches its limit at the end", [(0, 1.0), (32, 1.0), (36, 1.6), (40, 1.6)], None),
 )
 
 
 def judge(part: Part) -> None:
-    """Judge five runs: first the burst, then the sustained rate, then its percentage."""
+    """Judge the burst of all runs, then when each settled, then the sustained rates and the percentages."""
     rates = part.function("rates")
     answers = []
-    for m, k, n, calls, peak in INPUTS:
-        name = f"{len(calls)} products of {m} x {k} by {k} x {n}"
-        answer = part.call(rates, m, k, n, list(calls), peak, case=name)
+    for run in RUNS:
+        answer = part.call(rates, *run.shape, list(run.calls), run.peak, case=run.name)
         listed = sorted(map(str, answer)) if isinstance(answer, Mapping) else answer
-        part.compare([Case(f"the names in the result for {name}", listed, NAMES)])
-        answers.append((name, answer))
-    for figure in ("burst", "sustained", "percent"):
-        part.compare([_case(figure, name, answer, inputs) for (name, answer), inputs in zip(answers, INPUTS, strict=True)],
-                     tolerance=1e-6)  # fmt: skip
-    first = answers[0][1]
-    part.note(f"right for {len(INPUTS)} runs; the first: {first['burst']:.0f} TFLOP/s in the burst, {first['sustained']:.0f} "
-              "sustained")  # fmt: skip
+        part.compare([Case(f"the names in the result for {run.name}", listed, NAMES)])
+        answers.append(answer)
+    pairs = list(zip(RUNS, answers, strict=True))
+    part.compare([_burst_case(run, answer) for run, answer in pairs], tolerance=1e-6)
+    _judge_moments(part, pairs)
+    settled = [(run, answer) for run, answer in pairs if run.settled_s is not None]
+    part.compare([_sustained_case(run, answer) for run, answer in settled], tolerance=TOLERANCE)
+    part.compare([_percent_case(run, answer) for run, answer in settled], tolerance=1e-6)
+    part.note(f"right for {len(RUNS)} runs, of which {len(RUNS) - len(settled)} have no sustained rate")
 
 
-def _case(figure: str, name: str, answer: Mapping[str, float], inputs: tuple[int, int, int, list, float]) -> Case:
-    m, k, n, calls, peak = inputs
-    start, tera = calls[0][0], 2 * m * k * n / 1e12
-    middle = (start + sum(calls[-1])) / 2
-    early = [took for begin, took in calls if begin < start + 1]
-    of_clock = [took for begin, took in calls if begin < max(1, start + 1e-9)]
-    late = [took for begin, took in calls if begin >= middle]
-    half = [took for _, took in calls][len(calls) // 2 :]
-    every = [took for _, took in calls]
-    burst, sustained = tera / median(early), len(late) * tera / sum(late)
-    right = {"burst": burst, "sustained": sustained, "percent": 100 * sustained / peak}[figure]
+def _judge_moments(part: Part, pairs: list[tuple[Run, Mapping[str, Any]]]) -> None:
+    """Check when each run settled. Raises Verdict."""
+    late: list[Run] = []
+    for run, answer in pairs:
+        moment = answer["settled_s"]
+        if moment is not None and not (isinstance(moment, int | float) and math.isfinite(moment)):
+            raise Verdict("failed", "moment", f"your settled_s is {moment!r:.40}: it has to be a number or None", run.name)
+        if run.settled_s is None:
+            continue
+        if moment is None or moment - run.settled_s > run.length_s / 10:
+            late.append(run)
+        elif run.settled_s - moment > run.length_s / 10:
+            way = "whole-run" if moment < 0.02 * run.length_s else "first-plateau" if run.name == TWICE else None
+            if way:
+                raise part.wrong(way, run.name, settled=run.settled_s)
+            says = f"your settled_s is {moment:.1f}; the rate changed until {run.settled_s:.1f} of {run.length_s:.0f} s"
+            raise Verdict("failed", "moment", says, run.name)
+    if late:
+        is_half = [abs((answer["settled_s"] or 0) - run.length_s / 2) < 0.02 * run.length_s for run, answer in pairs]
+        run = next((run for run in late if run.name == BUSY), late[0])
+        way = "second-half" if all(is_half) else "disturbed"
+        raise part.wrong(way, run.name, settled=run.settled_s, length=run.length_s)
+    for run, answer in pairs:
+        _check_unsettled(part, run, answer)
+
+
+def _check_unsettled(part: Part, run: Run, answer: Mapping[str, Any]) -> None:
+    if run.settled_s is None and any(answer[name] is not None for name in ("settled_s", "sustained", "percent")):
+        raise part.wrong("always-settled", run.name)
+
+
+def _burst_case(run: Run, answer: Mapping[str, Any]) -> Case:
+    m, k, n = run.shape
+    start = run.calls[0][0]
+    early = [took for began, took in run.calls if began < start + 1]
+    of_clock = [took for began, took in run.calls if began < max(1, start + 1e-9)]
+    right = run.tera / median(early)
     ways = {
-        "burst": {
-            "one-operation": right / 2, "square": right * m * m / (k * n), "fastest-call": tera / min(early),
-            "mean-of-times": tera / fmean(early), "clock-from-zero": tera / median(of_clock),
-        },
-        "sustained": {
-            "whole-run": len(calls) * tera / sum(every), "half-of-the-calls": len(half) * tera / sum(half),
-            "mean-of-rates": fmean(tera / took for took in late), "with-gaps": len(late) * tera / (sum(calls[-1]) - middle),
-        },
-        "percent": {"burst-percent": 100 * burst / peak, "share": right / 100},
-    }[figure]  # fmt: skip
-    return Case(f"{figure} of {name}", answer[figure], right, ways, {"m": m, "k": k, "n": n})
+        "one-operation": right / 2, "square": right * m * m / (k * n), "fastest-call": run.tera / min(early),
+        "mean-of-times": run.tera / fmean(early), "clock-from-zero": run.tera / median(of_clock),
+    }  # fmt: skip
+    return Case(f"burst of {run.name}", answer["burst"], right, ways, {"m": m, "k": k, "n": n})
+
+
+def _sustained_case(run: Run, answer: Mapping[str, Any]) -> Case:
+    late = run.list_since(answer["settled_s"])
+    ways = {
+        "mean-of-rates": fmean(run.tera / took for took in late), "median-sustained": run.tera / median(late),
+        "with-gaps": run.tera * len(late) / (run.length_s - answer["settled_s"]),
+    }  # fmt: skip
+    right = run.tera * len(late) / sum(late)
+    return Case(f"sustained rate of {run.name}", answer["sustained"], right, ways)
+
+
+def _percent_case(run: Run, answer: Mapping[str, Any]) -> Case:
+    right = 100 * answer["sustained"] / run.peak
+    ways = {"burst-percent": 100 * answer["burst"] / run.peak, "share": right / 100}
+    return Case(f"percent of {run.name}", answer["percent"], right, ways)

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: an overlap of 100% must mean the best possible pipeline."""
+"""Judges a repaired copy: an overlap of 100 % must mean the best possible pipeline."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CASES = ((10, 24, 10, 100), (24, 24, 10, 0), (13, 24, 10, 1100 / 14), (8, 24, 10
 
 
 def judge(part: Part) -> None:
-    """Require that the best possible pipeline has an overlap of 100%, and that an impossibly fast one has more."""
+    """Require that the best possible pipeline has an overlap of 100 %, and that an impossibly fast one has more."""
     overlap_percent = part.function("overlap_percent")
     for took, sequential, best, reference in CASES:
         answer = part.call(overlap_percent, took, sequential, best)
         if abs(answer - reference) > 1e-3:
             raise part.wrong("still", took=took, sequential=sequential, best=best, given=answer, right=reference)
-    part.note("the best pipeline has 100%, and an impossible one has more")
+    part.note("the best pipeline has 100 %, and an impossible one has more")

@@ -1,4 +1,4 @@
-"""Help the judges of both parts of 5.1: build the learner's file, run each kernel in the emulator, and name faults."""
+"""Help the judges of 5.0 and 5.1: build the learner's file, run each kernel in the emulator, and name faults."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
     missing = next((kernel for kernel, body in bodies.items() if body is None), None)
     if missing is not None:
         raise part.wrong(
-            "renamed", file=part.file.name, kernel=missing, others=_list_others(findings.list_kernels(part.text), set(looks))
+            "renamed", file=part.file.name, kernel=missing, others=list_others(findings.list_kernels(part.text), set(looks))
         )
     is_open = {kernel: findings.is_open(body or "") for kernel, body in bodies.items()}
     if not all(is_open.values()):
-        program = _build(part)
+        program = build(part)
         for kernel in (kernel for kernel in looks if not is_open[kernel]):
-            row = _examine(program, kernel, BLOCK)
+            row = examine(program, kernel, BLOCK)
             _judge_faults(part, row)
             looks[kernel](part, row)
             _judge_values(part, row)
-            _judge_other_blocks(part, program, kernel)
+            judge_other_blocks(part, program, kernel)
             part.note(
                 f"{kernel} is right for {len(row['sizes'])} sizes, and for {len(findings.ORDERS)} more orders of its threads"
             )
@@ -59,12 +59,14 @@ def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
         raise Verdict("open", sentence=f"{names}: not written yet, or the line OPEN(...) is still there")
 
 
-def _list_others(names: list[str], right_names: set[str]) -> str:
+def list_others(names: list[str], right_names: set[str]) -> str:
+    """Return the kernels of a file that are not expected, in brackets, or an empty text."""
     names = [name for name in names if name not in right_names]
     return f" (it has {', '.join(names[:5])})" if names else ""
 
 
-def _build(part: Part) -> Any:
+def build(part: Part) -> Any:
+    """Return the harness with the learner's kernels, for the emulator. Raises Verdict if the file does not compile."""
     import emulator
     import findings
 
@@ -76,24 +78,25 @@ def _build(part: Part) -> Any:
         raise Verdict("error", "no-compiler", str(error)) from None
 
 
-def _examine(program: Any, kernel: str, block: int) -> dict[str, Any]:
+def examine(program: Any, kernel: str, block: int, counted: int = COUNTED) -> dict[str, Any]:
+    """Return the findings about a kernel. Raises Verdict if it does not end."""
     import emulator
     import findings
 
     try:
-        return findings.examine(program, kernel, findings.Setting(block=block))
+        return findings.examine(program, kernel, findings.Setting(block=block), counted=counted)
     except emulator.Endless as error:
         raise Verdict("failed", "endless", f"{kernel} does not end: {error}") from None
     except emulator.TooMuchOutput as error:
         raise Verdict("failed", "too-much-output", f"{kernel}: {error}") from None
 
 
-def _judge_other_blocks(part: Part, program: Any, kernel: str) -> None:
+def judge_other_blocks(part: Part, program: Any, kernel: str, counted: int = COUNTED) -> None:
     """Raise the verdict if a kernel is right only in blocks of the usual size. A transpose always has blocks of 32 x 32."""
     import findings
 
     for block in OTHER_BLOCKS if kernel != "transpose" else ():
-        if reason := findings.find_fault(_examine(program, kernel, block)):
+        if reason := findings.find_fault(examine(program, kernel, block, counted)):
             raise part.wrong("fixed-block", f"blocks of {block} threads", kernel=kernel, usual=BLOCK, block=block, why=reason)
 
 
@@ -103,9 +106,9 @@ def _judge_faults(part: Part, row: dict[str, Any]) -> None:
     if row["out_of_bounds"]:
         if not _is_past_the_end(row):
             raise Verdict("failed", "other", row["where"], kernel)
-        raise part.wrong("out-of-bounds", kernel, output=_without_line(row["where"]), where=row["where"])
+        raise part.wrong("out-of-bounds", kernel, output=remove_line(row["where"]), where=row["where"])
     if row["barrier_divergence"]:
-        raise part.wrong("barrier", kernel, output=_without_line(row["diverged"]), diverged=row["diverged"])
+        raise part.wrong("barrier", kernel, output=remove_line(row["diverged"]), diverged=row["diverged"])
     if row["races"]:  # before the next fault: without a barrier a thread may read what no thread has written yet
         raise _name_race(part, row)
     if row["unwritten_reads"]:
@@ -114,9 +117,9 @@ def _judge_faults(part: Part, row: dict[str, Any]) -> None:
         raise Verdict("failed", "ended", f"{kernel} was ended: {row['ended']}", kernel)
 
 
-def _without_line(text: str) -> str:
-    """Return the description of a thread's access without the line of the file."""
-    return re.sub(r"^\S+\.cu:\d+: ", "", text)
+def remove_line(text: str) -> str:
+    """Return the description of a thread's access without the lines of the file."""
+    return re.sub(r"\S+\.cu:\d+(: )?", "", text)
 
 
 def _is_past_the_end(row: dict[str, Any]) -> bool:

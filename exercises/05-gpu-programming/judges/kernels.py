@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from device_memory import SimulatedMemory
 
 from gpucourse.judge import Part, Verdict
 from gpucourse.judge.cases import Knobs, describe_passing, find_simplest
@@ -29,40 +30,102 @@ class TensorCase:
     knobs: Knobs = field(default_factory=dict)
 
 
-class WatchedKernel:
-    """Calls the learner's host function, which launches `kernel`, and counts the loads and stores in the interpreter.
+class WatchedKernels:
+    """Calls functions of the learner's part, and counts the loads and stores of its Triton kernels in the interpreter.
 
-    A load or store outside the tensors is the wrong way `outside`. An error in the kernel is shown with its line.
+    A load or store outside the tensors is the wrong way `outside`, and two programs that store to the same number are the way
+    `stored_twice`. An error in a kernel is shown with its line.
     """
 
-    def __init__(self, part: Part, host: str, kernel: str) -> None:
+    def __init__(self, part: Part) -> None:
         os.environ["TRITON_INTERPRET"] = "1"  # before the part imports triton
         torch.set_num_threads(1)
-        self.part, self.host = part, part.function(host)
-        self.kernel: Any = part.function(kernel)
+        self.part = part
+        self.kernels = [value for value in vars(part.module).values() if hasattr(value, "pre_run_hooks")]
         self.memory: Any = None
-        if not hasattr(self.kernel, "pre_run_hooks"):
+        self.stored_twice = "outside"
+
+    def call(self, case: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the result of `function`, and set `memory` to the kernels' loads and stores. Raises Verdict."""
+        return self.part.call(self._run, case, function, arguments, case=case)
+
+    def _run(self, case: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        import numpy as np
+        from kernel_memory import KernelMemory, OutsideTensors, StoredTwice, reason_of
+
+        try:
+            with KernelMemory(*self.kernels) as self.memory, np.errstate(over="ignore", invalid="ignore"):
+                return function(*arguments)
+        except Exception as error:  # noqa: BLE001  # the interpreter hides what a kernel raised in an error of its own
+            reason = reason_of(error)
+            if isinstance(reason, (OutsideTensors, StoredTwice)):
+                way = self.stored_twice if isinstance(reason, StoredTwice) else "outside"
+                raise self.part.wrong(way, case, what=str(reason)) from None
+            raise reason from None
+
+
+class WatchedKernel(WatchedKernels):
+    """Calls the learner's `host` function, which must launch `kernel`."""
+
+    def __init__(self, part: Part, host: str, kernel: str) -> None:
+        super().__init__(part)
+        self.host = part.function(host)
+        self.kernels = [part.function(kernel)]
+        if not hasattr(self.kernels[0], "pre_run_hooks"):
             raise Verdict("failed", "no-kernel", f"{kernel} must remain a function with @triton.jit")
 
     def __call__(self, case: str, *arguments: Any) -> Any:
         """Return the result of the host function, and set `memory` to the kernel's loads and stores. Raises Verdict."""
-        return self.part.call(self._run, case, arguments, case=case)
-
-    def _run(self, case: str, arguments: Sequence[Any]) -> Any:
-        from kernel_memory import KernelMemory, OutsideTensors, StoredTwice, reason_of
-
-        try:
-            with KernelMemory(self.kernel) as self.memory:
-                result = self.host(*arguments)
-        except Exception as error:  # noqa: BLE001  # the interpreter hides what a kernel raised in an error of its own
-            reason = reason_of(error)
-            if isinstance(reason, (OutsideTensors, StoredTwice)):
-                raise self.part.wrong("outside", case, what=str(reason)) from None
-            raise reason from None
+        result = self.call(case, self.host, *arguments)
         if not self.memory.tensors:
-            names = f"{self.host.__name__} did not launch {self.kernel.__name__}"
+            names = f"{self.host.__name__} did not launch {self.kernels[0].__name__}"
             raise Verdict("failed", "not-launched", f"{names}: its result must come from your kernel", case)
         return result
+
+
+class Products:
+    """Counts the multiply-adds of each tl.dot in the interpreter from now on, and collects the precisions of float32 products.
+
+    The interpreter itself computes all products exactly.
+    """
+
+    def __init__(self) -> None:
+        from triton.runtime.interpreter import InterpreterBuilder
+
+        self.multiply_adds, self.precisions = 0, set[str]()
+        multiply = InterpreterBuilder.create_dot
+
+        def note(builder: Any, a: Any, b: Any, d: Any, precision: Any, *arguments: Any) -> Any:
+            self.multiply_adds += a.data.size * b.data.shape[-1]
+            if a.dtype.primitive_bitwidth == 32:
+                self.precisions.add(precision.name)
+            return multiply(builder, a, b, d, precision, *arguments)
+
+        InterpreterBuilder.create_dot = note
+
+
+class PartMemory(SimulatedMemory):
+    """Counts the memory that a part allocates, without the copies that Triton's interpreter makes of a kernel's tensors."""
+
+    def __init__(self) -> None:
+        from triton.runtime.interpreter import GridExecutor
+
+        super().__init__(1 << 40)
+        self.is_launching, launch = False, GridExecutor.__call__
+
+        def launch_uncounted(executor: Any, *arguments: Any, **keywords: Any) -> Any:
+            self.is_launching = True
+            try:
+                return launch(executor, *arguments, **keywords)
+            finally:
+                self.is_launching = False
+
+        GridExecutor.__call__ = launch_uncounted
+
+    def count(self, storage: torch.UntypedStorage) -> None:
+        """Count a new storage until it is freed."""
+        if not self.is_launching:
+            super().count(storage)
 
 
 def is_close(answer: Any, reference: torch.Tensor, tolerance: float) -> bool:

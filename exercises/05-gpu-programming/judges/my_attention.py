@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from kernels import TensorCase, WatchedKernel, compare, is_close
+from kernels import Products, TensorCase, WatchedKernel, compare, is_close
 
 from gpucourse.judge import Part, Verdict, Way
 
@@ -167,7 +166,7 @@ HALF, LONG_HALF = Shape(64, 16, 16), Shape(256, 64, 16)
 def judge(part: Part) -> None:
     """Judge the values in float32 and float16, then the tiles that were loaded."""
     call = WatchedKernel(part, "attention", "attend")
-    precisions = watch_precision()
+    products = Products()
     cases = []
     for shape in SHAPES:
         inputs = shape.make()
@@ -183,31 +182,13 @@ def judge(part: Part) -> None:
                  "causal": shape.causal, "first score": shape.peak, "queries apart by": shape.apart}  # fmt: skip
         cases.append(TensorCase(shape.name, answer, right, ways, values, knobs))
     compare(part, sort_cases(cases), TOLERANCE)
-    if "TF32" in precisions:
+    if "TF32" in products.precisions:
         raise part.wrong("tf32")
     judge_half(part, call)
     for case in cases:
         if case.values["loaded"] != case.values["needed"]:
             raise part.wrong("tiles-not-skipped", case.name, **case.values)
     part.note(f"right in {len(cases)} cases in float32, and in float16; no tile is loaded without need")
-
-
-def watch_precision() -> set[str]:
-    """Return a set that collects the precision of every later float32 product.
-
-    The interpreter itself computes all products exactly.
-    """
-    from triton.runtime.interpreter import InterpreterBuilder
-
-    multiply, precisions = InterpreterBuilder.create_dot, set[str]()
-
-    def note(builder: Any, a: Any, b: Any, d: Any, precision: Any, *more: Any) -> Any:
-        if a.dtype.primitive_bitwidth == 32:
-            precisions.add(precision.name)
-        return multiply(builder, a, b, d, precision, *more)
-
-    InterpreterBuilder.create_dot = note
-    return precisions
 
 
 def sort_cases(cases: list[TensorCase]) -> list[TensorCase]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from kernels import TensorCase, WatchedKernel, compare, is_close
+from kernels import PartMemory, TensorCase, WatchedKernel, compare, is_close
 
 from gpucourse.judge import Part, Verdict, Way
 
@@ -90,8 +90,13 @@ WAYS = {
         "another seed drops the same numbers: pass the seed on to tl.rand", ("tl.rand(seed, row", "tl.rand(1, row")
     ),
     "not-repeatable": Way(
-        "a second call with the same seed drops other numbers: the backward pass could not draw the mask again",
+        "a second call with the same seed drops different numbers: the backward pass could not draw the mask again",
         (" p, seed, BLOCK=", " p, int(torch.randint(1 << 30, ())), BLOCK="),
+    ),
+    "stored-besides": Way(
+        "right, but launch holds {bytes:,} bytes at the same time, and its result has {result:,}: with the random numbers in "
+        "the kernel, no mask has to be stored",
+        ("    y = torch.empty_like(x)\n", "    y, mask = torch.empty_like(x), torch.rand_like(x)\n"),
     ),
 }
 
@@ -102,21 +107,24 @@ Rows = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def judge(part: Part) -> None:
     """Judge the norm against torch's without dropout, then the numbers that dropout keeps, drops and repeats."""
     torch.manual_seed(SEED)
-    call = WatchedKernel(part, "launch", "norm_dropout")
+    call, memory = WatchedKernel(part, "launch", "norm_dropout"), PartMemory()
     rows = make_rows(*DRAWN)
     case = f"{DRAWN[0]} rows of {DRAWN[1]} numbers, p = {P:g}"
-    dropped = call(case, *rows, P, SEED)  # first: a part without dropout says here that it is open
-    judge_mask(part, case, rows, dropped)
-    judge_values(part, case, rows, dropped, named_only=True)
+    with memory:
+        dropout_result = call(case, *rows, P, SEED)  # first: a part without dropout says here that it is open
+    judge_mask(part, case, rows, dropout_result)
+    judge_values(part, case, rows, dropout_result, named_only=True)
     judge_norm(part, call)
-    judge_stride(part, call.kernel)
-    judge_values(part, case, rows, dropped)
-    if not torch.equal(dropped, call(case, *rows, P, SEED)):
+    judge_stride(part, call.kernels[0])
+    judge_values(part, case, rows, dropout_result)
+    if not torch.equal(dropout_result, call(case, *rows, P, SEED)):
         raise part.wrong("not-repeatable", case)
-    if torch.equal(dropped, call(case, *rows, P, SEED + 1)):
+    if torch.equal(dropout_result, call(case, *rows, P, SEED + 1)):
         raise part.wrong("seed-unused", case)
+    if memory.peak() >= dropout_result.nbytes + dropout_result.numel():  # a mask has at least a byte for each number
+        raise part.wrong("stored-besides", case, bytes=memory.peak(), result=dropout_result.nbytes)
     part.note(f"right in rows of {', '.join(str(n) for _, n in SHAPES)} numbers, whose blocks are powers of two")
-    part.note(f"{DRAWN[0] * DRAWN[1]:,} places: {100 * float((dropped != 0).float().mean()):.1f}% kept with p = {P:g}")
+    part.note(f"{DRAWN[0] * DRAWN[1]:,} places: {100 * float((dropout_result != 0).float().mean()):.1f}% kept with p = {P:g}")
 
 
 def make_rows(rows: int, n: int) -> Rows:

@@ -15,7 +15,7 @@ VOCABULARY = 50_000
 
 
 def judge(part: Part) -> None:
-    """Compare with Megatron-LM's formula, which leaves out the biases and norms of the layers (less than 1%)."""
+    """Compare with Megatron-LM's formula, which leaves out the biases and norms of the layers (less than 1 %)."""
     shape_of = part.function("Shape")
     for layers, h, heads, s, batch in CASES:
         shape = part.call(shape_of, "a GPT", layers, h, heads, heads, 4 * h, VOCABULARY, False, "")

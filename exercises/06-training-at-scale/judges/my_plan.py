@@ -144,7 +144,7 @@ def _check_time(part: Part, work: Work, file: PlanFile) -> None:
     percent = rank_percent(valid, seconds["step"])
     if percent > WORST_RANK_PERCENT:
         shares = {
-            f"the bubble is {bubble(plan):.0%} of the pipeline": seconds["pipeline"] * bubble(plan),
+            f"the bubble is {100 * bubble(plan):.0f} % of the pipeline": seconds["pipeline"] * bubble(plan),
             f"the GPUs wait {seconds['sums']:.2f} s for the sums of tp": seconds["sums"],
             f"pp and dp send for {seconds['links']:.2f} s, longer than the GPUs compute": seconds["step"] - seconds["pipeline"],
             "computing itself takes longest: recompute less, or use 16 bits?": valid[0][0] / 10,

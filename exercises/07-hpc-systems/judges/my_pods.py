@@ -29,6 +29,7 @@ WAYS = {
     "image": Way("{fault}", ("vllm-openai:v0.11.0\n      ports:", "vllm-openai:latest\n      ports:")),
     "port": Way("{fault}", ("containerPort: 8000", 'containerPort: "8000"')),
     "host-ipc": Way("{fault}", ("name: chat\nspec:\n", "name: chat\nspec:\n  hostIPC: true\n")),
+    "weakened": Way("{fault}", ("name: chat\nspec:\n", "name: chat\nspec:\n  hostPID: true\n")),
     "no-sharing": Way("{fault}", ("- name: nvidia.com/gpu", "- name: amd.com/gpu")),
     "not-yaml": Way("it cannot be read: {fault}", ("name: tenant\nspec:", "name: tenant\nspec")),
     "no-instance": Way(

@@ -120,11 +120,16 @@ PAIRS = [
     for slow, fast in itertools.pairwise(topology.PCIE)
 ]  # two kinds of PCIe link, of which the faster one joins GPU 0 and 2, and 1 and 3
 
+SUMS = Listing(
+    "four GPUs, a ring of fast links with one slow hop",
+    [row.split() for row in ("X NV12 NV2 NV1", "NV12 X NV12 NV2", "NV2 NV12 X NV12", "NV1 NV2 NV12 X")],
+)  # the ring with the largest sum of NVLinks has the slowest hop
+
 
 def judge(part: Part) -> None:
     """Judge the reading of listings, then groups of 2 and 4 GPUs, then rings."""
     read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
-    every = [*topology.listings(PUZZLES[0]), *map(topology.compose, PUZZLES[1:]), Listing("two squares", SQUARES), *PAIRS]
+    every = [*topology.listings(PUZZLES[0]), *map(topology.compose, PUZZLES[1:]), Listing("two squares", SQUARES), *PAIRS, SUMS]
     part.compare([_read(part, read, listing) for listing in every])
     answers = [_ask_groups(part, groups, listing, size) for listing in every for size in (2, 4)]
     _compare(part, answers, _list_group_ways())
@@ -214,7 +219,7 @@ def _list_group_ways() -> dict[str, Callable[[Answer], bool]]:
         "turned-away": lambda answer: answer.score(answer.given) == min(map(answer.score, answer.others())),
         "pairs-alone": lambda answer: any(_is_best(answer, pairs=pairs) for pairs in (_pair_neighbours, _pair_round)),
         "nvlinks-by-text": lambda answer: _is_best(answer, rank=_rank_by_text),
-        "links-summed": lambda answer: _is_best(answer, add=True),
+        "links-summed": _has_best_sum,
         "nvlinks-alike": lambda answer: _is_best(answer, rank=_rank_alike),
         "slowest-alone": _has_best_slowest,
     }
@@ -227,7 +232,7 @@ def _list_ring_ways() -> dict[str, Callable[[Answer], bool]]:
         "ring-left-open": lambda answer: _is_best(answer, pairs=itertools.pairwise),
         "nearest-first": _goes_to_nearest,
         "nvlinks-by-text": lambda answer: _is_best(answer, rank=_rank_by_text),
-        "links-summed": lambda answer: _is_best(answer, add=True),
+        "links-summed": _has_best_sum,
         "nvlinks-alike": lambda answer: _is_best(answer, rank=_rank_alike),
         "slowest-alone": _has_best_slowest,
     }
@@ -249,6 +254,10 @@ def _is_best(
     return measure(answer.given) == max(map(measure, answer.others()))
 
 
+def _has_best_sum(answer: Answer) -> bool:
+    return any(_is_best(answer, rank=rank, add=True) for rank in (topology.rank_link, _rank_by_count))
+
+
 def _has_best_slowest(answer: Answer) -> bool:
     return answer.score(answer.given)[0] == max(map(answer.score, answer.others()))[0]
 
@@ -262,6 +271,11 @@ def _goes_to_nearest(answer: Answer) -> bool:
 
 def _rank_by_text(link: str) -> int:
     return 100 + ord(link[2]) if link.startswith("NV") else topology.rank_link(link)
+
+
+def _rank_by_count(link: str) -> int:
+    """Return a rank in proportion to the NVLinks of a link, of which each one is faster than any PCIe link."""
+    return 20 * int(link[2:]) if link.startswith("NV") else topology.rank_link(link)
 
 
 def _rank_alike(link: str) -> int:

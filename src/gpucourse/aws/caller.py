@@ -14,7 +14,7 @@ from gpucourse.errors import MissingError, UsageError
 CHECKIP = "https://checkip.amazonaws.com"
 VARIABLE = "GPUCOURSE_CHECKIP_URL"
 TIMEOUT_S = 5.0
-_HINT = "type it yourself: --ssh-cidr ADDRESS/32 (your IPv4 address as web sites see it)"
+_HINT = "set it with --ssh-cidr ADDRESS/32 (your IPv4 address as web sites see it)"
 _MAX_ANSWER = 256
 _EXAMPLES = tuple(  # reserved for documentation (RFC 5737): no host has one of these, so they open nothing
     ipaddress.IPv4Network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")

@@ -218,7 +218,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("NoCredentials",),
         "credentials",
         "there are no AWS credentials",
-        f"{SIGN_IN}; if that works and this does not, pass them to this terminal: {HAND_OVER}",
+        f"{SIGN_IN}; if that works and this does not, export them in this terminal: {HAND_OVER}",
     ),
     FailureRow(
         ("RequestLimitExceeded", "Throttl*", "TooManyRequests*", "RequestThrottled*", "SlowDown", "BandwidthLimitExceeded"),

@@ -101,7 +101,7 @@ def make_error(failure: Failure, problem: str, *, action: str = "") -> Gpucourse
 
 
 def _call_in(text: str) -> str:
-    """Return the last call in the text of Terraform's provider, under its name in a policy; an empty text if there is none."""
+    """Return the last call in the text of Terraform's provider, by its name in a policy; an empty string if there is none."""
     calls = _CALL.findall(text)
     if not calls:
         return ""

@@ -193,7 +193,7 @@ class PriceBook:
         return _make_rate(hardware().prices["spot"], high, note)
 
 
-def paid_throughput(mb_s: int) -> int:
+def _paid_throughput(mb_s: int) -> int:
     """Return how many MB/s of a gp3 disk's throughput are charged."""
     return max(0, mb_s - int(table("prices")["throughput"]["included_mb_s"]))
 
@@ -238,7 +238,7 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
             bursts.append(Charge(what=description, kind="burst", units=machines.count * burst_vcpus, rate=book.unit("burst")))
         count += machines.count
         disks += machines.count * machines.disk_gib
-        throughput += machines.count * paid_throughput(machines.disk_mb_s)
+        throughput += machines.count * _paid_throughput(machines.disk_mb_s)
     other_charges: tuple[tuple[Charged, str, int, str], ...] = (
         ("disk", "disk", disks, f"{disks} GB disk (gp3)"),
         ("disk", "throughput", throughput, f"{throughput} MB/s of additional disk throughput"),
@@ -344,11 +344,11 @@ def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str,
     by_id: dict[str, CloudInstance] = {}
     for instance in cloud_instances:
         if instance.state not in _BILLED_STATES:
-            by_id[instance.id] = by_id[address_item(instance.id)] = instance
+            by_id[instance.id] = by_id[_address_item(instance.id)] = instance
     return by_id
 
 
-def address_item(instance: str) -> str:
+def _address_item(instance: str) -> str:
     """Return the ledger's name for the public address of an instance."""
     return f"{instance}:ipv4"
 
@@ -365,7 +365,7 @@ def _charge_disk(book: PriceBook, volume: dict[str, Any], *, stack: str) -> list
         since=volume["CreateTime"],
         rate=book.unit("disk"),
     )
-    throughput = paid_throughput(volume.get("Throughput", 0))
+    throughput = _paid_throughput(volume.get("Throughput", 0))
     if not throughput:
         return [charge]
     description, rate = f"{throughput} MB/s of additional disk throughput", book.unit("throughput")
@@ -388,7 +388,7 @@ def _charge_vm(book: PriceBook, instance: CloudInstance) -> list[Charge]:
         return [charge]
     address = replace(
         charge,
-        item=address_item(instance.id),
+        item=_address_item(instance.id),
         kind="address",
         what="public IPv4",
         market="on-demand",

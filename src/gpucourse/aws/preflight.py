@@ -135,7 +135,7 @@ def _make(check: Check, facts: LabEnvironment) -> list[Finding]:
     return [Finding(what=check.what, state=state, detail=detail, mend=mend, kind=check.kind)]
 
 
-def find_terraform(facts: LabEnvironment) -> Verdict:
+def _find_terraform(facts: LabEnvironment) -> Verdict:
     """Check that Terraform is installed, in a version that can fetch AWS's provider."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", facts.terraform or "")
     if facts.terraform is None or match is None:
@@ -146,7 +146,7 @@ def find_terraform(facts: LabEnvironment) -> Verdict:
     return "ok", facts.terraform, ""
 
 
-def find_key(facts: LabEnvironment) -> Verdict:
+def _find_key(facts: LabEnvironment) -> Verdict:
     """Check that EC2 accepts the key that opens the nodes."""
     if not facts.public_key:
         return "ok", "created with the first deploy", ""
@@ -156,13 +156,13 @@ def find_key(facts: LabEnvironment) -> Verdict:
     return "ok", kind, ""
 
 
-def find_address(facts: LabEnvironment) -> Verdict:
+def _find_address(facts: LabEnvironment) -> Verdict:
     """Check that this computer has a public IPv4 address, to which SSH will be opened. Raises MissingError, UsageError."""
     cidr = validate_cidr(facts.ssh_cidr) if facts.ssh_cidr else facts.ask_address()
     return "ok", f"SSH will be open to {cidr} alone", ""
 
 
-def find_price(facts: LabEnvironment) -> Verdict:
+def _find_price(facts: LabEnvironment) -> Verdict:
     """Compare the cost of the labs, for the time that they usually take, with the remaining budget."""
     by_lab = [(lab, estimate(facts.book, lab, market=facts.market)) for lab in facts.labs]
     total = sum((usd_over(usd_per_hour(charges), lab.hours) for lab, charges in by_lab), Decimal(0))
@@ -179,7 +179,7 @@ def find_price(facts: LabEnvironment) -> Verdict:
     return "ok", detail, ""
 
 
-def find_identity(facts: LabEnvironment) -> Verdict:
+def _find_identity(facts: LabEnvironment) -> Verdict:
     """Check that AWS recognises the identity. Raises CredentialsError."""
     identity = facts.account.identity()
     if identity.root:
@@ -188,7 +188,7 @@ def find_identity(facts: LabEnvironment) -> Verdict:
     return "ok", f"account {identity.account}, as {identity.arn.rpartition(':')[2]}", ""
 
 
-def find_plan(facts: LabEnvironment) -> Verdict:
+def _find_plan(facts: LabEnvironment) -> Verdict:
     """Check that the account is not on the Free plan, which does not allow GPU instances."""
     answer = facts.account.call_if_exists("freetier", "get_account_plan_state")
     if answer is None:
@@ -206,7 +206,7 @@ def find_plan(facts: LabEnvironment) -> Verdict:
     return "unknown", f"AWS calls it '{kind}'", _DEPLOY_SHOWS
 
 
-def find_region(facts: LabEnvironment) -> Verdict:
+def _find_region(facts: LabEnvironment) -> Verdict:
     """Check that the region exists and is open to this account."""
     account = facts.account
     # A region that does not exist cannot answer, so the call goes to a region of the course.
@@ -260,7 +260,7 @@ def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdi
     return "ok", role, ""
 
 
-def find_zones(facts: LabEnvironment) -> list[Finding]:
+def _find_zones(facts: LabEnvironment) -> list[Finding]:
     """Check, for each lab, that one zone offers all its types: the nodes of a lab must be in one zone."""
     findings: list[Finding] = []
     zone_offers = facts.find_offers()
@@ -292,7 +292,7 @@ def find_quotas(facts: LabEnvironment) -> list[Finding]:
     return [*findings, *(_make(_QUOTA_ROLE, facts) if list_blocking(findings) else [])]
 
 
-def find_other_quotas(facts: LabEnvironment) -> list[Finding]:
+def _find_other_quotas(facts: LabEnvironment) -> list[Finding]:
     """Check the quotas of the market that was not chosen, since raising a quota takes days.
 
     A quota that is too small is only a warning here.
@@ -363,7 +363,7 @@ def _describe_open_request(account: Account, vcpu_quota: Quota) -> str:
     return f"a request for {request.wanted} is open ({request.status})" if request else ""
 
 
-def find_images(facts: LabEnvironment) -> list[Finding]:
+def _find_images(facts: LabEnvironment) -> list[Finding]:
     """Check that the machine images of the labs exist in this region, and fit on the root disks."""
     findings: list[Finding] = []
     for kind in _list_image_kinds(facts.labs):
@@ -381,7 +381,7 @@ def _image_kind(instance_type: str) -> ImageKind:
     return "pytorch" if offerings.instance_type(instance_type).gpus else "ubuntu"
 
 
-def find_network_room(facts: LabEnvironment) -> Verdict:
+def _find_network_room(facts: LabEnvironment) -> Verdict:
     """Check that the region has room for one more VPC: each lab needs a VPC of its own."""
     account, count = facts.account, quota.count_networks(facts.account)
     try:
@@ -394,7 +394,7 @@ def find_network_room(facts: LabEnvironment) -> Verdict:
     return "missing" if full else "ok", f"{count} of {limit} VPCs in {account.region}", mend
 
 
-def find_leftovers(facts: LabEnvironment) -> list[Finding]:
+def _find_leftovers(facts: LabEnvironment) -> list[Finding]:
     """Check that every resource with the course's tags belongs to a stack of this workspace."""
     subject = "leftovers"
     regions = dict.fromkeys([facts.account.region, *(facts.regions or offerings.REGIONS)])
@@ -420,7 +420,7 @@ def _is_expired(resource: CloudResource) -> bool:
         return False
 
 
-def find_permission(facts: LabEnvironment) -> list[Finding]:
+def _find_permission(facts: LabEnvironment) -> list[Finding]:
     """Check that this identity can start each type. EC2's dry run tests permissions, but neither quota nor capacity."""
     by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
@@ -457,15 +457,15 @@ def _may_start(account: Account, name: str, image: str, market: Market) -> Findi
     return Finding(what=subject, state="unknown", detail="EC2 gave an unexpected answer to the dry run", mend=_DEPLOY_SHOWS)
 
 
-TERRAFORM = Check("Terraform", find_terraform)
-IDENTITY = Check("credentials", find_identity, "credentials")
+TERRAFORM = Check("Terraform", _find_terraform)
+IDENTITY = Check("credentials", _find_identity, "credentials")
 _QUOTA_ROLE = Check("quota role", partial(_find_role, "AWSServiceRoleForServiceQuotas", "request for a quota", QUOTA_ROLE))
 CHECKS = (
-    Check("account plan", find_plan),
-    Check("region", find_region),
-    Check("zones", find_zones),
+    Check("account plan", _find_plan),
+    Check("region", _find_region),
+    Check("zones", _find_zones),
     Check("quota", find_quotas),
-    Check("quota of the other market", find_other_quotas),
+    Check("quota of the other market", _find_other_quotas),
     Check(
         "spot role",
         partial(_find_role, "AWSServiceRoleForEC2Spot", "spot instance", SPOT_ROLE),
@@ -476,11 +476,11 @@ CHECKS = (
         partial(_find_role, "AWSServiceRoleForAmazonElasticFileSystem", "mount target", STORAGE_ROLE),
         applies=lambda facts: any(lab.storage_gib for lab in facts.labs),
     ),
-    Check("image", find_images),
-    Check("room for a network", find_network_room),
-    Check("leftovers", find_leftovers),
-    Check("permission to start", find_permission),
+    Check("image", _find_images),
+    Check("room for a network", _find_network_room),
+    Check("leftovers", _find_leftovers),
+    Check("permission to start", _find_permission),
     Check("billing access", find_bill_readers, applies=lambda facts: facts.whole),
     Check(schedule.WHAT, lambda facts: [schedule.readiness(facts.account)], "backstop"),
 )
-HERE = (Check("SSH key", find_key), Check("your address", find_address), Check("price", find_price, "price"))
+HERE = (Check("SSH key", _find_key), Check("your address", _find_address), Check("price", _find_price, "price"))

@@ -184,7 +184,7 @@ def _loosen(work: _Work, group: CloudResource) -> None:
 
 
 def _describe_holders(account: Account, resource: CloudResource) -> str:
-    """Describe the network interfaces that prevent the removal of a network; return an empty text if there are none."""
+    """Describe the network interfaces that prevent the removal of a network; return an empty string if there are none."""
     field = {"security group": "group-id", "subnet": "subnet-id", "VPC": "vpc-id"}.get(resource.kind)
     if field is None:
         return ""

@@ -31,7 +31,7 @@ _TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # follows the partition,
 _TRIES, _PAUSE_S = 18, 5.0  # 90 s: AWS needs time to make a new role known everywhere
 
 
-def group_name(stack: str) -> str:
+def _group_name(stack: str) -> str:
     """Return the name of the group that contains a stack's schedules."""
     return f"{tags.PROJECT}-{stack}"
 
@@ -71,7 +71,7 @@ def arm(
 
     def do() -> str:
         role = _role(account, stack, project_tags)
-        _make_group(account, group_name(stack), project_tags, sleep)
+        _make_group(account, _group_name(stack), project_tags, sleep)
         return _put_all(account, stack, role, sorted(set(instances)), expires, sleep)
 
     return _report_attempt(do)
@@ -81,10 +81,10 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
     """Move every schedule of the stack to ten minutes after `expires`. If the stack has no schedule, the finding says so."""
 
     def do() -> str:
-        names = _schedules(account, group_name(stack))
+        names = _schedules(account, _group_name(stack))
         if not names:
             raise CloudError("this stack has no schedule to move", hint="the deadline on the nodes still applies")
-        schedule = account.call("scheduler", "get_schedule", Name=names[0], GroupName=group_name(stack))
+        schedule = account.call("scheduler", "get_schedule", Name=names[0], GroupName=_group_name(stack))
         return _put_all(account, stack, schedule["Target"]["RoleArn"], names, expires, sleep)
 
     return _report_attempt(do)
@@ -96,11 +96,11 @@ def retag_expires(account: Account, expires: datetime, *, stack: str) -> None:
     Raises the errors of `Account.call`.
     """
     expires_tag = tags.make_expires(expires)
-    group = _find_group(account, group_name(stack))
+    group = _find_group(account, _group_name(stack))
     if group.get("State") == "ACTIVE":
         account.call("scheduler", "tag_resource", ResourceArn=group["Arn"], Tags=expires_tag)
-    if _arn(account, role_name(stack)):
-        account.call("iam", "tag_role", RoleName=role_name(stack), Tags=expires_tag)
+    if _arn(account, _role_name(stack)):
+        account.call("iam", "tag_role", RoleName=_role_name(stack), Tags=expires_tag)
 
 
 def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
@@ -109,8 +109,8 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
     Raises the errors of `Account.call`.
     """
     end_times: dict[str, datetime] = {}
-    for name in _schedules(account, group_name(stack)):
-        schedule = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
+    for name in _schedules(account, _group_name(stack)):
+        schedule = account.call("scheduler", "get_schedule", Name=name, GroupName=_group_name(stack))
         stamp = schedule["ScheduleExpression"].removeprefix("at(").removesuffix(")")
         end_times[name] = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
     return end_times
@@ -130,7 +130,7 @@ def readiness(account: Account) -> Finding:
     return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
 
 
-def role_name(stack: str) -> str:
+def _role_name(stack: str) -> str:
     """Return the name of the role that is created for one stack if there is no shared role."""
     return f"{ROLE}-{stack}"[:64]
 
@@ -145,26 +145,26 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
 
 def _role(account: Account, stack: str, project_tags: dict[str, str]) -> str:
     """Return the shared role if it exists. Otherwise, return the stack's own role, which is created if needed."""
-    arn = _arn(account, ROLE) or _arn(account, role_name(stack))
+    arn = _arn(account, ROLE) or _arn(account, _role_name(stack))
     if arn:
         return arn
     role = account.call(
         "iam",
         "create_role",
-        RoleName=role_name(stack),
+        RoleName=_role_name(stack),
         Path=PATH,
         AssumeRolePolicyDocument=json.dumps(trust(account.identity().account)),
         Description="Lets EventBridge Scheduler end the instances of one gpucourse lab",
         Tags=tags.to_aws_tags(project_tags),
     )
     account.call(
-        "iam", "put_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME, PolicyDocument=json.dumps(permissions())
+        "iam", "put_role_policy", RoleName=_role_name(stack), PolicyName=POLICY_NAME, PolicyDocument=json.dumps(permissions())
     )
     return str(role["Role"]["Arn"])
 
 
 def _arn(account: Account, role: str) -> str:
-    """Return the ARN of that role, or an empty text if there is none."""
+    """Return the ARN of that role, or an empty string if there is none."""
     answer = account.call_if_exists("iam", "get_role", RoleName=role)
     return str(answer["Role"]["Arn"]) if answer else ""
 
@@ -203,7 +203,7 @@ def _put_all(account: Account, stack: str, role: str, ids: list[str], expires: d
         }
         parameters: dict[str, Any] = {
             "Name": instance,
-            "GroupName": group_name(stack),
+            "GroupName": _group_name(stack),
             "ScheduleExpression": f"at({moment})",
             "ScheduleExpressionTimezone": "UTC",
             "FlexibleTimeWindow": {"Mode": "OFF"},

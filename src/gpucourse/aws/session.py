@@ -159,7 +159,7 @@ class Account:
 
 
 def find_partition(region: str) -> str:
-    """Return the partition of a region (`aws`, `aws-us-gov`, `aws-cn`) according to boto3; an empty text if it is unknown."""
+    """Return the partition of a region (`aws`, `aws-us-gov`, `aws-cn`) according to boto3; an empty string if it is unknown."""
     import botocore.session
     from botocore.exceptions import UnknownRegionError
 

@@ -6,7 +6,7 @@ import builtins
 import importlib
 import inspect
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from gpucourse import __version__
+from gpucourse.cli.complete import NUMBERED, spell_number
 from gpucourse.cli.help import COMMANDS, WITHOUT_JSON, CommandHelp, GroupedHelp
 
 _JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
@@ -45,7 +46,7 @@ def find_function(command: str) -> Callable[..., object]:
 
     @wraps(function)
     def call(ctx: typer.Context, *, json: bool = False, **options: Any) -> object:  # noqa: ARG001 (typer passes it)
-        return function(ctx.obj, **options)
+        return function(ctx.obj, **spell_numbers(options))
 
     _, *parameters = inspect.signature(function, eval_str=True).parameters.values()
     context = Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
@@ -53,6 +54,20 @@ def find_function(command: str) -> Callable[..., object]:
     extra_options = [] if command in WITHOUT_JSON else [json]
     call.__signature__ = inspect.Signature([context, *parameters, *extra_options])  # type: ignore[attr-defined]
     return call
+
+
+def spell_numbers(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a command with each number of a module, an exercise or an exercise's run as the course spells it,
+    because people type `b.2` for B.2. The arguments of a learner's own script stay as they are."""
+
+    def spell(value: Any) -> Any:
+        if isinstance(value, str):
+            return spell_number(value)
+        return [spell(word) for word in value] if isinstance(value, list) else value
+
+    if options.get("script") or options.get("python_module"):  # then `exercise` has the first argument of the script
+        return dict(options)
+    return {name: spell(value) if name in NUMBERED else value for name, value in options.items()}
 
 
 def name_in_python(command: str) -> str:

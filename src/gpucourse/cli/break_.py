@@ -40,14 +40,16 @@ def break_(
 ) -> None:
     """Run with a fault injected; find out what it is, then tell `check`."""
     from gpucourse.cli.flags import read_settings
-    from gpucourse.runs.drill import break_exercise
-    from gpucourse.runs.resolve import RunRequest
+    from gpucourse.runs.drill import break_exercise, choose_simulated_lab
+    from gpucourse.runs.resolve import RunRequest, locate_run, resolve
     from gpucourse.ui.views.drill import drill
 
     hint = f"gpucourse show {exercise} lists its parameters"
     run_request = RunRequest(exercise=exercise, nodes=nodes, settings=read_settings(settings or [], hint))
     context = session.context
-    session.console.mode(context.settings.target)
+    is_in_code = repaired or kind == "code"
+    located = resolve(context, run_request if is_in_code else choose_simulated_lab(context, run_request))
+    session.console.mode(locate_run(context, located).mode)
     if repaired and kind not in {None, "code"}:
         raise UsageError(
             f"--repaired is for a copy with a fault in its code, not for {kind}",
@@ -76,9 +78,10 @@ def _break_code(session: Session, run_request: RunRequest) -> None:
     _, exercise = context.catalog.exercise(record.exercise)
     copy = context.paths.broken_copy(exercise.id)
     faults = list_faults(context.catalog)
+    metrics = read_metrics(files_of(context.paths, record).metrics)
     titles = {word: fault.title for word, fault in faults.items()}
     session.present(
-        code_drill(record, exercise, read_metrics(files_of(context.paths, record).metrics), copy, faults),
+        code_drill(record, exercise, metrics, copy, faults, whole=session.console.verbose),
         OneRun.build(run=record, copy=copy, faults=titles),
     )
 
@@ -91,7 +94,8 @@ def _judge_repair(session: Session, run_request: RunRequest) -> None:
     with session.console.watch() as live:
         result = judge_repair(context.watched_by(live), run_request)
     run = RunDocument.build(result.record)
-    session.present(view(result), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
+    step = session.find_step(result.record.exercise) if result.is_right else ""
+    session.present(view(result, step), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
     if not result.is_right:
         message = result.judged.says if result.judged else "the copy does not finish"
         has_fault = result.judged is None or result.judged.word != "passed"

@@ -125,13 +125,13 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
     from gpucourse.cli.outcome import find_exit_code
     from gpucourse.learning.check import check, check_script, find_namesakes, is_script
     from gpucourse.runs.drill import open_drill
-    from gpucourse.runs.parts import list_part_files
+    from gpucourse.runs.parts import list_changed_files, list_part_files
     from gpucourse.ui.views.checks import checks
     from gpucourse.ui.views.parts import list_run_parts
     from gpucourse.ui.views.result import check_result
 
     context, console = session.context, session.console
-    part_blocks = []
+    part_blocks, changed_files = [], []
     if is_script(context.paths, name):
         record, verdict = check_script(context, name, run)
         if namesakes := find_namesakes(context.paths, record):
@@ -144,8 +144,10 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
             console.note(f"drill {drill.id} is still open: gpucourse check {name} --diagnosis WORD --rank R")
         record, verdict = check(context, name, run)
         _, exercise = context.catalog.exercise(name)
-        part_blocks = list_run_parts(exercise, verdict.parts, list_part_files(context, exercise))
-    view = check_result(record, verdict, session.find_step())
+        part_files, changed_files = list_part_files(context, exercise), list_changed_files(context, exercise, record)
+        part_blocks = list_run_parts(exercise, verdict.parts, part_files, changed_files)
+    step = session.find_step("" if record.own_script else record.exercise)
+    view = check_result(record, verdict, step, changed_files=changed_files)
     if console.verbose:
         view = view._replace(blocks=(*checks(verdict), *part_blocks))
     session.present(view, RunCheck(run=record.id, verdict=verdict))
@@ -156,11 +158,16 @@ def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> N
     """Judge a diagnosis. Raises CheckFailed (5) with a hint if it is wrong, and UnknownName if there is no such fault."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
+    from gpucourse.ui.views.drill import list_fault_words
 
-    words = [*HOWS, *list_faults(session.context.catalog)]
-    if word not in words:
-        raise UnknownName("fault", word, words)
-    if not is_newest_drill(session.context, exercise):
+    context = session.context
+    is_code = is_newest_drill(context, exercise)
+    words_of_code = list(list_faults(context.catalog))
+    words = words_of_code if is_code else list(HOWS)
+    if word not in {*HOWS, *words_of_code}:
+        hint = list_fault_words(words) if is_code else f"faults that a drill injects: {', '.join(words)}"
+        raise UnknownName("fault", word, words, hint=hint)
+    if not is_code:
         _diagnose_drill(session, exercise, word, rank)
     elif rank is None:
         _diagnose_code(session, exercise, word)
@@ -181,7 +188,7 @@ def _diagnose_code(session: Session, exercise: str, word: str) -> None:
     )
     session.console.document(DiagnosedCode(diagnosis=document))
     if not diagnosis.right:
-        raise CheckFailed(f"not yet: it is not {word}", hint=diagnosis.hint)
+        raise CheckFailed(f"Not {word}.", hint=diagnosis.hint)
     session.console.show(code_diagnosis(exercise, diagnosis))
 
 
@@ -194,7 +201,9 @@ def _diagnose_drill(session: Session, exercise: str, diagnosis: str, rank: int |
     failed_checks = [check for check in verdict.checks if check.verdict != "passed"]
     if failed_checks:
         raise CheckFailed(
-            f"not yet. {failed_checks[0].title}: {failed_checks[0].expected} ({failed_checks[0].observed})",
+            f"Not {failed_checks[0].observed}."
+            if failed_checks[0].id == "diagnosis" or rank is not None
+            else "Which rank was it?",
             hint=failed_checks[0].hint,
         )
-    session.console.show(diagnosis_result(record, verdict))
+    session.console.show(diagnosis_result(record, verdict, session.find_step(record.exercise)))

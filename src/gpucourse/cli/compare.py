@@ -33,7 +33,10 @@ def compare(
     session: Session,
     runs: Annotated[
         list[str],
-        typer.Argument(help="Two or more runs of one exercise, or of one script of your own.", autocompletion=complete.runs),
+        typer.Argument(
+            help="Two or more runs of one exercise or script, or its number or name for the two newest.",
+            autocompletion=complete.runs,
+        ),
     ],
 ) -> None:
     """Compare runs of one exercise, or of one script."""

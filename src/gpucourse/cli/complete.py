@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,24 @@ if TYPE_CHECKING:
 Completer = Callable[[typer.Context, str], list[str]]
 Words = Mapping[str, Any]  # the words of the line so far, by the name of the command's parameter
 
+NUMBERED = {"exercise", "module", "number", "run", "runs"}
+"""The options and arguments, by their names in Python, that accept the number of a module or an exercise."""
+_LOWER_CASE_NUMBER = re.compile(r"[a-z](\.\d*)?")
+
+
+def spell_number(text: str) -> str:
+    """Return the number of a module or an exercise as the course spells it: `B.2` for `b.2`. Return any other text
+    unchanged."""
+    return text.upper() if _LOWER_CASE_NUMBER.fullmatch(text) else text
+
 
 def _complete(names: Callable[[Session, Words], Iterator[str]]) -> Completer:
     """Return a completer that offers the names that begin with the typed text."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:  # not functools.wraps: typer looks at the parameters
         try:
-            return [name for name in names(ctx.obj, _read_line(ctx)) if name.startswith(incomplete)]
+            spelling = spell_number(incomplete)
+            return [name for name in names(ctx.obj, _read_line(ctx)) if name.startswith((incomplete, spelling))]
         except (GpucourseError, OSError):
             return []
 
@@ -35,7 +47,8 @@ def _read_line(ctx: typer.Context) -> Words:
     """Return the words of the line so far. Arguments are added here, because the parser skips them while an option still lacks
     its value."""
     names = [parameter.name for parameter in ctx.command.params if parameter.param_type_name == "argument"]
-    return {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
+    words = {**ctx.params, **{str(name): word for name, word in zip(names, ctx.args, strict=False)}}
+    return {name: spell_number(word) if isinstance(word, str) and name in NUMBERED else word for name, word in words.items()}
 
 
 @_complete
@@ -131,10 +144,17 @@ def questions(session: Session, line: Words) -> Iterator[str]:
 
 
 @_complete
+def parts(session: Session, line: Words) -> Iterator[str]:
+    """Yield the names of the parts that the learner writes in the exercise."""
+    yield from (part.id for part in session.look().catalog.exercise(str(line.get("exercise")))[1].yours)
+
+
+@_complete
 def runs(session: Session, _line: Words) -> Iterator[str]:
     """Yield the ids of runs, newest first, then the last word of each id if it is unique, then the exercises and scripts that
-    have runs."""
-    yield from _name_runs(_records(session))
+    have runs, and `latest`."""
+    names = list(_name_runs(_records(session)))
+    yield from (*names, *(["latest"] if names else []))
 
 
 @_complete
@@ -147,9 +167,10 @@ def active_runs(session: Session, _line: Words) -> Iterator[str]:
 
 @_complete
 def runs_of_exercise(session: Session, line: Words) -> Iterator[str]:
-    """Yield the ids of the exercise's runs, newest first."""
+    """Yield the ids of the exercise's runs, newest first, and `latest`."""
     number = line.get("exercise") or line.get("number")
-    yield from (record.id for record in _records(session) if number in {None, record.subject})
+    ids = [record.id for record in _records(session) if number in {None, record.subject}]
+    yield from (*ids, *(["latest"] if ids else []))
 
 
 @_complete
@@ -157,7 +178,7 @@ def ranks(session: Session, line: Words) -> Iterator[str]:
     """Yield the ranks of the typed run, or of the newest run of the typed exercise."""
     from gpucourse.workspace import runs as records
 
-    record = records.find(session.look().paths, line.get("run") or line.get("exercise"))
+    record = records.find(session.look().paths, line.get("run") or line.get("run_option") or line.get("exercise"))
     yield from map(str, range(record.world_size))
 
 

@@ -21,5 +21,5 @@ def cost(
 
     if billed:
         session.console.note("asking Cost Explorer, which costs $0.01 a request")
-    costs = act(session.context, ask_aws=billed)
+    costs = act(session.look(), ask_aws=billed)
     session.present(view(costs), costs)

@@ -108,18 +108,24 @@ def deploy(
     target: Annotated[
         str | None,
         choice_option(
-            "--target", "Where to deploy: on simulated nodes here, in your AWS account, on your own hosts.", list_targets()
+            "--target",
+            "Where to deploy: on simulated nodes here, in your AWS account, on your own hosts, on a Slurm cluster.",
+            list_targets(),
         ),
     ] = None,
     link: Annotated[
         str | None, typer.Option("--link", help="Simulated nodes: limit the network to 1gbit or 1gbit,2ms; none: no limit.")
     ] = None,
     unpack_slurm: Annotated[
-        bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")
+        bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for these nodes, without installing it.")
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help=f"On AWS: {name_gpus()}; any: the cheapest today; several side by side: {name_two_gpus()}"),
+        typer.Option(
+            "--gpu",
+            help=f"On AWS: {name_gpus()}; any: the cheapest today; several side by side: {name_two_gpus()}. "
+            "On a Slurm cluster: the type of its GPUs.",
+        ),
     ] = None,
     size: Annotated[
         str | None, typer.Option("--size", help="On AWS: smaller nodes, if the module allows them: xlarge.")
@@ -131,12 +137,25 @@ def deploy(
     ttl: Annotated[str | None, typer.Option("--ttl", help="On AWS: time to live: 4h.")] = None,
     ssh_cidr: Annotated[str, typer.Option("--ssh-cidr", help="On AWS: the only address that may log in: 203.0.113.7/32")] = "",
     hosts: Annotated[str | None, typer.Option("--hosts", help="Your own machines: me@gpu1,me@gpu2:2222")] = None,
-    key: Annotated[Path | None, typer.Option("--key", help="On hosts: the private key to log in with.")] = None,
+    key: Annotated[Path | None, typer.Option("--key", help="On hosts and clusters: the private key to log in with.")] = None,
     trust: Annotated[
-        list[str] | None, typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...")
+        list[str] | None,
+        typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:..."),
     ] = None,
     on_login_node: Annotated[
         bool, typer.Option("--on-login-node", help="On hosts: compute even on a login node of a Slurm cluster.")
+    ] = False,
+    login: Annotated[str, typer.Option("--login", help="A Slurm cluster: its login node, as ssh accepts it: me@cluster")] = "",
+    cluster: Annotated[str, typer.Option("--cluster", help="A Slurm cluster by its name in gpucourse.yaml.")] = "",
+    partition: Annotated[str, typer.Option("--partition", help="On a Slurm cluster: the partition of jobs with a GPU.")] = "",
+    account: Annotated[str, typer.Option("--account", help="On a Slurm cluster: the account that pays for jobs.")] = "",
+    qos: Annotated[str, typer.Option("--qos", help="On a Slurm cluster: the QoS of jobs.")] = "",
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option("--slurm", help="On a Slurm cluster: another setting, or option of sbatch, for all jobs: constraint=ib"),
+    ] = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="On a Slurm cluster: create a virtual environment with torch there, in one job.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: Annotated[
@@ -172,6 +191,13 @@ def deploy(
         key=key,
         trust=tuple(trust or ()),
         on_login_node=on_login_node,
+        login=login,
+        cluster=cluster,
+        partition=partition,
+        account=account,
+        qos=qos,
+        slurm=tuple(slurm or ()),
+        install=install,
     )
     chosen_target = choose_target(session.context.settings, request)
     request = replace(request, target=chosen_target.name)
@@ -214,7 +240,9 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
             if proposal.ends:
                 _agree_to_ends(session, request, proposal.ends, yes=yes)
             if request.dry_run:
-                session.present(deploy_plan(proposal.planned), OneBuiltLab.build(proposal.planned))
+                session.present(
+                    deploy_plan(proposal.planned, session.find_step(request.module)), OneBuiltLab.build(proposal.planned)
+                )
                 return
         with session.console.watch() as live:
             result = target.build(session.context.watched_by(live), proposal)
@@ -267,7 +295,7 @@ def _show_built(session: Session, result: BuildResult, prices: QuoteList | None,
         console.document(document)
     for lab in result.labs:
         ssh_config = context.paths.stack(lab.deployment.stack).ssh_config
-        console.show(deploy_result(lab, ssh_config, session.find_step(), whole=console.verbose))
+        console.show(deploy_result(lab, ssh_config, session.find_step(lab.deployment.module), whole=console.verbose))
     if result.labs:
         offer_line(session, result.labs[0].deployment.module, ask=ask)
     session.fail(result.errors)

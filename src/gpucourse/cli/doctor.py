@@ -19,7 +19,7 @@ from gpucourse.model.cloud import Finding, QuotaRequest
 
 if TYPE_CHECKING:
     from gpucourse.labs.request import PreflightRequest
-    from gpucourse.labs.target import HasAccount
+    from gpucourse.labs.target import HasAccount, HasLogin
 
 
 class Examination(JsonDocument):
@@ -38,6 +38,14 @@ class ExaminedAccount(JsonDocument):
     prices: list[ModulePrice]
     sources: list[str]
     usd: Decimal
+
+
+class ExaminedLogin(JsonDocument):
+    """The output of `doctor --target slurm`: the findings, and the settings for gpucourse.yaml."""
+
+    login: str
+    findings: list[Finding]
+    settings: str
 
 
 class Quotas(JsonDocument):
@@ -62,7 +70,8 @@ class Setup(JsonDocument):
 def doctor(
     session: Session,
     target: Annotated[
-        str | None, choice_option("--target", "What to check: this machine, or your AWS account.", list_targets())
+        str | None,
+        choice_option("--target", "What to check: this machine, your AWS account, or a Slurm cluster.", list_targets()),
     ] = None,
     module: Annotated[
         str | None, typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules)
@@ -79,6 +88,8 @@ def doctor(
     ssh_cidr: Annotated[
         str, typer.Option("--ssh-cidr", help="Your address, such as 203.0.113.7/32 (default: looked up online).")
     ] = "",
+    login: Annotated[str, typer.Option("--login", help="A Slurm cluster: its login node, as ssh accepts it: me@cluster")] = "",
+    cluster: Annotated[str, typer.Option("--cluster", help="A Slurm cluster by its name in gpucourse.yaml.")] = "",
     policy: Annotated[bool, typer.Option("--policy", help="Print the IAM policy that the course needs, and stop.")] = False,
     setup: Annotated[
         bool, typer.Option("--setup", help="Print the file with which an administrator sets up an AWS account, and stop.")
@@ -90,7 +101,7 @@ def doctor(
 ) -> int:
     """Show what would stop the course, and how to fix it."""
     from gpucourse.labs.request import PreflightRequest
-    from gpucourse.labs.target import HasAccount, find_target, load_targets
+    from gpucourse.labs.target import HasAccount, HasLogin, find_target, load_targets
     from gpucourse.ui.tables import Code, View
 
     accounts = [target_class for target_class in load_targets() if isinstance(target_class, HasAccount)]
@@ -101,12 +112,18 @@ def doctor(
         document = Policy(policy=content) if policy else Setup(setup=content)
         session.present(View(blocks=(Code(text.rstrip("\n")),)), document)
         return ExitCode.DONE
-    selected = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
+    selected = find_target(target or (accounts[0].name if request_quota else session.look().settings.target))
+    if (login or cluster) and not isinstance(selected, HasLogin):
+        raise UsageError(
+            "--login and --cluster: only with --target slurm", hint="gpucourse doctor --target slurm --login me@cluster"
+        )
     if not isinstance(selected, HasAccount):
         option_values = {"--region": region, "--gpu": gpu, "--nodes": nodes, "--spot": spot, "--ssh-cidr": ssh_cidr or None}
         if flags := [flag for flag, value in option_values.items() if value is not None] + ["--request-quota"] * request_quota:
             command = f"gpucourse doctor --target aws {' '.join(flags)}"
             raise UsageError(f"{' and '.join(flags)}: only with --target aws", hint=command)
+        if isinstance(selected, HasLogin):
+            return _login(session, selected, module, login, cluster)
         return _machine(session, selected.name, module)
     request = PreflightRequest(
         module=module,
@@ -125,9 +142,20 @@ def _machine(session: Session, target: str, module: str | None) -> int:
     from gpucourse.labs.doctor import doctor as act
     from gpucourse.ui.views.doctor import machine
 
-    findings = act(session.context, target, module)
-    session.present(machine(findings, session.find_step(), module or ""), Examination(findings=findings))
+    findings = act(session.look(), target, module)
+    session.present(machine(findings, session.find_step(module or ""), module or ""), Examination(findings=findings))
     return ExitCode.MISSING if any(finding.state == "missing" for finding in findings) else ExitCode.DONE
+
+
+def _login(session: Session, target: HasLogin, module: str | None, login: str, cluster: str) -> int:
+    from gpucourse.labs.request import DeployRequest
+    from gpucourse.ui.views.cluster import login_report
+
+    request = DeployRequest(module=module or "3", target=target.name, login=login, cluster=cluster)
+    with session.console.watch() as live:
+        report = target.look(session.context.watched_by(live), request)
+    session.present(login_report(report), ExaminedLogin.build(report))
+    return ExitCode.MISSING if any(finding.state == "missing" for finding in report.findings) else ExitCode.DONE
 
 
 def _account(session: Session, target: HasAccount, request: PreflightRequest) -> int:

@@ -44,8 +44,10 @@ ParametersFlag = Annotated[
 
 RunArgument = Annotated[
     str | None,
-    typer.Argument(help="A run's id or a part of it, or an exercise (default: the newest run).", autocompletion=complete.runs),
+    typer.Argument(help="A run's id or a part of it, an exercise, or: latest (the default).", autocompletion=complete.runs),
 ]
+
+RunFlag = Annotated[str | None, typer.Option("--run", help="The same as RUN.", metavar="RUN", autocompletion=complete.runs)]
 
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (only paid labs need it).")]
 
@@ -72,7 +74,9 @@ def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
 
     def check(name: str | None) -> str | None:
         if name is not None and name not in names:
-            raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.{suggest(name, names)}")
+            raise typer.BadParameter(
+                f"{name!r} is not one of {', '.join(map(repr, names))}.{suggest(name, names, cutoff=0.65)}"
+            )
         return name
 
     option: OptionInfo = typer.Option(
@@ -83,6 +87,13 @@ def choice_option(flag: str, text: str, names: Sequence[str]) -> OptionInfo:
         autocompletion=lambda incomplete: [name for name in names if name.startswith(incomplete)],
     )
     return option
+
+
+def choose_run(run: str | None, run_option: str | None) -> str | None:
+    """Return the run that was typed, as an argument or after --run. Raises UsageError for two different runs."""
+    if None not in {run, run_option} and run != run_option:
+        raise UsageError(f"two runs were typed: {run} and --run {run_option}", hint=f"leave out --run {run_option}")
+    return run or run_option
 
 
 def split_list(text: str | None) -> tuple[str, ...]:

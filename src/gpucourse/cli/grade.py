@@ -16,7 +16,7 @@ from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, GpucourseError, UsageError
 from gpucourse.grading.edits import FileEdit, count_script_lines
 from gpucourse.model.event import Note
-from gpucourse.model.score import PartScore, QuizScore
+from gpucourse.model.score import PartScore, QuizScore, WholeCourse
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 
 class PointsDocument(JsonDocument):
-    """The points of one learner. `own` is the number of points earned in modules that are scored separately, out of
-    `own_points`. `done` is the number of exercises done, out of `exercises`. `changed` names the files that were changed after
-    their run. `learner_judged` names the parts that only the learner's computer judged."""
+    """The points of one learner. `earned` is out of the `points` of the rubric. `whole_course` has every module with its
+    exercises, their sum and the earned share in percent. `done` is the number of exercises done, out of `exercises`. `changed`
+    names the files that were changed after their run. `learner_judged` names the parts that only the learner's computer
+    judged."""
 
     points: float
     earned: float
     bonus_points: float
     bonus: float
-    own_points: float
-    own: float
     waiting: float
     done: int
     exercises: int
     parts: list[PartScore]
+    whole_course: WholeCourse
     quiz: QuizScore | None
     changed: dict[str, list[str]]
     learner_judged: dict[str, list[str]]
@@ -88,7 +88,7 @@ def grade(
     session: Session,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
     review: Annotated[
-        bool, typer.Option("--review", help="Judge answers in free text; this counts only in another learner's bundle.")
+        bool, typer.Option("--review", help="Judge answers in free text; of your own answers, this counts half.")
     ] = False,
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
@@ -124,7 +124,7 @@ def grade(
     ] = None,
 ) -> None:
     """Show your points, or those of a bundle."""
-    subject = None if open_ or not words else words[0]
+    subject = None if open_ or not words else complete.spell_number(words[0])
     if subject is not None:
         _check_subject(subject, is_alone=not (len(words or ()) > 1 or rerun or bundle or review or judge or exercise))
     if rerun is not None:
@@ -149,7 +149,7 @@ def grade(
         if judging and len(bundles) > 1:
             hint = f"gpucourse grade --open {_quote(bundles[0])} --review"
             raise UsageError("--review accepts one bundle at a time", hint=hint)
-        judge_answers = (lambda inside: _review(session, inside, judge or [], by, bundles[0])) if judging else None
+        judge_answers = (lambda bundle: _review(session, bundle, judge or [], by, bundles[0])) if judging else None
         _show_bundles(session, context, bundles, judge_answers, exercise, csv=csv)
     else:
         if judging:
@@ -189,7 +189,8 @@ def _show_own(session: Session, context: Context, subject: str | None, *, csv: b
         edits = list_all_edits(context)
         console.text(views.format_csv([(name_learner(context.settings), now_utc(), points, edits)]))
     else:
-        session.present(views.grade(points, subject=title, verbose=console.verbose), Points.build(points))
+        step = session.find_step(subject or "")
+        session.present(views.grade(points, subject=title, verbose=console.verbose, next_step=step), Points.build(points))
     if points.changed:
         raise CheckFailed(
             f"files were changed: {_shorten(tuple(points.changed))}", hint="gpucourse check --all says which, and what to do"
@@ -285,7 +286,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
 
     if context.reviewed is None:
         session.console.note(
-            "your own judgement is not counted; an instructor judges your bundle: gpucourse grade --bundle work.zip"
+            "your own judgement counts half, until an instructor judges your bundle: gpucourse grade --bundle work.zip"
         )
     reviews = []
     for judgement in judgements:
@@ -295,7 +296,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         if not (equals and slash and number.isascii() and number.isdecimal()):
             raise UsageError(f"--judge {judgement}: not of the form 3.2/why=80", hint="80 is the mark, in percent")
         name = by if by is not None else act.name_learner(session.context.settings)
-        reviews.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
+        reviews.append(act.judgement(context, complete.spell_number(exercise), question, int(number) / 100, by=name))
     act.keep(context, reviews)  # all of them, or none
     if judgements:
         return

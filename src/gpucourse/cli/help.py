@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from gpucourse.errors import GpucourseError, UsageError, suggest
 # Every command, in the order of the help. A command's file and its function are named after it: see
 # `app.name_in_python`.
 GROUPS = {
-    "Learn": ("next", "init", "list", "show", "hint", "try", "watch", "answer", "quiz", "reset"),
+    "Learn": ("next", "init", "list", "show", "edit", "hint", "try", "watch", "answer", "quiz", "reset"),
     "Run": ("run", "runs", "logs", "cancel", "check", "compare", "open", "break"),
     "Lab": ("doctor", "deploy", "status", "ssh", "destroy", "trust"),
     "Grade": ("grade", "report"),
@@ -26,7 +27,10 @@ GROUPS = {
     "Author": ("dev",),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-WITHOUT_JSON = ("init", "watch", "logs", "open", "ssh")
+WITHOUT_JSON = ("edit", "init", "watch", "logs", "open", "ssh")
+
+_SYNONYMS = {"resume": "next", "pause": "stop", "delete": "destroy", "continue": "next"}
+"""Words for a command that are spelt like another command, or like none."""
 
 OPTIONS_OF_ALL = (
     ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),
@@ -38,6 +42,18 @@ OPTIONS_OF_ALL = (
 _HOME = re.compile(r"(--[\w-]+=|)(~|~(?:[a-z_][\w-]*)?/.*)", re.DOTALL)
 
 _NUMBER = re.compile(r"\w+\.\d+")
+_OPTIONS_WITH_PROMPT = ("--expect-red",)
+"""The options that ask for their value if it is left out."""
+_INVALID = re.compile(r"Invalid value for '([^']*)'[^:]*: (?:Value error, )?")
+_EXTRA_WORDS = re.compile(r"unexpected extra argument(?:s|\(s\))? \((.*)\)", re.DOTALL)
+_WRONG_VALUE = re.compile(r"Input should be ([\w ]+?-?[\d.]*)(?:,|\.?$)")
+_NUMBERS = {
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "greater than or equal to": "a number of at least",
+    "less than or equal to": "a number of at most",
+}
+"""What the parser requires of a number, in plain words."""
 _OF_ALL = ("--workspace", "--quiet", "--verbose")
 
 
@@ -49,6 +65,11 @@ def _expand_home(word: str) -> str:
     return word if match is None else f"{match[1]}{expand(Path(match[2]), os.environ)}"
 
 
+def _end_without_value(word: str, following: str) -> str:
+    """Return an option whose value may be left out, with an empty value if no value follows; other words are unchanged."""
+    return f"{word}=" if word in _OPTIONS_WITH_PROMPT and following.startswith("-") else word
+
+
 class CommandHelp(typer.core.TyperCommand):
     """A command whose help also lists the options that every command accepts. Every path in its arguments may begin with
     `~`."""
@@ -56,7 +77,8 @@ class CommandHelp(typer.core.TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the typed words; those after `--` are passed on unchanged."""
         end = args.index("--") if "--" in args else len(args)
-        return super().parse_args(ctx, [*map(_expand_home, args[:end]), *args[end:]])
+        words = [_expand_home(_end_without_value(word, following)) for word, following in pairwise([*args[:end], "--"])]
+        return super().parse_args(ctx, [*words, *args[end:]])
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the command's own options, then the options that every command accepts."""
@@ -87,7 +109,7 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
     option = getattr(error, "option_name", None)
     if not arguments:
         return UsageError(error.format_message())  # the help, which also says what to type next
-    if error.ctx is not None and error.ctx.parent is None and arguments and not arguments[0].startswith("-"):
+    if error.ctx is not None and error.ctx.parent is None and not arguments[0].startswith("-"):
         return _explain_command(arguments[0], arguments[1:])
     if option is not None and (error.ctx is None or option in _OF_ALL):  # the option exists; its value is missing or extra
         fault = "needs a value" if "requires" in error.message else "takes no value"
@@ -101,13 +123,50 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
         return UsageError(
             f"there is no option {option}.{suggest(option, [*options, *_OF_ALL], cutoff=0.65)}", hint=f"{path} --help"
         )
-    if (missing := getattr(error, "param", None)) is not None and type(error).__name__ == "MissingParameter" and missing.help:
-        subject = missing.help[0].lower() + missing.help[1:].rstrip(".")
+    message, parameter = _INVALID.sub(r"\1: ", error.format_message()), getattr(error, "param", None)
+    if extra_words := _EXTRA_WORDS.search(message):
+        return _explain_extra_words(error.ctx.command, extra_words[1], arguments)
+    if parameter is not None and type(error).__name__ == "MissingParameter" and parameter.help:
+        choices = message.partition("Choose from:")[2].split()
+        subject = f"one of: {' '.join(choices)}" if choices else parameter.help[0].lower() + parameter.help[1:].rstrip(".")
         return UsageError(f"{path.removeprefix('gpucourse ')} needs {subject}", hint=f"{path} --help")
-    message = error.format_message().replace("Value error, ", "").removesuffix(", unable to parse string as an integer")
-    if wrong_choice := re.search(r"'([^']*)' is not one of (.*)", message):
-        message += suggest(wrong_choice[1], re.findall(r"'([^']*)'", wrong_choice[2]))
+    if parameter is not None and (wrong_value := _WRONG_VALUE.search(message)):
+        return _explain_number(parameter.opts, wrong_value[1], arguments)
+    if "Did you mean" not in message and (wrong_choice := re.search(r"'([^']*)' is not one of (.*)", message)):
+        message += suggest(wrong_choice[1], re.findall(r"'([^']*)'", wrong_choice[2]), cutoff=0.65)
     return UsageError(message, hint=f"{path} --help")
+
+
+def _explain_extra_words(command: Any, extra_words: str, arguments: Sequence[str]) -> UsageError:
+    """Return the error for more arguments than a command accepts. The hint is the typed line without them."""
+    count = sum(parameter.param_type_name == "argument" for parameter in command.params)
+    argument_limit = f"at most {count} argument{'s' if count > 1 else ''}" if count else "no argument"
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option" and not parameter.is_flag]
+    names = {name for option in options for name in option.opts}
+    words, remaining = list(arguments), extra_words
+    for index in reversed(range(1, len(words))):
+        if words[index - 1] not in names and f" {remaining}".endswith(f" {words[index]}"):
+            remaining = remaining.removesuffix(words[index]).rstrip()
+            del words[index]
+    message = f"{arguments[0]} accepts {argument_limit}, but '{extra_words}' was typed{' as well' if count else ''}"
+    return UsageError(message, hint=shlex.join(["gpucourse", *words]))
+
+
+def _explain_number(options: Sequence[str], requirement: str, arguments: Sequence[str]) -> UsageError:
+    """Return the error for a value that is no number, or is outside its limits. The hint is the typed line with a number in
+    place of the value."""
+    for words, text in _NUMBERS.items():
+        requirement = requirement.replace(words, text)
+    number = limit[0] if (limit := re.search(r"-?[\d.]+$", requirement)) else "2"
+    line = list(arguments)
+    for index, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if name in options:
+            place = index if equals else index + 1
+            line[place] = f"{name}={number}" if equals else number
+            typed = value if equals else arguments[place]
+            return UsageError(f"{name} needs {requirement}, not '{typed}'", hint=shlex.join(["gpucourse", *line]))
+    return UsageError(f"{options[0]} needs {requirement}", hint=f"gpucourse {arguments[0]} --help")
 
 
 def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
@@ -117,8 +176,9 @@ def _explain_command(word: str, arguments: Sequence[str]) -> UsageError:
 
     if _NUMBER.fullmatch(word) or word.isdecimal():
         return UsageError(f"there is no command '{word}'", hint=f"gpucourse show {word}")
-    near = difflib.get_close_matches(word, COMMANDS, n=2)  # stricter than `suggest`: these words are short
-    hint = shlex.join(["gpucourse", near[0], *arguments]) if near else "gpucourse --help"
+    # Stricter than `suggest`, because these words are short.
+    near = [_SYNONYMS[word]] if word in _SYNONYMS else difflib.get_close_matches(word, COMMANDS, n=2)
+    hint = shlex.join(["gpucourse", *near[:1], *(arguments if near[:1] != ["next"] else ())]) if near else "gpucourse --help"
     return UsageError(f"there is no command '{word}'" + (f". Did you mean {' or '.join(near)}?" if near else ""), hint=hint)
 
 

@@ -43,4 +43,5 @@ def init(
     session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
     if (existing := find_other(session.root, os.environ)) is not None:
         session.console.note(f"commands that you type outside {session.root} use your other workspace, {existing}")
-    session.console.note(f"settings: {context.paths.settings}. Next: {session.find_step()}")
+    session.console.note(f"settings: {context.paths.settings}")
+    session.console.note(f"Next: {session.find_step()}")

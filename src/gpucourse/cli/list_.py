@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from gpucourse.cli.output import JsonDocument
 from gpucourse.cli.session import Session
@@ -24,7 +26,7 @@ class ListedExercise(JsonDocument):
 
 
 class ListedModule(JsonDocument, kw_only=True):
-    """A module of the syllabus; its points are null if the course has no readable rubric."""
+    """A module of the syllabus, with its points in the whole course; they are null if the rubric cannot be read."""
 
     id: str
     title: str
@@ -43,19 +45,22 @@ class Listing(JsonDocument, kw_only=True):
     broken: list[str]
 
 
-def list_(session: Session) -> int:
+def list_(
+    session: Session,
+    is_whole: Annotated[bool, typer.Option("--all", help="The exercises of every module, not only of yours.")] = False,
+) -> int:
     """Show the syllabus, and what you have done."""
     from gpucourse.learning.list_ import list_course
     from gpucourse.ui.views.course import catalog as view
 
-    syllabus = list_course(session.context)
-    session.present(view(syllabus.modules, syllabus.progress, syllabus.broken, syllabus.points), _describe(syllabus))
+    syllabus = list_course(session.look())
+    session.present(view(syllabus, whole=is_whole), _describe(syllabus))
     return ExitCode.USAGE if syllabus.broken else ExitCode.DONE
 
 
 def _describe(syllabus: Syllabus) -> Listing:
     points = syllabus.points
-    parts = {part.module: part for part in points.parts} if points else {}
+    scores = {module.module: module for module in points.whole_course.modules} if points else {}
     signs = points.signs if points else {}
     verdicts = {number: verdict.verdict for number, verdict in syllabus.progress.items()}
     return Listing.build(
@@ -63,7 +68,7 @@ def _describe(syllabus: Syllabus) -> Listing:
         modules=[
             ListedModule.build(
                 module,
-                parts.get(module.id),
+                scores.get(module.id),
                 exercises=[
                     ListedExercise.build(exercise, verdict=verdicts.get(exercise.id), signs=signs.get(exercise.id))
                     for exercise in module.exercises

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import RunArgument, parse_seconds
+from gpucourse.cli.flags import RunArgument, RunFlag, choose_run, parse_seconds
 from gpucourse.cli.outcome import present_run
 from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, UsageError
@@ -22,6 +22,7 @@ from gpucourse.model.event import LogBytes, SilentRanks, Stage
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.connect import Connections
 from gpucourse.runs.logs import LogPart, StoredLog, Tail, merge_by_time, select_logs
+from gpucourse.runs.resolve import find_run
 from gpucourse.runs.settle import collect_later, follow_on, settle
 from gpucourse.storage import storage_error
 from gpucourse.ui.views.slurm import describe_later
@@ -46,6 +47,7 @@ def logs(
     grep: Annotated[
         str | None, typer.Option("--grep", help="Only lines that match a regular expression.", metavar="PATTERN")
     ] = None,
+    run_option: RunFlag = None,
 ) -> int:
     """Show the logs of a run: live, by rank, or folded."""
     if follow and fold:
@@ -56,7 +58,7 @@ def logs(
         raise UsageError("--follow and --grep cannot be combined", hint="gpucourse logs --grep PATTERN after the run has ended")
     seconds = parse_seconds(since, "gpucourse logs --since 5m", flag="--since")
     part = LogPart(tail=tail, since=seconds, grep=_parse_pattern(grep))
-    return show_logs(session, run, follow=follow, rank=rank, fold=fold, times=times, part=part)
+    return show_logs(session, choose_run(run, run_option), follow=follow, rank=rank, fold=fold, times=times, part=part)
 
 
 def _parse_pattern(pattern: str | None) -> re.Pattern[bytes] | None:
@@ -75,7 +77,7 @@ def show_logs(
     A run that was collected without being followed has no captured screen yet, so it is followed as if it had just ended.
     """
     context = session.context
-    record = runs.find(context.paths, run_id)
+    record = find_run(context, run_id)
     unseen = record.state == "succeeded" and not runs.files_of(context.paths, record).screen.exists()
     if follow and (unseen or not record.collected):
         return _follow(session, record, rank, part)
@@ -100,7 +102,18 @@ def show_logs(
         if error.filename is None and (screen_error := storage_error(error, Path("/dev/stdout"))) is not None:
             raise screen_error from error  # an error of the screen, not of a log
         raise
+    if not session.console.out.written_at:
+        session.console.note(_explain_nothing(record, logs, part))
     return ExitCode.DONE
+
+
+def _explain_nothing(record: RunRecord, logs: list[StoredLog], part: LogPart) -> str:
+    """Return why no line is shown."""
+    if not logs:
+        return f"run {record.id} has no logs{'' if record.has_ended else ' yet'}: {record.error or record.state}"
+    if part.grep is not None:
+        return f"no line of run {record.id} matches '{part.grep.pattern.decode(errors='replace')}'"
+    return f"run {record.id} has no {'such lines' if part.tail is not None or part.since else 'lines'} in its logs"
 
 
 def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
@@ -141,7 +154,7 @@ def _print(session: Session, logs: list[StoredLog]) -> None:
 def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
     """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began. Several pieces are
     formatted together, because most have only one line."""
-    from gpucourse.ui.loglines import Source, visible_block
+    from gpucourse.ui.loglines import Source, visible_block, wrap_lines
 
     out, cut = session.console.out, _make_cut(session)
     prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
@@ -152,7 +165,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
         blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in batch]
         lines = visible_block(b"".join(blocks)[:-1]).split("\n")
         starts = chain.from_iterable(map(repeat, labels, [block.count(b"\n") for block in blocks]))
-        out.write("\n".join(map(add, starts, lines)) + "\n")
+        out.write(wrap_lines("\n".join(map(add, starts, lines)), session.console.width(out)) + "\n")
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:
@@ -180,14 +193,16 @@ def _make_cut(session: Session) -> Callable[[StoredLog, bytes], bytes]:
 
 def _write(session: Session, blocks: Iterator[str]) -> None:
     """Write whole lines, many at a time, until there are no more or the reader has left."""
+    from gpucourse.ui.loglines import wrap_lines
+
     out = session.console.out
     while not out.closed and (batch := list(islice(blocks, _BLOCKS_AT_ONCE))):
-        out.write("".join(batch))
+        out.write(wrap_lines("".join(batch), session.console.width(out)))
 
 
 def _print_raw(session: Session, logs: list[StoredLog]) -> None:
     """Print the bytes unchanged, for `logs --rank R > file`. On a terminal, escape unprintable characters, line by line."""
-    from gpucourse.ui.loglines import visible_block
+    from gpucourse.ui.loglines import visible_block, wrap_lines
 
     out, cut = session.console.out, _make_cut(session)
     for log in logs:
@@ -197,4 +212,4 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
             if not out.terminal:
                 out.write_bytes(piece)
             elif block := cut(log, piece):
-                out.write(visible_block(block.removesuffix(b"\n")) + "\n")
+                out.write(wrap_lines(visible_block(block.removesuffix(b"\n")), session.console.width(out)) + "\n")

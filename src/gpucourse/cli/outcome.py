@@ -19,7 +19,7 @@ from gpucourse.model.sweep import Point
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.mutations import confirm_expectation
 from gpucourse.runs.run_module import ExerciseRun
-from gpucourse.ui.tables import Cell, View
+from gpucourse.ui.tables import Cell, Facts, View
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_metrics
 
@@ -105,10 +105,7 @@ def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
     with _guard_result(session):
         view = show_result(session, record, verdict)
     _store_screen(session, record, live, view)
-    code = find_exit_code(record, verdict)
-    if record.expected_red and record.state == "succeeded":
-        session.console.note(confirm_expectation(record, verdict))
-    return code
+    return find_exit_code(record, verdict)
 
 
 def _guard_result(session: Session) -> AbstractContextManager[None]:
@@ -145,16 +142,17 @@ def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -
             deliver(context.paths, exercise, record)
 
 
-def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> View:
-    """Show the result of a run, in full detail with --verbose or as a document with --json, and return the view."""
+def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, paged: bool = False) -> View:
+    """Show the result of a run, in full detail with --verbose or as a document with --json, and return the view. With `paged`,
+    a result that is longer than the terminal is shown in the person's pager."""
     view, document = _describe(session, record, verdict)
-    session.present(view, document)
+    session.present(view, document, paged=paged)
     return view
 
 
 def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> tuple[View, RunOutput]:
     """Return the result of a run as a view and as a document."""
-    from gpucourse.runs.parts import list_part_files
+    from gpucourse.runs.parts import list_changed_files, list_part_files
     from gpucourse.runs.results import read_prediction
     from gpucourse.ui.views.result import result
     from gpucourse.ui.views.run import details
@@ -163,7 +161,8 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     prediction = read_prediction(context.paths, exercise, record)
-    metrics, step = read_metrics(files.metrics), session.find_step()
+    changed_files = list_changed_files(context, exercise, record)
+    metrics, step = read_metrics(files.metrics), session.find_step("" if record.own_script else record.exercise)
     if session.console.verbose:
         view = details(
             record,
@@ -174,11 +173,32 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
             deliverables=context.paths.deliverables(exercise.id) if record.verdict in {"passed", "not_measured"} else None,
             prediction=prediction,
             part_files=list_part_files(context, exercise),
+            changed_files=changed_files,
             next_step=step,
         )
+        if record.drill:
+            view = view._replace(blocks=[*view.blocks, *_list_open_faults(session, record)])
     else:
-        view = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, prediction=prediction, next_step=step)
+        view = result(
+            record,
+            files,
+            exercise=exercise,
+            metrics=metrics,
+            verdict=verdict,
+            prediction=prediction,
+            changed_files=changed_files,
+            next_step=step,
+        )
     return view, RunOutput(run=RunDocument.build(record), verdict=verdict, prediction=prediction, folder=files.folder)
+
+
+def _list_open_faults(session: Session, record: RunRecord) -> list[Facts]:
+    """Return the faults to choose from, with their meanings, if a drill has a fault in its code that is not found yet."""
+    from gpucourse.runs.code_drill import is_open_drill, list_faults
+    from gpucourse.ui.views.drill import list_meanings
+
+    context = session.context
+    return [list_meanings(list_faults(context.catalog))] if is_open_drill(context.paths, record) else []
 
 
 def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) -> RunResult:

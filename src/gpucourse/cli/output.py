@@ -17,6 +17,7 @@ from gpucourse.outside.documents import read_attributes
 __all__ = [
     "UNSET",
     "CardDocument",
+    "ClusterDocument",
     "JsonDocument",
     "LabDocument",
     "NodeDocument",
@@ -84,6 +85,7 @@ class RunDocument(JsonDocument):
     culprit: int | None = field(name="failed_rank")
     diagnoses: list[Diagnosis]
     drill: bool
+    repair: bool
     profiled: bool
     collected: bool
     error: str | None
@@ -126,8 +128,19 @@ class NodeDocument(JsonDocument):
     host_key: str
 
 
+class ClusterDocument(JsonDocument):
+    """The Slurm cluster of a lab: the login node as typed, and the partition and the account of jobs with a GPU. An empty text
+    means that the cluster's default applies."""
+
+    login: str
+    partition: str
+    account: str
+
+
 class LabDocument(JsonDocument):
-    """One lab as recorded, without its keys and variables. `cloud` is null for labs that are not on AWS."""
+    """One lab as recorded, without its keys and variables. `lacks` says what it lacks in comparison with other labs of its
+    kind, and what to type. `cloud` is null for labs that are not on AWS, and `cluster` for those that are not on a Slurm
+    cluster."""
 
     stack: str
     uid: str
@@ -143,4 +156,6 @@ class LabDocument(JsonDocument):
     nodes_wanted: int
     nodes: list[NodeDocument]
     error: str | None
+    lacks: str
     cloud: Cloud | None = None
+    cluster: ClusterDocument | None = None

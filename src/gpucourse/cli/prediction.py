@@ -11,6 +11,7 @@ from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.record import GivenPrediction
 
 if TYPE_CHECKING:
+    from gpucourse.model.deployment import Deployment
     from gpucourse.model.manifest import Exercise
     from gpucourse.model.questions import Prediction
     from gpucourse.runs.resolve import RunRequest
@@ -43,25 +44,72 @@ def check_prediction(question: Prediction, answer: str) -> None:
     compare(question, answer, None, on_gpu=False)
 
 
+def ask_red_check(session: Session, run_request: RunRequest) -> str:
+    """Ask the person at the terminal which check will fail, and return its name. On a simulated lab, the checks that need a GPU
+    are left out.
+
+    Raises UsageError with the names if there is no terminal, or if the person chooses none, and the errors of `_find_lab`.
+    """
+    from gpucourse.ui.views.answers import red_checks
+
+    _, exercise = session.context.catalog.exercise(run_request.exercise)
+    lab_and_nodes = _find_lab(session, run_request)
+    is_simulated = lab_and_nodes is not None and lab_and_nodes[0].is_simulated
+    listed_checks = [check for check in exercise.checks if not (is_simulated and check.evidence == "gpu")]
+    checks = [check.id for check in listed_checks]
+
+    def find_check(text: str) -> str:
+        if text.isdecimal() and 0 < int(text) <= len(checks):
+            return checks[int(text) - 1]
+        if text not in checks:
+            raise ValueError(f"{text!r} is not the number or the name of a check")
+        return text
+
+    session.console.show(red_checks(listed_checks))
+    line = ask_valid(session, "check> ", find_check) if can_answer(session) else None
+    if not line:
+        raise UsageError("--expect-red needs the check that will fail", hint=" ".join([exercise.mutation_command, *checks[:1]]))
+    return find_check(line)
+
+
 def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction | None:
     """Ask the person at the terminal what the run will measure. Return None if the exercise has no prediction, if there is no
     terminal, or if the person presses Enter.
 
-    Raises UsageError or UnknownName for parameters that the run would refuse anyway.
+    Raises UsageError or UnknownName for parameters that the run would refuse anyway, and the errors of `_find_lab`.
     """
     from gpucourse.course.parameters import resolve
-    from gpucourse.runs.resolve import find_deployed_lab
     from gpucourse.ui.views.answers import prediction as view
 
-    module, exercise = session.context.catalog.exercise(run_request.exercise)
+    _, exercise = session.context.catalog.exercise(run_request.exercise)
     question = exercise.predict
     if question is None or run_request.script is not None or not (can_answer(session) and session.console.out.terminal):
         return None
+    if (lab_and_nodes := _find_lab(session, run_request)) is None:
+        return None
+    lab, node_count = lab_and_nodes
+    parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)
+    session.console.show(view(question, node_count, parameters))
+    line = ask_valid(
+        session, f"{'letter' if question.choices else question.unit or 'prediction'}> ", partial(check_prediction, question)
+    )
+    return GivenPrediction(id=question.id, answer=line) if line else None
+
+
+def _find_lab(session: Session, run_request: RunRequest) -> tuple[Deployment, int] | None:
+    """Return the lab of a run and the number of nodes of the run, or None without a lab, which the run reports. Raises
+    UsageError if the run would refuse this number of nodes."""
+    from gpucourse.launch.launcher import find_launcher
+    from gpucourse.launch.planning import check_count, choose_nodes
+    from gpucourse.runs.resolve import find_deployed_lab
+
+    module, exercise = session.context.catalog.exercise(run_request.exercise)
     try:
         lab = find_deployed_lab(session.context.paths, module, target=run_request.target, gpu=run_request.gpu)
-    except MissingError:  # the run reports it
+    except MissingError:
         return None
-    parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)
-    session.console.show(view(question, run_request.nodes or exercise.launch.nodes, parameters))
-    line = ask_valid(session, f"{question.unit or 'prediction'}> ", partial(check_prediction, question))
-    return GivenPrediction(id=question.id, answer=line) if line else None
+    if lab.inventory is None or lab.runs_as_jobs or find_launcher(run_request.launcher or exercise.launch.kind).by_slurm:
+        node_count = run_request.nodes or exercise.launch.nodes
+        check_count(exercise, node_count)
+        return lab, node_count
+    return lab, len(choose_nodes(exercise, lab.inventory, run_request.nodes, module.id))

@@ -10,7 +10,6 @@ import typer
 from gpucourse.cli.output import JsonDocument, field
 from gpucourse.cli.session import Session
 from gpucourse.errors import UsageError
-from gpucourse.storage import find_login
 
 
 class ReportFiles(JsonDocument):
@@ -39,7 +38,7 @@ def report(
     from gpucourse.ui.views.report import report as view
 
     context = session.context
-    name = author or context.settings.owner or find_login()
+    name = author or context.settings.owner
     if of == "course":
         if form not in {None, "md"}:
             raise UsageError(f"--of course is written as Markdown, not as {form}", hint="gpucourse report --of course")

@@ -23,10 +23,13 @@ class ResetFiles(JsonDocument):
 def reset(
     session: Session,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 1.1", autocompletion=complete.exercises)],
+    file: Annotated[str | None, typer.Option("--file", help="Only this file, such as my_ddp.py.")] = None,
 ) -> None:
     """Restore an exercise's files; your own versions are kept."""
     from gpucourse.learning.copies import reset as act
     from gpucourse.ui.views.parts import reset as view
 
-    result = act(session.context, exercise)
-    session.present(view(result), ResetFiles(exercise=result.exercise.id, files=result.files))
+    result = act(session.context, exercise, file)
+    session.present(
+        view(result, session.find_step(result.exercise.id)), ResetFiles(exercise=result.exercise.id, files=result.files)
+    )

@@ -22,7 +22,7 @@ from gpucourse.cli.flags import (
 )
 from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, UsageError
-from gpucourse.labs.target import list_targets
+from gpucourse.labs.target import find_target, list_targets
 from gpucourse.model.launchers import find_traits, list_choices, list_launchers
 from gpucourse.outside.names import printable
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gpucourse.launch.own_batch import ScriptKind
     from gpucourse.model.deployment import Deployment
     from gpucourse.model.manifest import Exercise
-    from gpucourse.runs.resolve import RunRequest
+    from gpucourse.runs.resolve import ResolvedRun, RunRequest
     from gpucourse.runs.run import RunResult
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
@@ -54,7 +54,9 @@ def run(
         list[str] | None,
         typer.Option("--sweep", help="Run once for each value: --sweep batch_size=16,32", autocompletion=complete.parameters),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on each of its labs: run 4 --all")] = False,
+    is_whole_module: Annotated[
+        bool, typer.Option("--all", help="Every exercise of a module, on each of its labs: run 4 --all")
+    ] = False,
     script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
     python_module: Annotated[
         str | None, typer.Option("--module", help="Like --script, but started as python -m does: --module package.train")
@@ -85,6 +87,16 @@ def run(
         str | None, choice_option("--target", "On which target, if several labs are deployed.", list_targets())
     ] = None,
     gpu: Annotated[str | None, gpu_option("On the lab with this GPU")] = None,
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option("--slurm", help="On a Slurm cluster: a setting or an option of sbatch for this run: --slurm qos=long"),
+    ] = None,
+    max_gpu_hours: Annotated[
+        float | None,
+        typer.Option(
+            "--max-gpu-hours", min=0, help="Submit no job if all runs on Slurm clusters together may need more GPU hours."
+        ),
+    ] = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Stop it after this time: 90s, 10m.")] = None,
     silence: Annotated[
         str | None, typer.Option("--silence", help="Report ranks that print nothing for this long: 30s.")
@@ -101,7 +113,9 @@ def run(
     expect_red: Annotated[
         str | None,
         typer.Option(
-            "--expect-red", help="After an edit: the one check that will fail, by its name.", autocompletion=complete.checks
+            "--expect-red",
+            help="After an edit: the one check that will fail, by its name. Without a name, run asks for it.",
+            autocompletion=complete.checks,
         ),
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and return at once.")] = False,
@@ -112,6 +126,7 @@ def run(
     from gpucourse.launch.environment import read_variables
     from gpucourse.launch.own_batch import read_kind
     from gpucourse.launch.torchrun import read_options
+    from gpucourse.model.slurm_settings import read_words
     from gpucourse.runs.resolve import RunRequest
 
     script = _find_module(python_module, script, profile=profile) if python_module is not None else script
@@ -145,15 +160,17 @@ def run(
         processes=procs,
         target=target,
         gpu=gpu,
+        slurm=read_words(slurm or ()),
+        max_gpu_hours=max_gpu_hours,
     )
-    _refuse_module(session, exercise, script, is_whole_module=every)
-    several = every or sweep is not None
+    _refuse_module(session, exercise, script, is_whole_module=is_whole_module)
+    several = is_whole_module or sweep is not None
     if predict is not None or expect_red is not None:
         _refuse_forecast(run_request, predict, expect_red, several=several, no_predict=no_predict)
     if not several:
         run_request = _add_forecast(session, run_request, predict, expect_red, ask=not (no_predict or detach or dry_run))
         return _run_one(session, run_request, detach=detach, dry_run=dry_run)
-    _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
+    _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and is_whole_module))
     return _run_sweep(session, run_request, sweep[0]) if sweep else _run_all(session, run_request)
 
 
@@ -162,13 +179,13 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     from gpucourse.cli.outcome import Plan, PlanDocument, present_run
     from gpucourse.cli.output import OneRun
     from gpucourse.runs.prepare import rehearse
-    from gpucourse.runs.resolve import locate_run, resolve
+    from gpucourse.runs.resolve import locate_run
     from gpucourse.runs.run import run as act
     from gpucourse.ui.views.plan import launch
     from gpucourse.ui.views.result import show_started
 
     context = session.context
-    resolved = resolve(context, run_request)
+    resolved = _resolve(context, run_request)
     location = locate_run(context, resolved)
     session.console.mode(location.mode, location.lacks)
     if dry_run:
@@ -191,23 +208,35 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     return present_run(session, result.followed_run, live)
 
 
+def _resolve(context: Context, run_request: RunRequest) -> ResolvedRun:
+    """Return the request with everything that it means. If something is missing in its lab, look at the lab again first."""
+    from gpucourse.model.deployment import Deployment
+    from gpucourse.runs.resolve import resolve
+
+    resolved = resolve(context, run_request)
+    if not (isinstance(resolved.deployment, Deployment) and resolved.deployment.lacks):
+        return resolved
+    find_target(resolved.deployment.target).refresh(context, resolved.deployment)
+    return resolve(context, run_request)
+
+
 def _run_sweep(session: Session, run_request: RunRequest, assignment: str) -> int:
     """Run an exercise with each value of a parameter, and return the exit code. Raises ExerciseFailed or CheckFailed."""
     from gpucourse.cli.outcome import SweepOutput, show_line
     from gpucourse.runs import parameter_sweep as act
-    from gpucourse.runs.resolve import locate_run, resolve
+    from gpucourse.runs.resolve import locate_run
     from gpucourse.ui.views.many import sweep as view
 
     context = session.context
     parameter, values = act.values_of(context.catalog, run_request, assignment)
-    location = locate_run(context, resolve(context, run_request))
+    location = locate_run(context, _resolve(context, run_request))
     session.console.mode(location.mode, location.lacks)
 
     def run_point(value: object, number: int, go: Callable[[Context], RunResult]) -> RunResult:
         return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
 
     result = act.sweep(context, run_request, parameter, values, run_point)
-    step = "" if result.own_script else session.find_step()
+    step = "" if result.own_script else session.find_step(run_request.exercise)
     session.present(view(result, whole=session.console.verbose, next_step=step), SweepOutput.build(result))
     if (error := act.make_failure(result.sweep)) is not None:
         raise error
@@ -238,7 +267,7 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
         return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
 
     steps = act(context.paths, module, run_request, run_exercise)
-    session.present(view(steps, session.find_step()), ModuleRuns(steps=list(steps)))
+    session.present(view(steps, session.find_step(module.id)), ModuleRuns(steps=list(steps)))
     failures = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not failures:
         return ExitCode.DONE
@@ -283,16 +312,17 @@ def _add_forecast(
 ) -> RunRequest:
     """Return the request with the learner's forecast: the check that they expect to fail, and the prediction that they typed as
     an option or at the prompt. Raises UsageError or UnknownName."""
-    from gpucourse.cli.prediction import ask_prediction, read_prediction
+    from gpucourse.cli.prediction import ask_prediction, ask_red_check, read_prediction
     from gpucourse.runs.mutations import check_expectation
 
     module, exercise = session.context.catalog.exercise(run_request.exercise)
     if expect_red is not None:
         check_expectation(session.context, module, exercise, expect_red)
+        expect_red = expect_red or ask_red_check(session, run_request)
     prediction = None
     if predict is not None:
         prediction = read_prediction(exercise, predict)
-    elif ask:
+    elif ask and expect_red is None:
         prediction = ask_prediction(session, run_request)
     return replace(run_request, prediction=prediction, expected_red=expect_red)
 
@@ -335,6 +365,9 @@ def _choose_script(
     if script is None or kind is None:
         if exercise is None:
             raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for a script of your own")
+        if Path(exercise).suffix in {".py", ".sh", ".sbatch"}:
+            hint = f"a script of your own: gpucourse run --script {quote(exercise)}"
+            raise UsageError(f"{exercise} is a file, not an exercise", hint=hint)
         return exercise, arguments, launcher
     words = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(words) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):

@@ -21,7 +21,6 @@ from types import FrameType
 from gpucourse.cli.asking import set_terminal
 from gpucourse.cli.outcome import present_run
 from gpucourse.cli.session import Session
-from gpucourse.cli.ssh import find_client
 from gpucourse.errors import Interrupted, UsageError
 from gpucourse.runs.resolve import ResolvedRun
 from gpucourse.ui.text import clean
@@ -46,13 +45,13 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool) -> int:
             f"{run.exercise.id} opens a session in your own terminal, so it cannot run detached",
             hint=f"gpucourse run {run.exercise.id}, without --detach",
         )
-    client = find_ssh(run.exercise.id)
+    require_terminal(run.exercise.id)
     with ExitStack() as stack:
         with session.console.watch() as live:
             opened_session = stack.enter_context(act.open_session(context.watched_by(live), run))
         session.console.note("exit, or Ctrl-D, ends the session and frees the GPU. This is typed for you:")
         session.console.note(f"$ {opened_session.command_line}")
-        terminal = run_in_terminal(client, opened_session.argv)
+        terminal = run_in_terminal(opened_session.argv)
         transcript = f"$ {opened_session.command_line}\n{make_readable(terminal.output)}"
         if terminal.closed:  # nothing can be shown any more, but the session still counts
             act.close_session(context, opened_session, transcript)
@@ -94,14 +93,13 @@ def make_readable(data: bytes) -> str:
     return clean("\n".join([*lines, "".join(line)]))
 
 
-def find_ssh(exercise: str) -> str:
-    """Return the path of ssh. Raises UsageError if there is no terminal, and MissingError if ssh is not installed."""
+def require_terminal(exercise: str) -> None:
+    """Raise UsageError if there is no terminal in which the exercise could open its session."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             f"{exercise} opens a session in your own terminal, and there is none here",
             hint=f"type gpucourse run {exercise} in a terminal, without a pipe; --dry-run shows what it would do",
         )
-    return find_client()
 
 
 @dataclass(frozen=True)
@@ -113,11 +111,11 @@ class TerminalResult:
     closed: bool
 
 
-def run_in_terminal(program: str, arguments: Sequence[str]) -> TerminalResult:
-    """Run the program in this terminal until it ends. If this terminal is closed, the program ends as well."""
+def run_in_terminal(words: Sequence[str]) -> TerminalResult:
+    """Run a command in this terminal until it ends. If this terminal is closed, the command ends as well."""
     child, master = pty.fork()
     if child == 0:
-        os.execv(program, [program, *arguments])
+        os.execv(words[0], list(words))
     output = bytearray()
     is_closed = False
     try:

@@ -18,7 +18,7 @@ class ListedRunDocument(RunDocument):
 
 
 class Runs(JsonDocument):
-    """The output of `runs`: all runs, the oldest first."""
+    """The output of `runs`: all runs, or with --limit the newest, the oldest first."""
 
     runs: list[ListedRunDocument]
 
@@ -28,12 +28,20 @@ def runs(
     exercise: Annotated[
         str | None, typer.Argument(help="Only the runs of this exercise.", autocompletion=complete.exercises)
     ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the newest N runs.", metavar="N")] = None,
 ) -> None:
     """List the records of all runs."""
     from gpucourse.runs.settle import list_settled_runs
     from gpucourse.ui.views.run import runs as view
+    from gpucourse.workspace.runs import files_of
 
     rows, damaged = list_settled_runs(session.look(), exercise)
-    session.present(view(rows), Runs(runs=[ListedRunDocument.build(item.record, detail=item.detail) for item in rows]))
+    if exercise and not rows and not damaged:
+        exercise = session.context.catalog.exercise(exercise)[1].id
+    rows = rows[-limit:] if limit else rows
+    has_logs = bool(rows) and bool(files_of(session.context.paths, rows[-1].record).all_logs())
+    step = session.find_step(exercise or "")
+    shown = view(rows, step, exercise=exercise or "", has_logs=has_logs)
+    session.present(shown, Runs(runs=[ListedRunDocument.build(item.record, detail=item.detail) for item in rows]))
     if damaged:
         raise damaged[0]

@@ -44,6 +44,8 @@ class Session:
     console: Console
     creates: bool = False
     """True only for `init`, which makes the workspace that --workspace names."""
+    is_watching: bool = False
+    """True while `watch` reads keys, which it names instead of commands."""
 
     def __post_init__(self) -> None:
         self.console.log = self.log_file
@@ -93,10 +95,11 @@ class Session:
 
         return PlotWorker()
 
-    def present(self, view: View, document: object) -> None:
-        """Show the result of the command: the document with --json, else the view."""
+    def present(self, view: View, document: object, *, paged: bool = False) -> None:
+        """Show the result of the command: the document with --json, else the view. With `paged`, a view that is longer than the
+        terminal is shown in the person's pager."""
         self.console.document(document)
-        self.console.show(view)
+        self.console.show(view, paged=paged)
 
     def fail(self, errors: Sequence[GpucourseError]) -> None:
         """Show all errors except the most serious one, then raise that error, because it decides the exit code. Do nothing if
@@ -107,13 +110,14 @@ class Session:
                 self.console.error(error)
             raise main_error
 
-    def find_step(self) -> str:
-        """Return the command that `gpucourse next` suggests, or `gpucourse next` itself if a record cannot be read."""
+    def find_step(self, place: str = "") -> str:
+        """Return the command that `gpucourse next` suggests, or `gpucourse next` itself if a record cannot be read. `place`:
+        the exercise or module that this command is about."""
         from gpucourse.learning.next_ import find_next_step
 
         step = "gpucourse next"
         with suppress(GpucourseError), self.console.guard("find the next step", except_for=(GpucourseError,)):
-            step = find_next_step(self.context).command
+            step = find_next_step(self.look(), place).command
         return step
 
     def close(self) -> None:

@@ -52,6 +52,22 @@ class ParameterDocument(JsonDocument):
     help: str
 
 
+class SolutionDocument(JsonDocument):
+    """A part of the learner, as it was handed in, and a solution of the course: the text of both files."""
+
+    id: str
+    file: str
+    submission: str
+    solution: str
+
+
+class Solutions(JsonDocument):
+    """The output of `show 3.2 --solution`."""
+
+    exercise: str
+    parts: list[SolutionDocument]
+
+
 class ShownExercise(JsonDocument):
     """The output of `show 3.2`: an exercise, its answers and parts, and the checks of the run that counts. `open` lists what is
     still to be done."""
@@ -80,12 +96,21 @@ def show(
         str | None,
         typer.Option("--run", help="The result of this run of the exercise.", autocompletion=complete.runs_of_exercise),
     ] = None,
+    solution: Annotated[
+        bool, typer.Option("--solution", help="A model solution beside your part, once yours is right and a run passed.")
+    ] = False,
 ) -> None:
     """Show a lesson (3), or an exercise (3.2)."""
     from gpucourse.learning.list_ import progress
     from gpucourse.ui.text import format_count
     from gpucourse.ui.views import course
+    from gpucourse.workspace import deployments
 
+    if solution:
+        if run is not None or part != 1:
+            raise UsageError("--solution cannot be combined with --run or --part", hint=f"gpucourse show {number} --solution")
+        _show_solutions(session, number)
+        return
     if run is not None:
         _show_run(session, number, run)
         return
@@ -100,11 +125,12 @@ def show(
     if not 1 <= part <= len(lessons):
         parts = format_count(len(lessons), "part")
         raise UsageError(f"the lesson of module {number} has {parts}, not {part}", hint=f"gpucourse show {number}")
-    first = course.module(module, lessons, progress(context.paths))
+    has_lab = any(lab.up for lab in deployments.list_of_module(context.paths, module.id))
+    first = course.module(module, lessons, progress(context.paths), has_lab=has_lab)
     view = first if part == 1 else course.lesson_part(module, lessons, part)
     folder = context.folders.modules / catalog.folder_name(module)
     files = [folder / name for name in (module.lesson, *module.further_lessons)]
-    session.present(view, ShownModule.build(module, lesson=files))
+    session.present(view, ShownModule.build(module, lesson=files), paged=True)
 
 
 def _show_exercise(session: Session, number: str) -> None:
@@ -131,7 +157,19 @@ def _show_exercise(session: Session, number: str) -> None:
         open=lines,
     )
     view = course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, part_blocks=part_blocks, signs=signs)
-    session.present(view, document)
+    session.present(view, document, paged=True)
+
+
+def _show_solutions(session: Session, number: str) -> None:
+    from gpucourse.learning.show import read_solutions
+    from gpucourse.ui.views.parts import show_solutions
+
+    _, exercise = session.context.catalog.exercise(number)
+    solutions = read_solutions(session.context, exercise)
+    parts = [SolutionDocument.build(item, id=item.part.id, file=item.part.file) for item in solutions]
+    width = session.console.width(session.console.out)
+    view = show_solutions(exercise, solutions, width=width, next_step=session.find_step(exercise.id))
+    session.present(view, Solutions(exercise=exercise.id, parts=parts), paged=True)
 
 
 def _show_run(session: Session, number: str, run: str) -> None:
@@ -140,10 +178,10 @@ def _show_run(session: Session, number: str, run: str) -> None:
     from gpucourse.runs.follow import read_run_verdict
     from gpucourse.workspace import runs
 
-    record = runs.find(session.context.paths, run)
+    record = runs.find(session.context.paths, run, number)
     if record.subject != number:
         raise UsageError(
             f"run {record.id} is a run of {record.subject}, not of {number}",
             hint=record.show_command(),
         )
-    show_result(session, record, read_run_verdict(session.context.paths, record))
+    show_result(session, record, read_run_verdict(session.context.paths, record), paged=session.console.verbose)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import shlex
 from typing import Annotated
 
 import typer
@@ -11,7 +11,6 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.flags import DeployedModule
 from gpucourse.cli.session import Session
-from gpucourse.errors import MissingError
 
 
 def ssh(
@@ -22,16 +21,11 @@ def ssh(
 ) -> int:
     """Open a shell on a node, or run one command."""
     from gpucourse.labs.ssh import connection
+    from gpucourse.remote.transport import list_terminal_words
 
-    client = find_client()
-    config, name = connection(session.context, module, node)
-    # From here on this process is ssh: its terminal, its signals, its exit code.
-    os.execv(client, [client, "-F", str(config), name, *(command or [])])
-
-
-def find_client() -> str:
-    """Return the path of ssh. Raises MissingError if it is not installed."""
-    client = shutil.which("ssh")
-    if client is None:
-        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
-    return client
+    config, place = connection(session.context, module, node)
+    # One word is a command line, as for ssh. Several words are arguments, each of which arrives as it was typed.
+    line = shlex.join(command) if command and len(command) > 1 else "".join(command or ())
+    words = list_terminal_words(place, config, line)
+    # From here on this process is that program: its terminal, its signals, its exit code.
+    os.execv(words[0], words)

@@ -30,14 +30,15 @@ class CloudStatus(JsonDocument):
 
 
 class StackDocument(JsonDocument):
-    """The current state of one lab. `active_runs` lists the ids of runs. `cloud` says what will end a lab on AWS, and what the
-    lab costs."""
+    """The current state of one lab. `active_runs` lists the ids of runs, and `waits` says why some of them wait in a queue.
+    `cloud` says what will end a lab on AWS, and what the lab costs."""
 
     deployment: LabDocument
     healthy: bool
     nodes: list[NodeHealth]
     active_run_ids: list[str] = field(name="active_runs")
     cloud: CloudStatus | None
+    waits: dict[str, str]
 
 
 class StatusDocument(JsonDocument):

@@ -7,6 +7,7 @@ import select
 import sys
 import termios
 import tty
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,7 @@ from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
     from gpucourse.runs.resolve import RunRequest
+    from gpucourse.ui.tables import View
 
 
 _KEYS = {"r": "run", "t": "try", "h": "hint", "c": "check", "n": "next", "l": "list", "q": "quit"}
@@ -33,7 +35,7 @@ def watch(
     session: Session,
     exercise: Annotated[
         str | None,
-        typer.Argument(help="The number of an exercise (default: that of the newest run).", autocompletion=complete.exercises),
+        typer.Argument(help="The number of an exercise (default: that of the next step).", autocompletion=complete.exercises),
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
@@ -45,7 +47,7 @@ def watch(
 
     context = session.context
     subject = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
-    keys = can_read_keys(session)
+    keys = session.is_watching = can_read_keys(session)
     try:
         following: Exercise | None = subject
         while following is not None:
@@ -80,8 +82,7 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
         f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: "
         f"save {purpose}. Ctrl-C ends."
     )
-    if keys:
-        _begin(session, exercise)
+    place = _begin(session, exercise) if keys else None
     for event in act.wait_for_saves(context.stop, files, earlier=stamps, read_key=read_key if keys else None):
         if event in {"q", END}:
             return None
@@ -102,22 +103,30 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
             session.console.error(error)
         if keys:
             drop_keys()
-            _show_place(session, exercise)
+            place = _show_place(session, exercise, place)
         else:
             session.console.note("watching; Ctrl-C ends")
     return None
 
 
-def _begin(session: Session, exercise: Exercise) -> None:
-    """Show the current state immediately: the parts, and the learner's place in the course."""
-    from gpucourse.cli.try_ import try_
-
+def _begin(session: Session, exercise: Exercise) -> View:
+    """Show the current state immediately: the parts, and the learner's place in the course. Return the place."""
     if any(part.judge for part in exercise.yours):
         try:
-            try_(session, exercise.id)
+            _judge(session, exercise, ())
         except GpucourseError as error:
             session.console.error(error)
-    _show_place(session, exercise)
+    return _show_place(session, exercise)
+
+
+def _judge(session: Session, exercise: Exercise, files: Sequence[Path]) -> None:
+    """Judge the parts in these files, by default all parts, and show the result. Raises the errors of `try`."""
+    from gpucourse.learning.try_ import try_parts
+    from gpucourse.ui.views.parts import show_tried
+
+    with session.console.watch() as live:
+        tried_parts = try_parts(session.context.watched_by(live), exercise, files)
+    session.console.show(show_tried(exercise, tried_parts))
 
 
 def _answer_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
@@ -126,26 +135,32 @@ def _answer_key(session: Session, key: str, exercise: Exercise, run_request: Run
     from gpucourse.cli.hint import hint
     from gpucourse.cli.list_ import list_
     from gpucourse.cli.next_ import next_
-    from gpucourse.cli.try_ import try_
 
     if key == "r":
         _run(session, run_request)
     elif key in {"n", "l"}:
         (next_ if key == "n" else list_)(session)
+    elif key == "t":
+        _judge(session, exercise, ())
     elif key == "c":
         check(session, exercise.id)
     else:
-        (try_ if key == "t" else hint)(session, exercise.id)
+        hint(session, exercise.id)
 
 
-def _show_place(session: Session, exercise: Exercise) -> None:
-    """Show the progress of the module and of this exercise, and the keys."""
+def _show_place(session: Session, exercise: Exercise, earlier: View | None = None) -> View:
+    """Show the keys and, unless they are as `earlier`, the progress of the module and of this exercise and the next step.
+    Return the progress and the step."""
     from gpucourse.learning.next_ import read_module_signs
-    from gpucourse.ui.views.course import place
+    from gpucourse.ui.tables import View
+    from gpucourse.ui.views.course import keys, place
 
     context = session.context
     module, _ = context.catalog.exercise(exercise.id)
-    session.console.show(place(module, exercise, read_module_signs(context, module), _KEYS))
+    step = session.find_step(exercise.id)
+    view = place(module, exercise, read_module_signs(context, module), "" if step == f"gpucourse try {exercise.id}" else step)
+    session.console.show(View(blocks=[keys(_KEYS)]) if view == earlier else view._replace(blocks=[*view.blocks, keys(_KEYS)]))
+    return view
 
 
 def _is_simulated(session: Session, exercise: Exercise) -> bool:
@@ -168,21 +183,20 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
 
 def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest, saved_files: tuple[Path, ...]) -> None:
     """Act on saved files: judge new answers, judge a part, or run and check a changed script."""
-    from gpucourse.learning.answer import take_sheet
-    from gpucourse.learning.try_ import try_parts
+    from gpucourse.learning.answer import find_new, take_sheet
+    from gpucourse.learning.evidence import answers_of
     from gpucourse.learning.watch import list_judged_files, wrong_syntax
     from gpucourse.ui.views.answers import answers
-    from gpucourse.ui.views.parts import show_tried
 
     context = session.context
     sheet = context.paths.answers(exercise.id)
     if sheet in saved_files:
-        session.console.show(answers(exercise, take_sheet(context, exercise)))
+        earlier_results = answers_of(context, exercise)
+        results = take_sheet(context, exercise)
+        session.console.show(answers(exercise, results, new_results=find_new(earlier_results, results)))
     judged_files = list_judged_files(context, exercise)
     if parts := [path for path in saved_files if path in judged_files]:
-        with session.console.watch() as live:
-            tried_parts = try_parts(context.watched_by(live), exercise, parts)
-        session.console.show(show_tried(exercise, tried_parts, watched=True))
+        _judge(session, exercise, parts)
     scripts = tuple(path for path in saved_files if path not in {sheet, *judged_files})
     if scripts and (complaint := wrong_syntax(scripts)):
         session.console.warn(f"{complaint}; it was not run")

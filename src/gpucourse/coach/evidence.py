@@ -50,7 +50,7 @@ class Log:
     @property
     def last(self) -> str:
         """Return the last line that is not empty, ignoring the lines that srun writes about the end of a task."""
-        lines = [line for line in map(strip_rank_prefix, self.text.splitlines()) if line.strip()]
+        lines = [line for line in map(_strip_rank_prefix, self.text.splitlines()) if line.strip()]
         return next((line for line in reversed(lines) if not OF_SLURM.match(line)), lines[-1] if lines else "")
 
     def quote(self, start: int) -> LogQuote:
@@ -59,7 +59,7 @@ class Log:
         end = self.text.find("\n", start)
         line = self.text[begin : len(self.text) if end < 0 else end]
         place = find_line(self.telling_text[: begin + len(line)]) if self.rank is not None else ""
-        return LogQuote(node=self.node, rank=self.rank, line=strip_rank_prefix(line).strip()[:400], where=place)
+        return LogQuote(node=self.node, rank=self.rank, line=_strip_rank_prefix(line).strip()[:400], where=place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class Evidence:
         return sorted(failed_logs, key=lambda log: (log.rank is None, end_of_time if log.at is None else log.at, log.rank or 0))
 
 
-def strip_rank_prefix(line: str) -> str:
+def _strip_rank_prefix(line: str) -> str:
     """Return a line without the `[rank1]: ` that torch puts before the lines of a traceback."""
     return _NOISE.sub("", line, count=1)
 

@@ -44,6 +44,8 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
                 nodes=_list_nodes(forgotten_jobs),
             )
         ]
+    if ended := _diagnose_ends(jobs, exercise):
+        return ended
     unsuccessful = [job for job in jobs if job.state == "FAILED"]
     if unsuccessful and all(job.reason == SIGNALLED for job in unsuccessful):
         return [
@@ -58,6 +60,51 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
             )
         ]
     return []
+
+
+def _diagnose_ends(jobs: Sequence[JobRow], exercise: str) -> list[Diagnosis]:
+    """Diagnose jobs that Slurm or another user ended while they ran or waited."""
+    cancelled = [job for job in jobs if job.state == "CANCELLED" and job.cancelled_by and not job.asked]
+    if cancelled:
+        person = "the administrator (root)" if cancelled[0].cancelled_by == "0" else f"the user {cancelled[0].cancelled_by}"
+        return [
+            Diagnosis(
+                symptom="job-cancelled",
+                title=f"{_list_jobs(cancelled)} was cancelled by {person}",
+                why=f"Slurm's accounting says that {person} typed scancel, not you.",
+                next="read the cluster's messages (at login, or by mail), or ask the administrator; then "
+                f"gpucourse run {exercise}",
+                nodes=_list_nodes(cancelled),
+            )
+        ]
+    for state, (symptom, title, why, advice) in _ENDS.items():
+        if ended := [job for job in jobs if job.state == state]:
+            return [
+                Diagnosis(
+                    symptom=symptom,
+                    title=f"{_list_jobs(ended)} {title}",
+                    why=why,
+                    next=advice.format(run=f"gpucourse run {exercise}"),
+                    nodes=_list_nodes(ended),
+                )
+            ]
+    return []
+
+
+_ENDS = {
+    "PREEMPTED": (
+        "job-preempted",
+        "was preempted",
+        "A job of higher priority needed the nodes, and Slurm ended this one (PREEMPTED). Nothing is wrong with the script.",
+        "{run} submits it again; a partition or QoS that is not preempted: --slurm partition=NAME or --slurm qos=NAME",
+    ),
+    "DEADLINE": (
+        "job-deadline",
+        "reached its deadline",
+        "Slurm ended it (DEADLINE), because it could not end before the deadline of the job or of its partition.",
+        "{run} --timeout 10m, with less time than is left",
+    ),
+}
 
 
 def _list_nodes(jobs: Sequence[JobRow]) -> list[str]:

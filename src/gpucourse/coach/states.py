@@ -153,9 +153,7 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
     ranks, nodes = _ranks(waiting), [log.node for log in waiting]
     quotes = [log.quote(match.start()) for log in waiting for match in _MISSING_KEY.finditer(log.telling_text)][:3]
     names = _name_ranks(ranks)
-    next_step = (
-        f"echo $RANK of $WORLD_SIZE in each rank; gpucourse run {evidence.exercise} --dry-run prints the correct commands"
-    )
+    next_step = f"print $RANK and $WORLD_SIZE in each rank; the correct commands: gpucourse run {evidence.exercise} --dry-run"
     if missing >= evidence.world_size:
         symptom, title = "wrong-world-size", f"{names} waited for rank {missing}, which was never started"
         explanation = (

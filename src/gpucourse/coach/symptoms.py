@@ -82,7 +82,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="Rank 0 opens the port where all ranks meet. Another process already listens there: an old run or another program. "
         "Rank 0 fails immediately; the others keep connecting to the wrong process.",
-        next="gpucourse runs shows what is still running, and gpucourse cancel RUN ends it; then run again, on another port",
+        next="gpucourse runs shows what is still running; end the run that has the port with gpucourse cancel, then run again",
         followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
         instead="the script sets port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
         "them",
@@ -139,10 +139,12 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Detected \d+ oom[-_]kill event[^\n]*",
             r"killed by the cgroup out-of-memory handler",
             r"(?m)^srun: error: [^\n]*: Out Of Memory",
+            r"exceeded memory limit \(\d+ > \d+\), being killed",
         ),
-        why="The job used more of the node's memory than it had asked for, and the kernel ended the largest process: "
-        "the script, or a worker of its DataLoader.",
-        next="ask for more in the batch file (#SBATCH --mem=32G), or use less: fewer num_workers, a smaller batch_size",
+        why="The job used more of the node's memory than it had asked for. Slurm ended it, or the kernel ended the largest "
+        "process: the script, or a worker of its DataLoader.",
+        next="ask for more (--slurm mem=32G; in a batch file: #SBATCH --mem=32G), or use less: fewer num_workers, a smaller "
+        "batch_size",
     ),
     Symptom(
         word="shared-memory",

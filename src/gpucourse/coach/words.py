@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePath
+from typing import Literal
 
 LABEL = r"(?:\x1b\[[0-9;]*m)*(?:\[(?!rank)[A-Za-z]+\d+\]:|\d+: )?(?:\[rank\d+\]: ?)?"
 """The label before a rank's line: torchrun's `[default0]:`, srun's `0: `, and torch's `[rank0]: `."""
@@ -36,7 +37,7 @@ _LIBRARY = re.compile(
     | (?:\[\S*\][ ]?)?\S+:\d+:\d+[ ]\[-?\d+\][ ](?:\S+[ ])?NCCL[ ]   # NCCL: node0:412:498 [0] init.cc:42 NCCL WARN
     | [^\s:]+:[ ](?:line[ ]\d+:[ ]|\d+:[ ]\S+:[ ]not[ ]found)      # bash and dash, about a script
     | (?:srun|slurmstepd\S*):[ ]
-    | terminate[ ]called | what\(\): | Fatal[ ]Python[ ]error
+    | terminate[ ]called | [ ]*what\(\): | Fatal[ ]Python[ ]error
     """,
     re.VERBOSE,
 )
@@ -63,6 +64,49 @@ _HYDRA = "HYDRA_FULL_ERROR=1"
 traceback."""
 _AFTERWARDS = {True: 60, False: 3}
 """The number of lines that may follow a traceback that ended its process. If more lines follow, the process had continued."""
+
+Level = Literal["error", "warning", "info"]
+
+_SHOWN_ERROR = re.compile(
+    r"""
+      (?:\S+:[ ])?(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|$)     # the last line of a traceback
+    | (?:[Ee]rror|[Ff]atal(?:[ ][Ee]rror)?|fatal[ ]error):[ ] | [^:\n]{1,80}:[ ](?:fatal[ ])?error:[ ]
+    | (?:.{0,80}[^\w.])?(?:ERROR|CRITICAL|FATAL)(?:[^\w.]|$)       # the level of a logger
+    | \[[EF](?:\d{3,4})?[ ][^\]]*\.(?:cpp|cc|hpp|h):\d+\] | [EF]\d{4}[ ][\d:.]+[ ]
+    | [^\s:]+:[ ](?:line[ ]\d+:[ ]|\d+:[ ]\S+:[ ]not[ ]found)
+    | terminate[ ]called | [ ]*what\(\): | Fatal[ ]Python[ ]error | (?:Segmentation[ ]fault|Bus[ ]error|Killed|Aborted)\b
+    """,
+    re.VERBOSE,
+)
+_SHOWN_WARNING = re.compile(
+    r"""
+      (?:.{0,200}[^\w.])?(?:WARN|WARNING|[A-Z]\w*Warning)(?:[^\w.]|$) | [Ww]arning:[ ] | [^:\n]{1,80}:[ ]warning:[ ]
+    | \[W(?:\d{3,4})?[ ][^\]]*\.(?:cpp|cc|hpp|h):\d+\] | W\d{4}[ ][\d:.]+[ ]
+    """,
+    re.VERBOSE,
+)
+_MAX_LEVEL_TEXT = 500  # characters of a line that decide its level
+_RANK_LABEL = re.compile(r"(?:\[?rank \d+\]?: ?)?")
+
+
+class LevelReader:
+    """Finds the level of each line of one log: error, warning or info. A traceback is an error up to its last line."""
+
+    def __init__(self) -> None:
+        self._in_traceback = False
+
+    def read(self, line: str) -> Level:
+        """Return the level of the next line."""
+        body = _RANK_LABEL.sub("", _bare(line[:_MAX_LEVEL_TEXT]), count=1)
+        if _HEADER in body:
+            self._in_traceback = True
+            return "error"
+        if self._in_traceback:
+            self._in_traceback = not body.strip() or body[0].isspace() or _OF_A_STACK.match(body) is not None
+            return "error"
+        if _SHOWN_ERROR.match(body) or _CHAIN.search(body):
+            return "error"
+        return "warning" if _SHOWN_WARNING.match(body) else "info"
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:

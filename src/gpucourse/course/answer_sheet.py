@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from gpucourse.model.questions import Question
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint
-from gpucourse.storage import write_text
+from gpucourse.storage import storing, write_text
 
 
 class Sheet(Strict):
@@ -62,6 +63,18 @@ def read_sheet(path: Path, exercise: Exercise) -> Sheet:
             format_complaints(str(path), document, complaints), hint=f"gpucourse show {exercise.id} lists its questions"
         )
     return sheet
+
+
+def set_damaged_sheet_aside(path: Path, exercise: Exercise) -> Path | None:
+    """Rename a sheet that has errors, so that a new one can be written, and return its new name: `answers.yaml.damaged`, with a
+    number if there is one already. Return None for a sheet without errors. Raises StorageError."""
+    try:
+        load_sheet(path, exercise)
+    except ManifestError:
+        names = (path.with_name(f"{path.name}.damaged{number or ''}") for number in count())
+        with storing(path):
+            return path.rename(next(name for name in names if not name.exists()))
+    return None
 
 
 def write_sheet(path: Path, exercise: Exercise, answers: Mapping[str, Scalar], run: str | None) -> None:

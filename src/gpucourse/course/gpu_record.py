@@ -28,7 +28,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlotRecord:
+class _PlotRecord:
     """One plot of an exercise: its rows, and its axes and keys when it was recorded."""
 
     axes: dict[str, str | None]
@@ -37,14 +37,14 @@ class PlotRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExerciseRecord:
+class _ExerciseRecord:
     """The plots in the record of an exercise, by file."""
 
-    plots: dict[str, PlotRecord]
+    plots: dict[str, _PlotRecord]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuRecord:
+class _GpuRecord:
     """The data of a record that plots need.
 
     `gpu`: the GPU's name according to its driver.
@@ -56,7 +56,7 @@ class GpuRecord:
     gpu: str
     date: str
     versions: dict[str, str | None]
-    exercises: dict[str, ExerciseRecord]
+    exercises: dict[str, _ExerciseRecord]
 
     @property
     def caption(self) -> str:
@@ -87,11 +87,11 @@ def list_files(exercises: Path) -> list[str]:
 
 def find_recorded_plots(
     exercises: Path, exercise: Exercise, warn: Callable[[str], None]
-) -> dict[str, tuple[GpuRecord, PlotRecord]]:
+) -> dict[str, tuple[_GpuRecord, _PlotRecord]]:
     """Return the recorded plots of an exercise, by the plot's file. Each is the newest record with the same axes and keys.
     `exercises` is the course's folder of that name. `warn` is called for each unusable record."""
-    plots: dict[str, tuple[GpuRecord, PlotRecord]] = {}
-    for record in sorted(read_records(exercises, warn), key=lambda record: record.date):
+    plots: dict[str, tuple[_GpuRecord, _PlotRecord]] = {}
+    for record in sorted(_read_records(exercises, warn), key=lambda record: record.date):
         entry = record.exercises.get(exercise.id)
         for plot in exercise.plots if entry else ():
             plot_record = entry.plots.get(plot.file) if entry else None
@@ -100,26 +100,26 @@ def find_recorded_plots(
     return plots
 
 
-def read_record(exercises: Path, name: str) -> GpuRecord:
+def _read_record(exercises: Path, name: str) -> _GpuRecord:
     """Read a record from `exercises/recorded/`. Raises OutsideError if `benchmarks` cannot have written the record, OSError if
     the file cannot be read."""
     document = parse_json(read_bounded(file_inside(exercises, f"{FOLDER}/{name}"), _MAX_BYTES))
     version = document.get("format") if isinstance(document, dict) else None
     if version != FORMAT:
         raise OutsideError(f"its format is {version!r}, and this program reads {FORMAT}")
-    record = convert(document, GpuRecord)
+    record = convert(document, _GpuRecord)
     _check(record, name)
     return record
 
 
-def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRecord]:
+def _read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[_GpuRecord]:
     """Yield every usable record of the course. For every other record, call `warn` with `file: reason`."""
     names = list_files(exercises)
     if len(names) > _MAX_RECORDS:
         warn(f"{FOLDER}/: of {len(names)} records only the first {_MAX_RECORDS} are read")
     for name in names[:_MAX_RECORDS]:
         try:
-            yield read_record(exercises, name)
+            yield _read_record(exercises, name)
         except (OutsideError, OSError) as error:
             warn(f"{FOLDER}/{printable(name, 80)}: cannot be used: {error}")
 
@@ -127,11 +127,11 @@ def read_records(exercises: Path, warn: Callable[[str], None]) -> Iterator[GpuRe
 def find_faulty_records(exercises: Path) -> list[str]:
     """Return one message, `file: reason`, for each unusable record of the course."""
     complaints: list[str] = []
-    list(read_records(exercises, complaints.append))
+    list(_read_records(exercises, complaints.append))
     return complaints
 
 
-def _check(record: GpuRecord, name: str) -> None:
+def _check(record: _GpuRecord, name: str) -> None:
     """Check the names, the date and the numbers of rows. Raises OutsideError if `benchmarks` cannot have written the record."""
     texts = [record.gpu, *record.versions, *(version for version in record.versions.values() if version)]
     if not record.gpu.strip() or any(len(text) > _MAX_NAME or not is_shown(text) for text in texts):

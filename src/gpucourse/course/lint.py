@@ -9,17 +9,16 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from gpucourse.course import report_plan
+from gpucourse.course import quiz, report_plan
 from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
 from gpucourse.course.gpu_record import FOLDER, find_faulty_records, list_files
 from gpucourse.course.lesson_files import check_lessons
 from gpucourse.course.locate import find_course
-from gpucourse.course.part_files import SOLUTIONS, find_gaps, name_fault_judge
-from gpucourse.course.quiz import read_quiz
+from gpucourse.course.part_files import SOLUTIONS, find_gaps, name_fault_judge, read_ways
 from gpucourse.course.references import find_dead_references
 from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, read_rubric
@@ -29,7 +28,8 @@ from gpucourse.course.scripts import check_scripts, find_unwritten, list_chapter
 from gpucourse.course.written import format_complaints
 from gpucourse.errors import ManifestError
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.questions import Question
+from gpucourse.model.questions import Prediction, Question
+from gpucourse.model.quiz import Quiz
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
 from gpucourse.model.rubric import Rubric
 from gpucourse.outside.files import read_named
@@ -81,12 +81,24 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         file = catalog.folders.exercises / places[part.id]
         if part.judge:
             yield from (f"{label}: {gap}" for gap in find_gaps(file, catalog.judge_file(module, part)))
+        known_ways = {*part.checks, *(_read_ways(catalog.judge_file(module, part)) if part.judge else ())}
+        ways = {way for hint in exercise.hints if hint.part == part.id for way in hint.ways}
+        if unknown_ways := sorted(ways - known_ways):
+            yield f"{label}: a hint names neither a wrong way of the judge nor a check: {', '.join(unknown_ways)}"
+
+
+def _read_ways(judge: Path) -> Collection[str]:
+    """Return the wrong ways that a judge recognises, or nothing if it cannot be read, which `find_gaps` reports."""
+    try:
+        return read_ways(judge)
+    except (OSError, SyntaxError, ValueError):
+        return ()
 
 
 def _check_course_files(catalog: Catalog) -> Iterator[str]:
     """Yield the errors in the rubric, the quiz and the report's plan, and the folders with the same module number."""
     modules = catalog.folders.modules
-    for read in (read_rubric, read_quiz, read_report_plan):
+    for read in (read_rubric, quiz.read_quiz, read_report_plan):
         try:
             document = read(modules)
         except ManifestError as error:
@@ -95,6 +107,8 @@ def _check_course_files(catalog: Catalog) -> Iterator[str]:
         if isinstance(document, Rubric) and not catalog.errors:
             yield from (f"{modules.name}/{line}" for line in find_unknown_modules(document, catalog.modules))
             yield from (f"{modules.name}/{line}" for line in find_pressed_exercises(document, catalog.modules))
+        if isinstance(document, Quiz) and not catalog.errors:
+            yield from (f"{modules.name}/{line}" for line in quiz.find_unknown_modules(document, catalog.modules))
         if isinstance(document, ReportPlan) and not catalog.errors:
             yield from (f"{modules.name}/{line}" for line in report_plan.find_unknown_modules(document, catalog.modules))
             yield from _check_unwritten_metrics(catalog, document)
@@ -107,31 +121,37 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
     """Yield a message for each module, and for the quiz, if the length or the letter of an option shows that it is right."""
     modules = catalog.folders.modules.name
     for module in catalog.modules:
-        questions = [question for exercise in module.exercises for question in exercise.questions]
+        questions = [
+            question
+            for exercise in module.exercises
+            for question in (*exercise.questions, *([exercise.predict] if exercise.predict else []))
+        ]
         yield from (f"{modules}/{catalog.folder_name(module)}/module.yaml: {line}" for line in find_telling_options(questions))
     with suppress(ManifestError):  # reported when the quiz is read
-        quiz = read_quiz(catalog.folders.modules)
-        yield from (f"{modules}/quiz.yaml: {line}" for line in find_telling_options(quiz.questions if quiz else ()))
+        document = quiz.read_quiz(catalog.folders.modules)
+        yield from (f"{modules}/quiz.yaml: {line}" for line in find_telling_options(document.questions if document else ()))
 
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
     """Yield a sentence for each way to guess the right options of these questions without reading. They can be guessed if more
     than a third of them are the longest, by more than `EVEN` times the shortest. They can also be guessed if more than half
-    have the same letter."""
+    have the same letter. The options of a prediction that have ranges are all right at times: their lengths count, not their
+    letters."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
     if len(longest) > max(1, len(choices) // 3):
         yield f"the right option is the longest in {len(longest)} of {len(choices)} choices: {', '.join(longest)}"
-    letters = Counter(question.key for question in choices)
-    letter, count = letters.most_common(1)[0] if letters else ("", 0)
-    if len(choices) >= FEW_CHOICES and count > len(choices) / 2:
-        yield f"{letter} is right in {count} of {len(choices)} choices: reorder the options of some"
+    keys = [question.key for question in choices if question.key]
+    letter, count = Counter(keys).most_common(1)[0] if keys else ("", 0)
+    if len(keys) >= FEW_CHOICES and count > len(keys) / 2:
+        yield f"{letter} is right in {count} of {len(keys)} choices: reorder the options of some"
 
 
 def _is_longest(question: Question) -> bool:
-    right_length = len(question.choices[question.key or ""])
-    wrong_lengths = [len(text) for letter, text in question.choices.items() if letter != question.key]
-    return right_length > max(wrong_lengths) and right_length > EVEN * min(wrong_lengths)
+    right_letters = set(question.ranges) if isinstance(question, Prediction) and question.ranges else {question.key}
+    right_lengths = [len(text) for letter, text in question.choices.items() if letter in right_letters]
+    wrong_lengths = [len(text) for letter, text in question.choices.items() if letter not in right_letters]
+    return bool(wrong_lengths) and min(right_lengths) > max(wrong_lengths) and min(right_lengths) > EVEN * min(wrong_lengths)
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
@@ -181,7 +201,7 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
         yield f"{manifest}: {exercise.id}.hints: has {len(exercise.hints)}, but needs at least {MIN_HINTS}"
     yield from (
         f"{manifest}: {exercise.id}.hints: the same hint appears twice: {hint[:60]}"
-        for hint, count in Counter(exercise.hints).items()
+        for hint, count in Counter(hint.text for hint in exercise.hints).items()
         if count > 1
     )
     yield from (
@@ -192,6 +212,10 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
         not in {"screen.svg", *(f"{plot.file}.{end}" for plot in exercise.plots for end in ("png", "svg"))}
         and not set("/*?[") & set(deliverable.source)
     )
+    for question in exercise.questions:
+        if question.kind == "mutation":
+            label = f"{manifest}: {exercise.id}.questions.{question.id}"
+            yield from _check_edit(catalog, module, exercise, label, str(question.edit), str(question.was))
     yield from _faults(catalog, module, exercise, manifest)
     yield from check_scripts(catalog, module, exercise)
 
@@ -199,18 +223,23 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
 def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
     """Yield the errors in faults in code. Each fault must change a text that occurs once in a file of its exercise, and must
     have a judge."""
-    sources = catalog.sources(module, exercise)
     for fault in exercise.faults:
         label = f"{manifest}: {exercise.id}.faults.{fault.id}"
-        if fault.file not in sources:
-            yield f"{label}: {fault.file} is not a file of {exercise.id}"
-            continue
-        text = (catalog.folders.exercises / sources[fault.file]).read_text(encoding="utf-8")
+        yield from _check_edit(catalog, module, exercise, label, fault.file, fault.was)
         judge = catalog.judge(module, name_fault_judge(fault))
-        if (count := text.count(fault.was)) != 1:
-            yield f"{label}: the text that it changes occurs {count} times in {fault.file}, but must occur once"
         if not judge.is_file():
             yield f"{label}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
+
+
+def _check_edit(catalog: Catalog, module: Module, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
+    """Yield the error in an edit of a file of the exercise, after `label`: the text that it changes must occur once."""
+    sources = catalog.sources(module, exercise)
+    if file not in sources:
+        yield f"{label}: {file} is not a file of {exercise.id}"
+        return
+    count = (catalog.folders.exercises / sources[file]).read_text(encoding="utf-8").count(was)
+    if count != 1:
+        yield f"{label}: the text that it changes occurs {count} times in {file}, but must occur once"
 
 
 def _check_unused_files(catalog: Catalog, used_places: set[str]) -> Iterator[str]:

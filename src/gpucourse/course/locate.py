@@ -42,16 +42,17 @@ def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFo
     )
 
 
-def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
+def course_in(folder: Path, *, named_by: str = "", hint: str) -> CourseFolders:
     """Return the course in `folder`, which may use the built-in `terraform/`.
 
-    Raises MissingError if a part is missing. The message contains `hint` and `named_by`, the setting that named the folder.
+    Raises MissingError if a part is missing. The message contains `hint` and `named_by`, the setting that named the folder, if
+    there is one.
     """
     root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
         if not (root / part).is_dir():
-            lacks = f"which has no folder {part}/" if root.is_dir() else "which is not a folder"
-            raise MissingError(f"{named_by} is {root}, {lacks}", hint=hint)
+            lacks = f"has no folder {part}/" if root.is_dir() else "is not a folder"
+            raise MissingError(f"{f'{named_by} is {root}, which' if named_by else root} {lacks}", hint=hint)
     own_terraform, built_in = root / "terraform", _find_built_in(PACKAGE)
     return CourseFolders(root / "modules", root / "exercises", own_terraform if own_terraform.is_dir() else built_in.terraform)
 

@@ -13,8 +13,9 @@ from gpucourse.model.manifest import CodeFault
 
 MIN_WAYS = 3
 SOLUTIONS, OTHER = "solutions", "other"
-MAX_EQUAL_LINES = 3
-"""If a solution adds at most this many lines, equal lines do not prove copying: there is hardly another way to write them."""
+MAX_EQUAL_CHARACTERS = 80
+"""If a solution adds at most this many characters of code, without white space, equal code does not prove copying: two people
+may write it in the same way."""
 _BRACES = {".bt", ".c", ".cu"}
 _BRACE_COMMENTS = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _HASH_COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
@@ -49,16 +50,26 @@ def list_solutions(file: Path) -> tuple[Path, Path]:
 
 
 def is_solution(file: Path, delivered: Path) -> bool:
-    """Return whether a learner's file equals a solution, apart from comments and whitespace. The solution must have more than
-    MAX_EQUAL_LINES lines that the course's file `delivered` lacks. Nothing in the file is executed."""
+    """Return whether a learner's file equals a solution, apart from comments and whitespace. The lines of
+    the solution that the course's file `delivered` lacks must have more than MAX_EQUAL_CHARACTERS characters. Nothing in the
+    file is executed."""
     code = _read_code(file)
     equal = [solution for solution in list_solutions(delivered) if solution.is_file() and _read_code(solution) == code]
-    return any(_count_new_lines(solution, delivered) > MAX_EQUAL_LINES for solution in equal)
+    return any(_count_new_characters(solution, delivered) > MAX_EQUAL_CHARACTERS for solution in equal)
 
 
-def _count_new_lines(solution: Path, delivered: Path) -> int:
-    """Count the lines of code in a solution that are not in the delivered file."""
-    return (Counter(_list_lines(solution)) - Counter(_list_lines(delivered))).total()
+def choose_solution(file: Path, delivered: Path) -> Path | None:
+    """Return the solution to show beside a learner's file: the first one whose code differs, otherwise the first one. Return
+    None if the course has none."""
+    solutions = [solution for solution in list_solutions(delivered) if solution.is_file()]
+    code = _read_code(file)
+    return next((solution for solution in solutions if _read_code(solution) != code), next(iter(solutions), None))
+
+
+def _count_new_characters(solution: Path, delivered: Path) -> int:
+    """Count the characters, without white space, in the lines of code of a solution that are not in the delivered file."""
+    new_lines = Counter(_list_lines(solution)) - Counter(_list_lines(delivered))
+    return len("".join("".join(new_lines.elements()).split()))
 
 
 def _list_lines(file: Path) -> list[str]:
@@ -74,7 +85,7 @@ def _list_lines(file: Path) -> list[str]:
 
 
 def _read_code(file: Path) -> str:
-    """Return the code of a file without comments, docstrings and whitespace differences. Return an empty text for a .py file
+    """Return the code of a file without comments, docstrings and whitespace differences. Return an empty string for a .py file
     that is not valid Python."""
     return _strip_python(file.read_bytes()) if file.suffix == ".py" else "".join(_strip_comments(file).split())
 
@@ -87,7 +98,7 @@ def _strip_comments(file: Path) -> str:
 
 
 def _strip_python(data: bytes) -> str:
-    """Return a Python program as `ast` formats it, without docstrings. Return an empty text if it is not valid."""
+    """Return a Python program as `ast` formats it, without docstrings. Return an empty string if it is not valid."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(data)
@@ -102,6 +113,18 @@ def _list_documented(tree: ast.Module) -> list[list[ast.stmt]]:
     """Return the bodies of the module, the classes and the functions that have a docstring."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     return [node.body for node in ast.walk(tree) if isinstance(node, kinds) and isinstance(ast.get_docstring(node), str)]
+
+
+def find_syntax_error(file: Path) -> SyntaxError | None:
+    """Return the error if a .py file is not valid Python, or None if it is. Nothing in the file is executed."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(file.read_bytes() if file.suffix == ".py" else b"", filename=file.name)
+    except SyntaxError as error:
+        return error
+    except (ValueError, RecursionError, MemoryError) as error:  # a NUL byte, in Python 3.11, or too many brackets
+        return SyntaxError(str(error))
+    return None
 
 
 def find_missing_files(file: Path, judge: Path) -> list[str]:

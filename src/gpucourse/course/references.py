@@ -42,19 +42,19 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
                 other_ids = [exercise_id for exercise_id in _exercise_ids(catalog) if exercise_id != exercise.id]
                 yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, other_ids)}"
         yield from (f"{exercise.id}.{line}" for line in _check_lab(module, exercise))
-        yield from (f"{exercise.id}.{line}" for line in find_unknown_values(exercise))
+        yield from (f"{exercise.id}.{line}" for line in _find_unknown_values(exercise))
         yield from (f"{exercise.id}.{line}" for line in _find_doubles(exercise))
         if circle := _find_circle({item.id: item.builds_on for item in _list_exercises(catalog)}, exercise.id):
             yield f"{exercise.id}.builds_on: {' builds on '.join(circle)}: no learner could begin"
         yield from _find_shared_faults(catalog, exercise)
-        for place, text in list_texts(exercise):
+        for place, text in _list_texts(exercise):
             yield from (f"{exercise.id}.{place}: {reason}" for reason in find_dead_commands(catalog, text))
     minutes = sum(exercise.minutes for exercise in module.exercises)
     if minutes > module.hours * 60:
         yield f"hours: {module.hours:g}, but its exercises alone take {minutes} minutes"
 
 
-def find_unknown_values(exercise: Exercise) -> Iterator[str]:
+def _find_unknown_values(exercise: Exercise) -> Iterator[str]:
     """Yield a message for each path to a missing value in the plan or the record of a run."""
     parameters = {parameter.name for parameter in exercise.parameters}
     for place, expression in list_exercise_paths(exercise):
@@ -94,11 +94,11 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
                 yield f"--predict {name}: {number} asks for no such prediction{correction}"
 
 
-def list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
+def _list_texts(exercise: Exercise) -> Iterator[tuple[str, str]]:
     """Yield every text of an exercise that a learner reads, after its place."""
     yield "goal", exercise.goal
     yield from ((f"tasks.{index}", text) for index, text in enumerate(exercise.tasks))
-    yield from ((f"hints.{index}", text) for index, text in enumerate(exercise.hints))
+    yield from ((f"hints.{index}", hint.text) for index, hint in enumerate(exercise.hints))
     yield from ((f"yours.{part.id}", part.write) for part in exercise.yours)
     yield from ((f"checks.{check.id}", check.hint) for check in exercise.checks)
     for question in (*exercise.questions, *((exercise.predict,) if exercise.predict else ())):

@@ -1,4 +1,4 @@
-"""The rubric of a course, `modules/rubric.yaml`. Modules that it does not contain get default rows."""
+"""The rubric of a course, `modules/rubric.yaml`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpucourse.course.written import read_beside
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.rubric import MAX_PRESSED, PRESSED, Kind, Rubric, RubricPart, usual
+from gpucourse.model.rubric import MAX_PRESSED, PRESSED, Kind, Rubric, RubricPart
 
 FILE = "rubric.yaml"
 
@@ -18,12 +18,10 @@ def read_rubric(modules: Path) -> Rubric | None:
 
 
 def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[RubricPart, ...]:
-    """Return every part with points, each with a title: the parts of the rubric, then a default part for every other module."""
+    """Return every part of the rubric with a title; none without a rubric."""
     titles = {module.id: module.title for module in modules}
     parts = rubric.parts if rubric else ()
-    titled_parts = (part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)
-    missing = (module for module in modules if rubric is None or rubric.part(module.id) is None)
-    return (*titled_parts, *(usual(module.id, module.title) for module in missing))
+    return tuple(part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)
 
 
 def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
@@ -55,8 +53,9 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
             has_own_work = exercise.yours or exercise.questions or exercise.predict
             if has_own_work and pressed > MAX_PRESSED * points + 1e-9:
                 yield (
-                    f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of "
-                    f"its points; the limit is {MAX_PRESSED:.0%}: the other points are for what the learner writes and answers"
+                    f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give "
+                    f"{100 * pressed / points:.0f} % of its points; the limit is {100 * MAX_PRESSED:.0f} %: "
+                    "the other points are for what the learner writes and answers"
                 )
 
 

@@ -72,12 +72,16 @@ def _check_exercise(
 
 
 def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...], folder: Path) -> Iterator[Complaint]:
-    """Check that the files and checks of the learner's parts exist, and that each part has a judge or a check."""
+    """Check that the files and checks of the learner's parts exist, that each part has a judge or a check, and that no question
+    has the id of a part: an instructor judges both by their ids."""
     checks = {check.get("id") for check in _mappings(exercise.get("checks"))}
+    questions = {question.get("id") for question in _mappings(exercise.get("questions"))}
     for index, part in enumerate(_mappings(exercise.get("yours"))):
         place = (*exercise_place, "yours", index)
         if isinstance(file := part.get("file"), str) and _harmless(file) and not (folder / file).is_file():
             yield Complaint((*place, "file"), f"there is no file exercises/{folder.name}/{file}")
+        if (name := part.get("id")) in questions:
+            yield Complaint((*place, "id"), f"'{name}' is also the id of a question")
         check_ids = part.get("checks", [])
         for number, check in enumerate(check_ids if isinstance(check_ids, list) else ()):
             if isinstance(check, str) and check not in checks:
@@ -160,7 +164,7 @@ def _mappings(items: object) -> Iterator[dict[str, Any]]:
 
 
 def _harmless(path: str) -> bool:
-    """Return whether the path stays inside its folder. Otherwise, the model itself reports the error."""
+    """Return whether the path stays inside its folder. A path that leaves it is reported by the model, not here."""
     try:
         relative_name(path)
     except OutsideError:

@@ -149,7 +149,7 @@ def _list_imports(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 @dataclass(frozen=True)
-class MetricWords:
+class _MetricWords:
     """The words in some sources, and patterns for words that the script builds when it runs."""
 
     exact: frozenset[str]
@@ -159,7 +159,7 @@ class MetricWords:
         return key in self.exact or any(pattern.fullmatch(key) for pattern in self.patterns)
 
 
-def words_of(sources: Iterable[Path]) -> MetricWords:
+def words_of(sources: Iterable[Path]) -> _MetricWords:
     """Return every word in the sources that can be a key: texts, and the names of keyword arguments and fields. Only Python
     files are read."""
     exact: set[str] = set()
@@ -178,7 +178,7 @@ def words_of(sources: Iterable[Path]) -> MetricWords:
                 exact.add(node.target.id)
             elif isinstance(node, ast.JoinedStr) and (pattern := _pattern(node)):
                 patterns.add(pattern)
-    return MetricWords(frozenset(exact), tuple(map(re.compile, sorted(patterns))))
+    return _MetricWords(frozenset(exact), tuple(map(re.compile, sorted(patterns))))
 
 
 def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
@@ -210,7 +210,7 @@ def list_plot_paths(plot: Plot) -> Iterator[str]:
     yield from (f"{plot.rows}.{key}" for key in keys if key)
 
 
-def find_unwritten(exercise: Exercise, words: MetricWords, paths: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
+def find_unwritten(exercise: Exercise, words: _MetricWords, paths: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
     """Yield the paths that the manifest, or `paths` if given, reads from the metrics but no script writes, one line each."""
     reported: set[str] = set()
     names = {parameter.name for parameter in exercise.parameters}  # scripts write all of them, with the values of the run
@@ -227,7 +227,7 @@ def find_unwritten(exercise: Exercise, words: MetricWords, paths: Iterable[tuple
 
 
 def _pattern(node: ast.JoinedStr) -> str:
-    """Return a regular expression for a text with placeholders, or an empty text if no letter of the text is fixed."""
+    """Return a regular expression for a text with placeholders, or an empty string if no letter of the text is fixed."""
     parts = [
         re.escape(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else "[a-z0-9_]+"
         for part in node.values

@@ -88,7 +88,7 @@ def format_complaints(file: str, document: Document, complaints: Iterable[Compla
     sentences = []
     for line, complaint in ordered[:MAX_COMPLAINTS]:
         place = printable(".".join(map(str, complaint.path)), 200)
-        line_note = f", line {line}" if line else ""
+        line_note = (f", line {line}" if line else "") + (f", column {complaint.column}" if complaint.column else "")
         sentences.append(f"{file}: {place + ': ' if place else ''}{printable(complaint.reason, 600)}{line_note}")
     if len(ordered) > MAX_COMPLAINTS:
         sentences.append(f"{file}: and {len(ordered) - MAX_COMPLAINTS} more complaints")
@@ -109,7 +109,7 @@ def convert_errors(error: ValidationError, model: type[BaseModel], data: Any) ->
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """Return ` (did you mean ...?)` if a candidate is similar to the word, otherwise an empty text. A single letter is similar
+    """Return ` (did you mean ...?)` if a candidate is similar to the word, or an empty string. A single letter is similar
     to no word."""
     if len(word) < 2:
         return ""

@@ -25,7 +25,7 @@ def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
         axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=12))
         axis.set_minor_formatter(NullFormatter())
     else:
-        axis.set_major_locator(MaxNLocator(nbins=7, integer=whole))
+        axis.set_major_locator(MaxNLocator(nbins=7, integer=whole, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
 
 
@@ -39,8 +39,13 @@ def point_axis(axis: Axis, places: Sequence[float]) -> None:
 
 
 def short_number(value: float) -> str:
-    """Return a short form of a number, as an axis label: `0.25`, `1,500`, `250 k`, `1.5 M`."""
-    for minimum, scale, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e5, 1e3, "k")):
+    """Return a short form of a number, as an axis label: `0.25`, `1,500`, `250 k`, `1.5 M`.
+
+    A whole number below 100 million that a letter would not shorten is written out: `262,144`.
+    """
+    if abs(value) < 1e8 and value == round(value) and value % (1e4 if abs(value) >= 1e6 else 10):
+        return f"{value:,.0f}"
+    for minimum, scale, letter in ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e5, 1e3, "k")):
         if abs(value) >= minimum:
             return f"{value / scale:,.6g} {letter}"
     return f"{value:,.12g}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
-from gpucourse.figures.style import GREY, INK, PALETTE
+from gpucourse.figures.style import GREY, INK, MANY, PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Plot
 
 DASHES = (0, (2, 1.5))
+MIN_SHARE = 0.01
+"""The smallest share of a record's largest value that the run's largest value must have: a linear axis then shows both."""
+HOLLOW: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 10, "markerfacecolor": "none"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,8 @@ class RecordedPlot:
 
 
 def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
-    """Add the record's points to `data`. Return `data` unchanged if the record has no points that fit its axes.
+    """Add the record's points to `data`. Return `data` unchanged if the record has no points that fit its axes, or only the
+    run's own.
 
     If the x axis has words, only points at the run's words are added.
     """
@@ -44,8 +48,16 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
         if data.words
         else recorded_rows.series
     )
+    run_points = dict(zip(data.labels, data.series, strict=True))
+    series = [  # data sheets and published values are the same everywhere, and no measurements of this GPU
+        [point for point in points if point not in run_points.get(label, ())]
+        for label, points in zip(recorded_rows.labels, series, strict=True)
+    ]
     if not any(series):
         return data
+    if not plot.log_y and max(data.all_y()) < MIN_SHARE * max(point.y for points in series for point in points):
+        note = f"not drawn: what was recorded on {printable(record.gpu)}, more than {1 / MIN_SHARE:.0f} times as large"
+        return replace(data, notes=[*data.notes, note])
     whole = replace(data, whole_x=data.whole_x and recorded_rows.whole_x)
     return _add_lines(whole, record, recorded_rows.labels, series)
 
@@ -80,10 +92,10 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
         axes.plot(
             [point.x for point in points],
             [point.y for point in points],
-            color=_colour(label, data),
+            color=choose_colour(label, data),
             linestyle=DASHES,
             linewidth=1.5 if plot.connect else 0,
-            marker="o",
+            marker="o" if len(points) <= MANY or not plot.connect else None,
             markersize=4.5,
             markerfacecolor="none",
             label=None if label in data.labels else label,
@@ -97,10 +109,14 @@ def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequenc
     """Draw dark, dashed outlines in front of the run's bars of the same name. They are narrower than the bars, so that both
     remain visible.
 
-    `width` is the room for one bar; `labels` names the series that have bars.
+    `width` is the room for one bar; `labels` names the series that have bars. On a logarithmic axis, both are points.
     """
+    is_log = axes.get_yscale() == "log"
     for label, points in data.recorded.items():
         offset = (labels.index(label) - (len(labels) - 1) / 2) * width
+        if is_log:
+            axes.plot([point.x + offset for point in points], [point.y for point in points], color=INK, **HOLLOW)
+            continue
         axes.bar(
             [point.x + offset for point in points],
             [point.y for point in points],
@@ -114,10 +130,11 @@ def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequenc
     for text in axes.texts if data.recorded else ():  # the values of the bars stay readable if an outline crosses them
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
     if data.recorded:
-        axes.plot([], [], color=INK, linestyle=DASHES, linewidth=1.3, label=data.recorded_label)
+        style = HOLLOW if is_log else {"linestyle": DASHES, "linewidth": 1.3}
+        axes.plot([], [], color=INK, label=data.recorded_label, **style)
 
 
-def _colour(label: str, data: Drawable) -> str:
+def choose_colour(label: str, data: Drawable) -> str:
     """Return the colour of the run's line of this name. If the run has no such line, return a colour that its lines do not
     use."""
     names = [*data.labels, *(name for name in data.recorded if name not in data.labels)]

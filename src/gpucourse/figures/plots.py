@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import io
 import logging
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,9 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.axes import number_axis, point_axis, short_number, size_axis, wrap_words
-from gpucourse.figures.overlay import RecordedPlot, add_record, draw_recorded_bars, draw_recorded_lines, record_alone
+from gpucourse.figures.labels import Labelled, label_lines
+from gpucourse.figures.overlay import (
+    RecordedPlot,
+    add_record,
+    choose_colour,
+    draw_recorded_bars,
+    draw_recorded_lines,
+    record_alone,
+)
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
-from gpucourse.figures.style import GREY, INK, MARKERS, PALE, PALETTE, STYLE
+from gpucourse.figures.style import GREY, INK, MANY, MARKERS, PALE, PALETTE, STYLE
 from gpucourse.storage import write_bytes
 
 if TYPE_CHECKING:
@@ -36,8 +45,8 @@ ROW_OF_WORDS = FEW * (LONG_WORD + 2)  # letters, with a space after each word, t
 MANY_BARS = 12  # a picture with more bars shows their values in smaller letters
 WORD_WIDTH = 6  # letters; eight words of this length fit under the x axis
 LEFT_EDGE = 0.012  # share of the picture's width that stays free to the left of the y axis's title
+NOTE_WIDTH, NOTE_GAP = 120, 3.0  # letters of a note in a line; pixels between the notes and the words above them
 ROW, MAX_OVER = 0.055, 0.16  # shares of the picture's height: one row of a legend, and the maximum for further rows
-MANY = 40  # a line with more points has no marks: they would hide it
 
 
 def draw(
@@ -46,8 +55,8 @@ def draw(
     """Draw `<file>.png` and `<file>.svg` into `folder`, and return their paths. Each file is complete when it appears.
 
     The points of `record` are added, dashed and labelled as another GPU's. If the run has no points for a plot that only a GPU
-    measures, the plot shows only the record's points. Values that are missing or not finite are left out, and the picture says
-    how many.
+    measures, the plot shows only the record's points. Values that are missing or not finite are left out, and the picture names
+    them.
 
     Raises MissingError if there is nothing to draw or no matplotlib, and StorageError if the files cannot be written.
     """
@@ -121,8 +130,6 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
     axes = figure.add_axes((0.105, 0.155, 0.865, 0.66))
     figure.text(0.02, 0.955, plot.title, fontsize=13, fontweight="bold", va="top")
     figure.text(0.02, 0.89, printable(subtitle), fontsize=8.5, color=GREY, va="top")
-    if notes := [text for text in ("; ".join(data.notes), data.caption) if text]:
-        figure.text(0.98, 0.012, "\n".join(notes), fontsize=7.5, color=GREY, ha="right")
     axes.set_xlabel(plot.x_title)
     axes.set_ylabel(plot.y_title)
     axes.grid(visible=True, axis="y", color=PALE, linewidth=0.8)
@@ -131,10 +138,42 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
         _bars(axes, plot, data)
     else:
         _lines(axes, plot, data)
-    if len(axes.get_legend_handles_labels()[0]) > 1 or data.recorded or any(series.low for series in plot.series):
-        _place_legend(axes)
+    _write_notes(axes, data)
     _make_room_at_the_left(axes)
+    if plot.kind == "line":
+        _label_lines(axes, plot, data)
+    has_band = any(series.low for series in plot.series)
+    if len(axes.get_legend_handles_labels()[0]) > 1 or data.recorded or (has_band and len(plot.series) == 1 and not plot.by):
+        _place_legend(axes)
     return figure
+
+
+def _write_notes(axes: Axes, data: Drawable) -> None:
+    """Write the notes below the axes, which become shorter if there is too little room for the words below them."""
+    lines = [line for text in ("; ".join(data.notes), data.caption) for line in textwrap.wrap(text, NOTE_WIDTH)]
+    note = axes.figure.text(0.98, 0.012, "\n".join(lines), fontsize=7.5, color=GREY, ha="right")
+    left, bottom, width, height = axes.get_position().bounds
+    below = axes.xaxis.get_tightbbox()
+    missing = (note.get_window_extent().y1 if lines else 0.0) + NOTE_GAP - (below.y0 if below is not None else axes.bbox.y0)
+    if missing > 0:
+        share = missing / (axes.bbox.height / height)
+        axes.set_position((left, bottom + share, width, height - share))
+
+
+def _label_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
+    """Label the lines where they are. If they have no room for that, the legend will name them."""
+    names = [*data.labels, *(label for label in data.recorded if label not in data.labels)]
+    lines = [
+        Labelled(label, choose_colour(label, data), points)
+        for label in names
+        for points in [data.series[data.labels.index(label)] if label in data.labels else data.recorded[label]]
+        if points
+    ]
+    lines += [Labelled(plot.ideal_label, GREY, data.ideal)] if data.ideal else []
+    if label_lines(axes, lines):
+        for line in axes.lines:
+            if line.get_label() in {line.label for line in lines}:
+                line.set_label("_")
 
 
 def _make_room_at_the_left(axes: Axes) -> None:
@@ -154,7 +193,7 @@ def _place_legend(axes: Axes) -> None:
     placement = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
     for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):
         box = axes.legend(frameon=False, fontsize=8.5, ncols=columns, **placement).get_window_extent()
-        if box.width <= axes.bbox.width + axes.bbox.x0 / 2:
+        if box.width <= axes.bbox.width:
             break
     figure_height = axes.bbox.height / height
     overflow = box.height / figure_height - ROW
@@ -167,10 +206,12 @@ def _place_legend(axes: Axes) -> None:
 
 def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
+        if not points:  # its name would be in the legend
+            continue
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
         shape = (index + index // len(PALETTE)) % len(MARKERS)  # a colour that is used again gets another mark
-        marker = MARKERS[shape] if len(points) <= MANY else None
+        marker = MARKERS[shape] if len(points) <= MANY or not plot.connect else None
         width = 1.9 if plot.connect else 0
         axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=width, label=label, zorder=3)
         banded = [(point.x, *point.spread) for point in points if point.spread]
@@ -187,6 +228,12 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=min(0.0, *data.all_y()))
+    _scale_x_axis(axes, plot, data)
+    number_axis(axes.yaxis, whole=False, log=plot.log_y)
+
+
+def _scale_x_axis(axes: Axes, plot: Plot, data: Drawable) -> None:
+    """Write words, sizes or numbers below lines."""
     places = [point.x for points in [*data.series, *data.recorded.values()] for point in points]
     if data.words and max(map(len, data.words)) > WORD_WIDTH and len(data.words) > FEW:
         _turn_words(axes, data.words)
@@ -198,13 +245,10 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
         point_axis(axes.xaxis, places)
     else:
         number_axis(axes.xaxis, whole=data.whole_x, log=plot.log_x)
-    number_axis(axes.yaxis, whole=False, log=plot.log_y)
 
 
 def _turn_words(axes: Axes, words: Sequence[str]) -> None:
-    """Put many long words under the x axis: rotated, in smaller letters, and with more room below."""
-    left, bottom, width, height = axes.get_position().bounds
-    axes.set_position((left, bottom + 0.15, width, height - 0.15))
+    """Put many long words under the x axis: rotated, and in smaller letters."""
     axes.set_xticks(range(len(words)), words, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
 
 
@@ -221,23 +265,26 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     series_indexes = [index for index, points in enumerate(data.series) if points or data.labels[index] in data.recorded]
     count = len(series_indexes)
     width = min(0.8 / count, 0.45)
+    if plot.log_y:
+        axes.set_yscale("log")
     value_size = 9 if count * len(data.words) <= MANY_BARS else 7
     for place, index in enumerate(series_indexes):
         label, points = data.labels[index], data.series[index]
         if not points:  # only the record has bars of this series
             continue
         places = [point.x + (place - (count - 1) / 2) * width for point in points]
-        bars = axes.bar(
-            places,
-            [point.y for point in points],
-            width * 0.92,
-            color=PALETTE[index % len(PALETTE)],
-            label=label,
-            zorder=2,
-            yerr=_list_errors(points),
-            error_kw={"ecolor": INK, "elinewidth": 1.4, "capsize": 4},
-        )
-        axes.bar_label(bars, labels=[short_number(float(f"{point.y:.3g}")) for point in points], padding=3, fontsize=value_size)
+        colour, numbers = PALETTE[index % len(PALETTE)], [short_number(float(f"{point.y:.3g}")) for point in points]
+        errors: dict[str, Any] = {"yerr": _list_errors(points), "zorder": 2, "label": label}
+        if plot.log_y:  # the length of a bar means nothing on a logarithmic axis
+            marker = MARKERS[index % len(MARKERS)]
+            axes.errorbar(places, [point.y for point in points], fmt=marker, color=colour, capsize=4, elinewidth=1.4, **errors)
+            for x, point, number in zip(places, points, numbers, strict=True):
+                top = point.spread[1] if point.spread else point.y
+                axes.annotate(number, (x, top), (0, 6), textcoords="offset points", ha="center", fontsize=value_size)
+            continue
+        style = {"ecolor": INK, "elinewidth": 1.4, "capsize": 4}
+        bars = axes.bar(places, [point.y for point in points], width * 0.92, color=colour, error_kw=style, **errors)
+        axes.bar_label(bars, labels=numbers, padding=3, fontsize=value_size)
     for index, point in enumerate(data.ideal):
         reach = max(count * width, 0.45) / 2 + 0.06
         axes.plot(
@@ -253,8 +300,6 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     for text in axes.texts if data.ideal else ():  # the values of the bars stay readable if a dashed line crosses them
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
         text.set_zorder(4)
-    if plot.log_y:
-        axes.set_yscale("log")
     axes.margins(x=0.08, y=0.14)
     axes.set_xlim(-0.6, len(data.words) - 0.4)  # include the places without a bar
     wrapped = wrap_words(data.words)

@@ -1,22 +1,23 @@
-"""Turn rows of the metrics into points to draw. Values that cannot be drawn are counted, and the picture says how many there
-are."""
+"""Turn rows of the metrics into points to draw. The picture says which values cannot be drawn, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 
 if TYPE_CHECKING:  # this imports pydantic, which a process that only draws does not need
-    from gpucourse.model.manifest import Plot
+    from gpucourse.model.manifest import Plot, Series
 
 
 MAX_ROWS = 2000
 """The maximum number of rows in a picture: more would not fit into its columns of pixels."""
 
 MAX_WORDS, MAX_LINES = 100, 24
+_MAX_NAMES = 6  # a note names at most this many values that are left out for the same reason
 _MAX_TEXT = 200
 _MAX_NUMBER = 1e100  # an axis needs room around its values, and a logarithmic axis computes their powers
 
@@ -67,29 +68,87 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     )
     labels: list[str] = []
     series: list[list[PlotPoint]] = []
-    left_out = more_lines = 0
+    gaps: list[_Gap] = []
+    more_lines = 0
     for line in plot.series:
         for name, indexes in _groups(plot, rows).items():
             if len(series) == MAX_LINES:
                 more_lines += 1
                 continue
-            group_rows, some_places = [rows[index] for index in indexes], [places[index] for index in indexes]
-            series.append(_points(group_rows, some_places, line.key, (line.low, line.high), log_y=plot.log_y))
-            labels.append(f"{line.label}: {name or 'none'}" if plot.by else line.label)
-            left_out += len(group_rows) - len(series[-1])
+            labels.append(_name_line(plot, line, name))
+            some_rows, some_places = [rows[index] for index in indexes], [places[index] for index in indexes]
+            series.append(_points(plot, some_rows, some_places, line.key, (line.low, line.high)))
+            gaps += _find_gaps(plot, some_rows, some_places, line, labels[-1] if len(plot.series) > 1 or plot.by else "")
     if not any(series):
         keys = ", ".join(line.key for line in plot.series)
         raise MissingError(
             f"no row of {plot.rows} has a number for {keys}",
             hint="look at the run's metrics.json: the script writes null for what it did not measure",
         )
-    reason = "zero, missing, or not finite" if plot.log_y else "missing, or not finite"
-    notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: {reason}"] if left_out else []
+    notes = _describe_gaps(plot, gaps, {label for label, points in zip(labels, series, strict=True) if not points})
     notes += [f"{len(rows):,} of {len(all_rows):,} rows drawn"] if len(rows) < len(all_rows) else []
     notes += [f"{more_lines} more lines not drawn"] if more_lines else []
     whole = not words and all(place is not None and place.is_integer() for place in places)
     ideal = _ideal(plot, rows, places, series)
     return Drawable(series=series, labels=labels, ideal=ideal, words=words, whole_x=whole, notes=notes)
+
+
+def _name_line(plot: Plot, line: Series, name: str) -> str:
+    """Return the label of a line: that of its series, its value of `by`, or both if one alone does not say which line it is."""
+    if not plot.by:
+        return line.label
+    if _is_digits(name):
+        return f"{line.label} {name}"
+    return name if len(plot.series) == 1 else f"{line.label}: {name}"
+
+
+def _is_digits(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """A value that is not drawn: why, the label of its line (empty if there is only one), and its place on the x axis."""
+
+    reason: str
+    label: str
+    place: str
+
+
+def _find_gaps(
+    plot: Plot, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], line: Series, label: str
+) -> Iterator[_Gap]:
+    for row, place in zip(rows, places, strict=True):
+        x, y = row.get(plot.x), row.get(line.key)
+        if place is None:
+            yield _Gap(_explain(x, plot.log_x), label, "")
+        elif _scale(plot, y) is None:
+            reason = row.get(line.reason) if line.reason else None
+            yield _Gap(printable(str(reason)) if reason else _explain(y, plot.log_y), label, printable(str(x)))
+
+
+def _explain(value: object, log: bool) -> str:
+    """Return why an axis cannot show a value."""
+    if value is None:
+        return "not measured"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return "not a number"
+    return "not above 0, on a logarithmic axis" if log and _number(value, False) is not None else "not finite"
+
+
+def _describe_gaps(plot: Plot, gaps: Sequence[_Gap], empty: set[str]) -> list[str]:
+    """Return a note that names the values that are not drawn, by reason. `empty` has the labels of lines without any value."""
+    notes = []
+    for reason, group in groupby(sorted(gaps, key=lambda gap: gap.reason), key=lambda gap: gap.reason):
+        same = list(group)
+        names = dict.fromkeys(
+            gap.label if gap.label in empty else " at ".join(text for text in (gap.label, gap.place) if text) for gap in same
+        )
+        if len(names) > _MAX_NAMES or not all(names):
+            names = {f"{len(same)} value{'s' if len(same) > 1 else ''}": None}
+        subject = f"{plot.x_title.partition(' (')[0]} " if all(map(_is_digits, names)) else ""
+        notes.append(f"{subject}{', '.join(names)} ({reason})")
+    return [f"left out: {'; '.join(notes)}"] if notes else []
 
 
 def printable(text: str) -> str:
@@ -124,30 +183,33 @@ def _has_words(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _points(
+    plot: Plot,
     rows: Sequence[Mapping[str, Any]],
     places: Sequence[float | None],
     key: str,
     ends: tuple[str | None, str | None] = (None, None),
-    *,
-    log_y: bool,
 ) -> list[PlotPoint]:
     """Return a point for each row that has a number under `key`. The point's spread is between the row's values under `ends`,
     if it has both."""
     points = []
     for row, x in zip(rows, places, strict=True):
-        y = _number(row.get(key), log_y)
-        if x is None or y is None:
-            continue
-        low, high = (_number(row.get(end), log_y) if end else None for end in ends)
-        points.append(PlotPoint(x=x, y=y, spread=(low, high) if low is not None and high is not None else None))
+        y, low, high = (_scale(plot, row.get(name)) if name else None for name in (key, *ends))
+        if x is not None and y is not None:
+            points.append(PlotPoint(x=x, y=y, spread=(low, high) if low is not None and high is not None else None))
     return points
+
+
+def _scale(plot: Plot, value: object) -> float | None:
+    """Return the value as a number in the unit of the y axis, or None if the axis cannot show it."""
+    number = _number(value, plot.log_y)
+    return None if number is None else _number(number * plot.y_scale, plot.log_y)
 
 
 def _ideal(
     plot: Plot, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], series: Sequence[Sequence[PlotPoint]]
 ) -> list[PlotPoint]:
     if plot.ideal_key:
-        points = _points(rows, places, plot.ideal_key, log_y=plot.log_y)
+        points = _points(plot, rows, places, plot.ideal_key)
         return [*{point.x: point for point in points}.values()]  # rows of several lines may have the same x
     first = next((points[0] for points in series if points), None)
     if not plot.ideal or first is None or not first.x:

@@ -43,6 +43,7 @@ def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot
                 "label": label if is_single_series else f"{drawn_series.label}, {label}",
                 "low": None,
                 "high": None,
+                "reason": None,
             }
         )
         for drawn_series in plot.series
@@ -103,6 +104,7 @@ def make_sweep_plot(
             y_title=plot.y_title,
             log_x=positive and max(numbers) / min(numbers) >= WIDE,
             log_y=plot.log_y,
+            y_scale=plot.y_scale,
         ),
         {"points": joint_rows if line else [point | {parameter: str(point[parameter])} for point in joint_rows]},
     )

@@ -7,7 +7,10 @@ attempt, and 2 / (n - 1) less for each wrong attempt. If it stays wrong, each wr
 ways to guess is then 0, for any number of attempts. A number earns 1 at the first attempt and a half at the second. After two
 wrong attempts, the answer is final.
 
-A prediction is compared with the measurement; its result says how far off it was.
+Free text earns what a reviewer awards. Until then it earns SELF_REVIEW_SHARE of what the learner awarded.
+
+A prediction is compared with the measurement; its result says how far off it was. Only the first prediction of a choice counts,
+because the run shows the right one: it earns 1, or costs r / (n - r) if it is wrong and r of the n options are right.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpucourse.grading.checks import format_value
@@ -31,10 +34,13 @@ _SAME = {
     "tok/s": "tokens/s", "tokenspersecond": "tokens/s",
 }  # fmt: skip
 """Other spellings of units, in lower case without spaces."""
+_NEEDS_GPU = "not measured: needs a GPU"
 _GRAIN = 1e-9  # relative: the rounding of binary fractions does not count
 MAX_ATTEMPTS = 2
 SECOND = 0.5
 """The credit for a right number at the second attempt."""
+SELF_REVIEW_SHARE = 0.5
+"""The highest credit for a text that only the learner has judged."""
 
 
 def judge(
@@ -50,7 +56,7 @@ def judge(
     """Return the result for an answer.
 
     `evidence`: the evidence of the run that the question is about. It is None without a run.
-    `self_judged`: the learner made the judgement, so it is shown but earns nothing.
+    `self_judged`: the learner made the judgement, so it earns at most SELF_REVIEW_SHARE.
     `wrong_before`: the number of earlier wrong answers to the question.
 
     Raises ValueError, with the reason, if the answer does not fit the kind of question.
@@ -67,12 +73,14 @@ def judge(
         return _number(question, answer, evidence, wrong_before, on_gpu=on_gpu)
     words = str(answer)
     if judgement is None:
-        return _result(question, "kept", words, "saved; needs review")
+        return _result(question, "kept", words, "saved, not reviewed")
     comment = f": {judgement.comment}" if judgement.comment else ""
     if self_judged:
-        text = f"self-judged, not counted: {judgement.share:.0%} good, {judgement.at}{comment}"
-        return replace(_result(question, "kept", words, text), self_judged=True)
-    text = f"{judgement.by} judged it {judgement.share:.0%} good, {judgement.at}{comment}"
+        quality = judgement.share if 0 <= judgement.share <= 1 else 0.0  # a learner can write anything into the file
+        share = quality * SELF_REVIEW_SHARE
+        text = f"self-reviewed as {100 * quality:.0f} % good; counts {100 * share:.0f} % until an instructor's review{comment}"
+        return replace(_result(question, "kept", words, text, share=share), self_judged=True)
+    text = f"{judgement.by} judged it {100 * judgement.share:.0f} % good, {judgement.at}{comment}"
     return _result(question, "kept", words, text, share=judgement.share)
 
 
@@ -122,7 +130,7 @@ def _weigh(question: Question, answer: str, text: str, wrong_before: int, *, is_
     wrong_count = wrong_before if is_right else wrong_before + 1
     final = wrong_count >= count_attempts(question)
     share = compute_credit(question, wrong_count, is_right=is_right)
-    counts = f"counts {share:.0%}" + (f", after {wrong_count} wrong" if wrong_count else "")
+    counts = f"counts {100 * share:.0f} %" + (f", after {wrong_count} wrong" if wrong_count else "")
     if not is_right:
         counts = f"final, {counts}" if final else "one more attempt counts"
     text = text if is_right and not wrong_count else f"{text}; {counts}"
@@ -136,13 +144,11 @@ def _number(
     value = number(answer, question.unit)
     text = format_value(shorten(value), question.unit)
     if question.evidence == "gpu" and not on_gpu:
-        return _result(question, "not_measured", text, "not measured: needs a GPU")
+        return _result(question, "not_measured", text, _NEEDS_GPU)
     try:
-        low, high = read_ends(question, evidence)
+        low, high = _read_finite_ends(question, evidence)
     except Unreadable as error:
         return _result(question, "error", text, str(error))
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return _result(question, "error", text, "your run recorded a value that is not a finite number")
     room = max(question.tolerance, question.tolerance_percent / 100 * max(abs(low), abs(high)))
     grain = _GRAIN * max(abs(low), abs(high), abs(value))
     is_right = low - room - grain <= value <= high + room + grain
@@ -172,17 +178,25 @@ def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tupl
     return min(numbers), max(numbers)
 
 
+def _read_finite_ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
+    """Return the ends of `read_ends`. Raises Unreadable also if one of them is not a finite number."""
+    ends = read_ends(question, evidence)
+    if not all(map(math.isfinite, ends)):
+        raise Unreadable("your run recorded a value that is not a finite number")
+    return ends
+
+
 def _explain(question: Question, text: str, low: float, high: float, *, is_right: bool, is_shown: bool) -> str:
     """Return the sentence for the learner. If the answer is right or final (`is_shown`), it is like `you said 45 %; your
-    recording shows 78 to 96 %`. A right value that does not depend on the run is never shown."""
+    run shows 78 to 96 %`. A right value that does not depend on the run is never shown."""
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
-    room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
+    room = f" (± {question.tolerance_percent:g} %)" if question.tolerance_percent else room
     if not question.reads or not is_shown:
         return "right" if is_right else f"{text} is incorrect{room}"
     ends = format_value(shorten(low), question.unit)
     if high != low:
         ends = f"{format_value(shorten(low), '')} to {format_value(shorten(high), question.unit)}"
-    return f"you said {text}; your recording shows {ends}" + ("" if is_right else room)
+    return f"you said {text}; your run shows {ends}" + ("" if is_right else room)
 
 
 def _result(
@@ -234,23 +248,69 @@ def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] 
 
     Raises ValueError, with the reason, if the answer does not fit the kind of prediction.
     """
+    if prediction.kind == "choice":
+        return _compare_choice(prediction, answer, evidence, on_gpu=on_gpu)
     result = judge(prediction, answer, evidence, on_gpu=on_gpu)
     measurement, difference, ratio = "", result.said, None
     if result.verdict in {"passed", "failed"}:
-        if prediction.kind == "choice":
-            measurement = f"{prediction.key}. {prediction.choices[prediction.key or '']}"
-            difference = "right" if result.verdict == "passed" else "not what was measured"
-        else:
-            measurement, difference, ratio = _compare_numbers(prediction, answer, evidence)
+        measurement, difference, ratio = _compare_numbers(prediction, answer, evidence)
+    return _make_prediction_result(
+        prediction, result.verdict, result.answer or "", measurement, difference, share=result.share, ratio=ratio
+    )
+
+
+def _compare_choice(
+    prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool
+) -> PredictionResult:
+    """Compare a predicted option with the right ones: those whose range contains the measured number, or the one of the key."""
+    chosen_letter = letter(prediction, answer)
+    text, measurement = f"{chosen_letter}. {prediction.choices[chosen_letter]}", ""
+    right_letters: Sequence[str] = (prediction.key or "",)
+    if prediction.ranges:
+        if prediction.evidence == "gpu" and not on_gpu:
+            return _make_prediction_result(prediction, "not_measured", text, "", _NEEDS_GPU)
+        try:
+            value = _read_finite_ends(prediction, evidence)[0]
+        except Unreadable as error:
+            return _make_prediction_result(prediction, "error", text, "", str(error))
+        measurement = format_value(shorten(value), prediction.unit)
+        right_letters = prediction.find_right_letters(value)
+        if not right_letters:
+            return _make_prediction_result(prediction, "error", text, measurement, "not judged: no option is about this value")
+    elif evidence is not None:
+        measurement = f"{right_letters[0]}. {prediction.choices[right_letters[0]]}"
+    is_right = chosen_letter in right_letters
+    other = f": {' or '.join(right_letters)} is right" if prediction.ranges else ""
+    return _make_prediction_result(
+        prediction,
+        "passed" if is_right else "failed",
+        text,
+        measurement,
+        "right" if is_right else f"not what was measured{other}",
+        share=1.0 if is_right else -len(right_letters) / (len(prediction.options) - len(right_letters)),
+    )
+
+
+def _make_prediction_result(
+    prediction: Prediction,
+    verdict: AnswerVerdict,
+    answer: str,
+    measurement: str,
+    difference: str,
+    *,
+    share: float | None = None,
+    ratio: float | None = None,
+) -> PredictionResult:
     return PredictionResult(
         id=prediction.id,
         text=prediction.text,
-        verdict=result.verdict,
-        prediction=result.answer or "",
+        verdict=verdict,
+        prediction=answer,
         measurement=measurement,
         difference=difference,
+        share=share,
         ratio=ratio,
-        explanation=(prediction.explanation or "") if measurement else "",
+        explanation=(prediction.explanation or "") if verdict in {"passed", "failed"} else "",
     )
 
 

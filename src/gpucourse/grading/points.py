@@ -1,33 +1,39 @@
 """Points from evidence. Each row of the rubric is divided equally among its exercises, and within an exercise by the weights of
-its kinds of evidence.
+its kinds of evidence. In the whole course, each exercise has the same points, divided in the same way by `EXERCISE_WEIGHTS`.
 
 Without a GPU, the checks and questions that need one are left out, and the row's `level` shows this. Missing work earns
-nothing, nor does a run whose files were changed afterwards. Free text earns the points that a reviewer awards; until then, they
-wait. A learner's own judgement earns none. A part that copies a solution of the course also waits for a reviewer. Choices that
-stay wrong take points from the other evidence in their row, so that guessing earns none. No row falls below 0.
+nothing, nor does a run whose files were changed afterwards. Free text earns the points that a reviewer awards. Until then, the
+learner's own judgement earns at most half of them, and the remaining points wait. A part that copies a solution of the course
+also waits for a reviewer. Choices that stay wrong take points from the other evidence in their row, so that guessing earns
+none. No module falls below 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from gpucourse.model.answer import AnswerResult
-from gpucourse.model.rubric import KINDS, Kind, Row, RubricPart
+from gpucourse.model.rubric import EXERCISE_POINTS, EXERCISE_WEIGHTS, KINDS, Kind, Row, RubricPart
 from gpucourse.model.score import (
     NO_RUN,
     ExerciseEvidence,
     Grade,
     Level,
+    ModuleScore,
     PartReview,
     PartScore,
     Piece,
     QuizScore,
     RowScore,
     Signs,
+    WholeCourse,
     list_missing,
 )
-from gpucourse.model.verdict import PartResult
+from gpucourse.model.verdict import PartResult, count_verdicts
+
+Score = TypeVar("Score", bound=ModuleScore)
 
 _ANSWERED = frozenset({"passed", "kept", "not_measured"})
 
@@ -37,11 +43,14 @@ def grade(
     exercises: Mapping[str, Sequence[str]],
     evidence: Mapping[str, ExerciseEvidence],
     quiz: QuizScore | None = None,
+    *,
+    titles: Mapping[str, str] | None = None,
 ) -> Grade:
     """Return the whole grade. `exercises` lists the exercises of each module in order; `evidence` contains the evidence of each
-    exercise."""
+    exercise; `titles` contains the titles of modules and exercises by their numbers."""
     return _sum_up(
         tuple(_part(part, exercises.get(part.module), evidence) for part in parts),
+        tuple(_module(module, names, evidence, titles or {}) for module, names in exercises.items()),
         quiz,
         changed_files={
             name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed
@@ -57,6 +66,7 @@ def narrow(result: Grade, exercises: Collection[str]) -> Grade:
     """Return the part of a grade that belongs to these exercises: their rows, with only the points from these exercises."""
     return _sum_up(
         tuple(part for whole in result.parts if (part := _narrow_part(whole, exercises)).rows),
+        tuple(module for whole in result.whole_course.modules if (module := _narrow_part(whole, exercises)).rows),
         None,
         changed_files={name: files for name, files in result.changed.items() if name in exercises},
         learner_judged={name: parts for name, parts in result.learner_judged.items() if name in exercises},
@@ -64,15 +74,23 @@ def narrow(result: Grade, exercises: Collection[str]) -> Grade:
     )
 
 
-def _narrow_part(part: PartScore, exercises: Collection[str]) -> PartScore:
+def _narrow_part(part: Score, exercises: Collection[str]) -> Score:
     rows = tuple(_narrow_row(row, exercises) for row in part.rows if any(piece.exercise in exercises for piece in row.pieces))
     return replace(
         part,
         points=_round_points(sum(row.points for row in rows)),
-        earned=_round_points(sum(row.earned for row in rows)),
-        waiting=_round_points(sum(row.waiting for row in rows)),
+        earned=_sum_earned(rows),
+        waiting=_sum_waiting(rows),
         rows=rows,
     )
+
+
+def _sum_earned(rows: Iterable[RowScore]) -> float:
+    return _round_points(max(0.0, sum(row.earned for row in rows)))
+
+
+def _sum_waiting(rows: Iterable[RowScore]) -> float:
+    return _round_points(sum(row.waiting for row in rows))
 
 
 def _narrow_row(row: RowScore, exercises: Collection[str]) -> RowScore:
@@ -89,7 +107,7 @@ def _narrow_row(row: RowScore, exercises: Collection[str]) -> RowScore:
 
 
 def _count_earned(points: float, pieces: Iterable[Piece]) -> float:
-    return _round_points(points * max(0.0, sum(piece.share * piece.got / piece.of for piece in pieces)))
+    return _round_points(points * sum(piece.share * piece.got / piece.of for piece in pieces))
 
 
 def _count_waiting(points: float, pieces: Iterable[Piece]) -> float:
@@ -98,15 +116,17 @@ def _count_waiting(points: float, pieces: Iterable[Piece]) -> float:
 
 def _sum_up(
     scores: tuple[PartScore, ...],
+    modules: tuple[ModuleScore, ...],
     quiz: QuizScore | None,
     *,
     changed_files: dict[str, tuple[str, ...]],
     learner_judged: dict[str, tuple[str, ...]],
     signs: dict[str, Signs],
 ) -> Grade:
-    """Return the grade that consists of these parts, with totals."""
+    """Return the grade that consists of these parts of the rubric and these modules of the whole course, with totals."""
     in_course = [score for score in scores if score.counts == "course"]
     bonus = [score for score in scores if score.counts == "bonus"]
+    points, earned = sum(module.points for module in modules), sum(module.earned for module in modules)
     return Grade(
         points=sum(score.points for score in in_course),
         earned=_round_points(sum(score.earned for score in in_course)),
@@ -114,6 +134,13 @@ def _sum_up(
         bonus=_round_points(sum(score.earned for score in bonus)),
         waiting=_round_points(sum(score.waiting for score in (*in_course, *bonus))),
         parts=scores,
+        whole_course=WholeCourse(
+            points=points,
+            earned=_round_points(earned),
+            waiting=_round_points(sum(module.waiting for module in modules)),
+            percent=round(100 * earned / points, 1) if points else 0.0,
+            modules=modules,
+        ),
         quiz=quiz,
         changed=changed_files,
         learner_judged=learner_judged,
@@ -129,9 +156,33 @@ def _part(part: RubricPart, exercises: Sequence[str] | None, evidence: Mapping[s
         counts=part.counts,
         here=exercises is not None,
         points=part.points,
-        earned=_round_points(sum(row.earned for row in rows)),
-        waiting=_round_points(sum(row.waiting for row in rows)),
+        earned=_sum_earned(rows),
+        waiting=_sum_waiting(rows),
         rows=rows,
+    )
+
+
+def _module(
+    module: str, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvidence], titles: Mapping[str, str]
+) -> ModuleScore:
+    """Return the points of a module in the whole course."""
+    rows: list[RowScore] = []
+    for name in exercises:
+        row = Row(
+            id="exercise",
+            title=titles.get(name, name),
+            points=EXERCISE_POINTS,
+            evidence=dict(EXERCISE_WEIGHTS),
+            exercises=(name,),
+        )
+        rows.append(replace(_row(row, exercises, evidence), id=name))
+    return ModuleScore(
+        module=module,
+        title=titles.get(module, f"module {module}"),
+        points=sum(row.points for row in rows),
+        earned=_sum_earned(rows),
+        waiting=_sum_waiting(rows),
+        rows=tuple(rows),
     )
 
 
@@ -161,7 +212,7 @@ def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Pi
     return [replace(pieces[kind], share=share) for kind, share in row.shares(pieces.keys()).items()]
 
 
-def _make_piece(exercise: str, kind: Kind, points: float, of: int, note: str = "", short: str = "", waits: int = 0) -> Piece:
+def _make_piece(exercise: str, kind: Kind, points: float, of: int, note: str = "", short: str = "", waits: float = 0) -> Piece:
     return Piece(exercise=exercise, kind=kind, got=points, of=of, waits=float(waits), note=note, short=short or note)
 
 
@@ -177,7 +228,7 @@ def _list_groups(groups: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _void(evidence: ExerciseEvidence) -> str:
-    """Return why nothing from the run can count, or an empty text if it can count."""
+    """Return why nothing from the run can count, or an empty string if it can count."""
     if evidence.trouble:
         return evidence.trouble
     if evidence.run is None:
@@ -196,8 +247,7 @@ def _checks(evidence: ExerciseEvidence) -> Piece | None:
     if not relevant:
         return _make_piece(evidence.exercise, "checks", 0, len(evidence.checks), "needs a GPU") if evidence.checks else None
     lacking = _group_by_state(relevant, {"failed": "failed", "error": "in error", "not_measured": "not measured"})
-    counts = ", ".join(f"{len(ids)} {name}" for name, ids in lacking.items())
-    short = f"of {len(relevant)} checks, {counts}" if lacking else ""
+    short = count_verdicts(evidence.checks) if lacking else ""
     passed_count = sum(verdict == "passed" for _, verdict in relevant)
     return _make_piece(evidence.exercise, "checks", passed_count, len(relevant), "; ".join(_list_groups(lacking)), short)
 
@@ -219,12 +269,12 @@ def _yours(evidence: ExerciseEvidence) -> Piece | None:
         return None
     judgements = {part.id: _judge_part(part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts}
     states = {part: state for part, (state, _) in judgements.items()}
-    words = {"open": "to write", "failed": "wrong", "error": "not judged", "solution": "as the course's solution"}
+    words = {"open": "open", "failed": "wrong", "error": "not judged", "solution": "as the course's solution"}
     lacking = _group_by_state([*states.items()], {**words, "less": "marked down"})
     reasons = [f"{part.id}: {part.says}" for part in evidence.parts if states[part.id] == "error" and part.says]
     waits = len(lacking.get(words["solution"], ()))
     person = [f"{waits} need{'s' if waits == 1 else ''} review"] if waits else []
-    note = "; ".join([*_list_groups(lacking), *reasons, *person])
+    note = "; ".join([*(f"part {text}" for text in _list_groups(lacking)), *reasons, *person])
     short = ", ".join([*(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items()), *person])
     points = sum(points for _, points in judgements.values())
     return _make_piece(evidence.exercise, "yours", points, len(evidence.parts), note, short, waits)
@@ -252,18 +302,32 @@ def _answers(evidence: ExerciseEvidence) -> Piece | None:
     if not relevant:
         return _make_piece(evidence.exercise, "answers", 0, len(questions), "needs a GPU") if questions else None
     points = sum(_credit(answer) for answer in relevant)
-    waits = sum(answer.verdict == "kept" and answer.share is None for answer in relevant)
-    states = [
-        (answer.id, "late" if answer.verdict == "passed" and _credit(answer) < 1 else answer.verdict) for answer in relevant
-    ]
-    lacking = _group_by_state(states, {"open": "open", "failed": "wrong", "error": "not comparable", "late": "right late"})
-    self_judged = sum(answer.self_judged for answer in relevant)
-    person = [f"{waits} need{'s' if waits == 1 else ''} review"] if waits else []
-    if waits and self_judged:
-        person = [f"{person[0]} ({self_judged} self-judged, not counted)"]
-    note = "; ".join([*_list_groups(lacking), *person])
-    short = ", ".join([*(f"{len(ids)} {name}" for name, ids in lacking.items()), *person])
-    return _make_piece(evidence.exercise, "answers", points, len(relevant), note, short, waits)
+    unreviewed_count = sum(answer.verdict == "kept" and answer.share is None for answer in relevant)
+    self_judged = [answer for answer in relevant if answer.self_judged]
+    waits = unreviewed_count + sum(1 - _credit(answer) for answer in self_judged)
+    lacking = _group_answers(answer for answer in relevant if answer is not evidence.prediction)
+    counts = [f"{len(ids)} answer{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items()]
+    names = _list_groups(lacking)
+    for name in _group_answers(answer for answer in relevant if answer is evidence.prediction):
+        counts.append(f"1 prediction {name}")
+        names.append(f"prediction {name}{_name_way(evidence) if name in {'open', 'wrong'} else ''}")
+    person = [f"{unreviewed_count} need{'s' if unreviewed_count == 1 else ''} review"] if unreviewed_count else []
+    person += [f"{len(self_judged)} self-reviewed"] if self_judged else []
+    note, short = "; ".join([*names, *person]), ", ".join([*counts, *person])
+    piece = _make_piece(evidence.exercise, "answers", points, len(relevant), note, short, waits)
+    return replace(piece, unreviewed=unreviewed_count)
+
+
+def _group_answers(answers: Iterable[AnswerResult]) -> dict[str, list[str]]:
+    """Return the ids of the answers that lack points, by the name of their state."""
+    states = [(item.id, "late" if item.verdict == "passed" and _credit(item) < 1 else item.verdict) for item in answers]
+    return _group_by_state(states, {"open": "open", "failed": "wrong", "error": "not comparable", "late": "right late"})
+
+
+def _name_way(evidence: ExerciseEvidence) -> str:
+    """Return the command that records a prediction, after a colon; empty without a prediction."""
+    prediction = evidence.prediction
+    return f": gpucourse run {evidence.exercise} --predict {prediction.id}=VALUE" if prediction else ""
 
 
 def _credit(answer: AnswerResult) -> float:

@@ -5,7 +5,7 @@ requests to it.
 """
 
 from gpucourse.judge.cases import Case
-from gpucourse.judge.part import Part, Way
+from gpucourse.judge.part import Part, Way, plant_ways
 from gpucourse.judge.verdict import Verdict
 
-__all__ = ["Case", "Part", "Verdict", "Way"]
+__all__ = ["Case", "Part", "Verdict", "Way", "plant_ways"]

@@ -168,7 +168,7 @@ class _Pipes:
 
 
 def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
-    """Return `my_ring.py:14: `, the line of the learner's file that the process is executing, or an empty text if it is not
+    """Return `my_ring.py:14: `, the line of the learner's file that the process is executing, or an empty string if it is not
     known."""
     with suppress(ProcessLookupError):
         os.kill(child.pid or 0, signal.SIGUSR1)
@@ -239,9 +239,9 @@ def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers:
         with (folder / "stack").open("w") as file:
             faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
             _set_limits()
-            start_ranks = make_fresh_ranks(request) if fresh else run_ranks
+            start_ranks = _make_fresh_ranks(request) if fresh else run_ranks
             pid = os.getpid()
-            data = json.dumps(judge_here(request, start_ranks)).encode() + b"\n"
+            data = json.dumps(_judge_here(request, start_ranks)).encode() + b"\n"
             if os.getpid() != pid:  # a fork that the part made also returned from it
                 os._exit(0)
             with suppress(OSError, ValueError):
@@ -266,7 +266,7 @@ def _set_limits() -> None:
         resource.setrlimit(kind, (limit, limit))
 
 
-def judge_here(request: dict[str, Any], start_ranks: StartRanks) -> dict[str, Any]:
+def _judge_here(request: dict[str, Any], start_ranks: StartRanks) -> dict[str, Any]:
     """Judge a part in this process. Return the verdict as an answer: {"word", "way", "says", "case", "notes"}, each with a
     limited length."""
     sys.path[:0] = [*request.get("path", ()), str(Path(request["judge"]).parent)]
@@ -295,6 +295,7 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
     try:
         judge_file = load_judge(judge_path)
         part.ways = judge_file.WAYS
+        part.refuse_other_course_files(judge_path.parent.parent / part.file.name)
         judge_file.judge(part)
     except Verdict as verdict:
         return verdict
@@ -325,7 +326,7 @@ def _shorten(text: str, longest: int) -> str:
     return safe if len(safe) <= longest else f"{safe[: longest - 4]} ..."
 
 
-def make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
+def _make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
     """Return a substitute for `run_ranks` that starts each rank as a new process instead of a fork.
 
     The judge's function cannot be passed to a process, so each process executes the whole judge. It receives the results of the
@@ -357,5 +358,5 @@ def _be_fresh_rank(
             be_rank(call, number, size, body, folder, writer, limit_s)
         return answers
 
-    judge_here(request, become_rank)
+    _judge_here(request, become_rank)
     os._exit(1)

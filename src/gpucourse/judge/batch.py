@@ -21,7 +21,7 @@ SHELL_S = 3.0
 MAX_CALLS = 200
 FIRST_JOB = "4711"
 
-_NOTE = r"""#!/bin/bash
+NOTE = r"""#!/bin/bash
 note=("${0##*/}" "$PWD" "$#" "$@")
 for name in $NOTED_NAMES; do note+=("${!name-}"); done
 printf '%s\0' "${note[@]}" >> "$NOTES"
@@ -29,7 +29,7 @@ printf '%s\0' "${note[@]}" >> "$NOTES"
 """
 
 _SRUN = (
-    _NOTE
+    NOTE
     + r"""
 nodes=$SLURM_JOB_NUM_NODES tasks=
 while (($#)); do
@@ -78,7 +78,7 @@ address_of() { scontrol show node "$1" | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p';
 
 
 _AT_EXIT = """unset BASH_ENV
-trap '[ -z "$!" ] || : > "$BACKGROUND"' EXIT
+trap 'set +u; [ -z "$!" ] || : > "$BACKGROUND"' EXIT
 """
 
 
@@ -137,19 +137,29 @@ class Place:
 
     `nodes`: the number of machines.
     `per_node`: the number of processes on each machine.
-    `array_task`: the number of a task in an array.
+    `array_task`: the number of a task in an array from 0 to `last_task`. Its job has another number than the array (`job`).
     `arguments`: words after the file's name.
     `files`: the files in work/.
     `ends_with`: the exit code of every program that the body calls.
+    `programs`: texts of programs that replace those that only record a call.
+    `texts`: files in the folder where the body starts, by name.
     """
 
     nodes: int = 1
     per_node: int = 1
     array_task: int | None = None
+    last_task: int = 0
     arguments: Sequence[str] = field(default_factory=tuple)
     files: Sequence[str] = field(default_factory=tuple)
     ends_with: int = 0
     job: str = FIRST_JOB
+    programs: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def task_job(self) -> str:
+        """Return the number of the task's own job."""
+        return str(int(self.job) + 1 + (self.array_task or 0))
 
     def variables(self) -> dict[str, str]:
         """Return the variables that Slurm sets for the body."""
@@ -161,7 +171,11 @@ class Place:
             "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_CPUS_ON_NODE": "1", "CUDA_VISIBLE_DEVICES": "0",
         }  # fmt: skip
         if self.array_task is not None:
-            variables |= {"SLURM_ARRAY_TASK_ID": str(self.array_task), "SLURM_ARRAY_JOB_ID": self.job}
+            variables |= {
+                "SLURM_ARRAY_TASK_ID": str(self.array_task), "SLURM_ARRAY_JOB_ID": self.job, "SLURM_JOB_ID": self.task_job,
+                "SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": str(self.last_task),
+                "SLURM_ARRAY_TASK_COUNT": str(self.last_task + 1),
+            }  # fmt: skip
         return variables
 
 
@@ -218,8 +232,9 @@ def execute(part: Part, place: Place, *, case: str = "") -> Execution:
         folder = root / "run"
         for folder_name in ("programs", "spool", "run/work", "run/logs", "run/outputs"):
             (root / folder_name).mkdir(parents=True)
-        _put_programs(root / "programs")
-        (folder / "setup.sh").write_text(_SETUP, encoding="utf-8")
+        _put_programs(root / "programs", place.programs)
+        for file, text in {"setup.sh": _SETUP, **place.texts}.items():
+            (folder / file).write_text(text, encoding="utf-8")
         for file in place.files:
             (folder / "work" / file).touch()
         copy, notes, background = root / "spool" / "slurm_script", root / "notes", root / "background"
@@ -263,8 +278,8 @@ def _interpreter(text: str) -> list[str]:
     return (first[2:].split() if first.startswith("#!") else []) or ["bash"]
 
 
-def _put_programs(folder: Path) -> None:
-    texts = {"srun": _SRUN, "scontrol": _SCONTROL, "hostname": _HOSTNAME} | dict.fromkeys(PROGRAMS, _NOTE)
+def _put_programs(folder: Path, own_texts: Mapping[str, str]) -> None:
+    texts = {"srun": _SRUN, "scontrol": _SCONTROL, "hostname": _HOSTNAME, **dict.fromkeys(PROGRAMS, NOTE), **own_texts}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o700)

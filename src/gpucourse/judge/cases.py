@@ -38,7 +38,7 @@ def same(value: Any, reference: Any, tolerance: float) -> bool:
     if isinstance(reference, bool) or isinstance(value, bool) or reference is None:
         return value is reference
     if isinstance(reference, (int, float)):
-        return isinstance(value, (int, float)) and math.isclose(value, reference, rel_tol=tolerance, abs_tol=1e-12)
+        return isinstance(value, (int, float)) and _are_close(value, reference, tolerance)
     if isinstance(reference, Mapping):
         return (
             isinstance(value, Mapping)
@@ -52,6 +52,13 @@ def same(value: Any, reference: Any, tolerance: float) -> bool:
             same(element, reference_element, tolerance) for element, reference_element in zip(value, reference, strict=True)
         )
     return bool(value == reference)
+
+
+def _are_close(value: float, reference: float, tolerance: float) -> bool:
+    try:
+        return math.isclose(value, reference, rel_tol=tolerance, abs_tol=1e-12)
+    except OverflowError:  # an integer that is too large for a float
+        return value == reference
 
 
 def is_list(value: Any) -> bool:
@@ -110,7 +117,7 @@ def find_simplest(knobs: Sequence[Knobs]) -> int:
 
 
 def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
-    """Return a sentence that says which change to the failing input makes it pass, or an empty text if that is not known."""
+    """Return a sentence that says which change to the failing input makes it pass, or an empty string if that is not known."""
     alike = [knobs for knobs in passing if knobs.keys() == failing_knobs.keys() and knobs != failing_knobs]
     if not alike:
         return ""

@@ -65,7 +65,7 @@ def _judge(request: dict[str, Any], requests: Requests) -> dict[str, Any] | None
 
 
 def _import_torch() -> str:
-    """Import torch once, for all forks. Return why that failed, or an empty text."""
+    """Import torch once, for all forks. Return why that failed, or an empty string."""
     try:
         leave_compiler_out()  # which imports torch
     except (ImportError, OSError, RuntimeError) as error:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 
-class NoCompiler(ModuleType):
+class _NoCompiler(ModuleType):
     """A stand-in for torch._dynamo: every attribute is another stand-in, a call does nothing, and no function is compiled.
 
     It is false as a condition, because torch reads some attributes as settings.
@@ -25,10 +25,10 @@ class NoCompiler(ModuleType):
         """Return the function unchanged. Without a function, return a decorator that does the same."""
         return function if function is not None else self.disable
 
-    def __getattr__(self, name: str) -> NoCompiler:
+    def __getattr__(self, name: str) -> _NoCompiler:
         if name.startswith("__"):
             raise AttributeError(name)
-        return NoCompiler(f"{self.__name__}.{name}")
+        return _NoCompiler(f"{self.__name__}.{name}")
 
     def __call__(self, *_: Any, **__: Any) -> None:
         """Do nothing. Torch calls this where it would call its compiler."""
@@ -51,6 +51,6 @@ def leave_compiler_out() -> None:
     import torch
 
     if "torch._dynamo" not in sys.modules:
-        sys.modules["torch._dynamo"] = compiler = NoCompiler("torch._dynamo")
+        sys.modules["torch._dynamo"] = compiler = _NoCompiler("torch._dynamo")
         sys.modules["torch._dynamo.config"] = compiler.config  # sharded tensors (DTensor) import it by this name
         setattr(torch, "_dynamo", compiler)  # noqa: B010  # torch also reads it there

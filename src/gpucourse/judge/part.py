@@ -48,6 +48,35 @@ class Way:
     seen: str = ""
 
 
+def plant_ways(ways: Mapping[str, Way], judge_file: str) -> Iterator[tuple[str, ModuleType]]:
+    """Yield each way with the course's solution as a module, after the change of this way.
+
+    `judge_file`: the `__file__` of the judge. Without the solution beside it, as on a learner's computer, there is no way.
+    """
+    path = Path(judge_file).resolve()
+    solution = path.parent.parent / "solutions" / path.name
+    text = solution.read_text(encoding="utf-8") if solution.is_file() else ""
+    for name, way in ways.items() if text else ():
+        module = ModuleType(name)
+        exec(compile(text.replace(*way.change), name, "exec"), module.__dict__)  # noqa: S102  # the course's own text
+        yield name, module
+
+
+def _list_imports(text: str) -> list[tuple[str, int]]:
+    """Return the top-level modules that a file imports, each with its line. A file that is not Python has none."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # reported when the part is loaded
+        return []
+    modules: list[tuple[str, int]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules += [(alias.name.partition(".")[0], node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            modules.append(((node.module or "").partition(".")[0], node.lineno))
+    return modules
+
+
 @dataclass
 class Part:
     """The learner's part: its `file`, and the wrong ways that its judge recognises. `notes` are facts for the screen.
@@ -101,6 +130,20 @@ class Part:
         sys.modules[self.file.stem] = module
         spec.loader.exec_module(module)
         return module
+
+    def refuse_other_course_files(self, delivered: Path) -> None:
+        """Raise Verdict if the part imports a file of the course that it does not import as delivered.
+
+        Such a file may compute what the run compares the part with, so a part that calls it has decided nothing.
+        """
+        if self.file.suffix != ".py" or not delivered.is_file():
+            return
+        allowed = {name for name, _ in _list_imports(delivered.read_text(encoding="utf-8"))}
+        folders = delivered.parent, delivered.parent.parent / "shared"
+        for name, line in _list_imports(self.text):
+            if name not in allowed and any((folder / f"{name}.py").is_file() for folder in folders):
+                text = f"{self.file.name}:{line} imports {name}, a file of the course that computes more than it may use"
+                raise Verdict("failed", "course-file", f"{text}: write it yourself")
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the learner's function (or class) of that name. Raises Verdict if the file has no such function."""
@@ -179,7 +222,7 @@ class Part:
         return (frames[-1].line or "") if frames else ""
 
     def _where(self, error: BaseException) -> str:
-        """Return `my_ring.py:14: `, the last line of the learner's file in the traceback, or an empty text if there is no such
+        """Return `my_ring.py:14: `, the learner's last line in the traceback, or an empty string if there is no such
         line."""
         frames = self._frames(error)
         return f"{self.file.name}:{frames[-1].lineno}: " if frames else ""
@@ -199,21 +242,21 @@ class Part:
         A way with `seen` needs the `output` that showed it, as numbers, texts, lists, dictionaries or tensors.
         """
         description = self.ways[way]
-        verdict = Verdict("failed", way, description.says.format(**values), case)
+        verdict = Verdict("failed", way, _space_percent(description.says.format(**values)), case)
         if description.seen:
             verdict.suspicion = {
                 "change": description.change,
-                "seen": description.seen.format(**values),
+                "seen": _space_percent(description.seen.format(**values)),
                 "output": sample(output),
             }
         return verdict
 
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
-        """Return if every case is right. Numbers, also in nested sequences and tensors, must agree within `tolerance` of the
+        """Check that every case is right. Numbers, also in nested sequences and tensors, must agree within `tolerance` of the
         larger.
 
-        Otherwise raise Verdict, with the wrong way that produces the learner's value in every case. If no way does, it shows
-        the simplest wrong case and the nearest right case.
+        If a case is wrong, raise Verdict with the wrong way that produces the learner's value in every case. If no way does,
+        the verdict shows the simplest wrong case and the nearest right case.
         """
         wrong_cases = [case for case in cases if not same(case.given, case.right, tolerance)]
         if not wrong_cases:
@@ -254,7 +297,7 @@ class Part:
 
     def note(self, text: str) -> None:
         """Add a fact for the screen, such as a count or the number of tries."""
-        self.notes.append(text)
+        self.notes.append(_space_percent(text))
 
     def on_ranks(self, size: int, body: Callable[[int, int], Any], *, limit_s: float = 15.0) -> list[Any]:
         """Return the result of `body(rank, size)` on each of `size` ranks, which share a gloo process group on this computer.
@@ -266,8 +309,13 @@ class Part:
         return self.start_ranks(self.call, size, body, min(limit_s, left_s), self.file.name)
 
 
+def _space_percent(text: str) -> str:
+    """Return the text with a space before each percent sign after a number. Python's format `.0%` has none."""
+    return re.sub(r"(?<=\d)%(?!\w)", " %", text)
+
+
 def _describe(error: BaseException) -> str:
-    """Return the text of an error, cut to a limit and without places in C++. Return an empty text if the learner's exception
+    """Return the text of an error, cut to a limit and without places in C++. Return an empty string if the learner's exception
     class cannot produce its text."""
     try:
         return _CPP_PLACE.sub("", str(error).partition(_CPP_STACK)[0])[:1000]

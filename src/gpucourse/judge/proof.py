@@ -4,7 +4,7 @@ recognised.
 A file that is delivered with an error to repair is not open: it runs and fails its judge. A learner who changes only a comment
 has repaired nothing.
 
-python -m gpucourse.judge.proof exercises/03-parallel-computing/my_bandwidth.py    prints the verdict on each version
+python -m gpucourse.judge.proof exercises/03-parallel-computing/my_line.py    prints the verdict on each version
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def prove_fault(
     `sources`: all files of the exercise.
     A judge that reads metrics has RUNS.
     """
-    loaded, complaint = _load(judge_file, ())
+    loaded, complaint = _load(judge_file, tuple({source.parent: None for source in sources.values()}))
     if loaded is None:
         yield Proof("its judge", JudgeAnswer(word="error"), complaint)
         return
@@ -84,7 +84,7 @@ def prove_fault(
 
 
 def _load(judge_file: Path, extra_paths: tuple[Path, ...]) -> tuple[Any, str]:
-    """Return the judge file as a module, and an empty text. If it cannot be loaded, return None and the reason."""
+    """Return the judge file as a module, and an empty string. If it cannot be loaded, return None and the reason."""
     try:
         loaded = load_judge(judge_file, extra_paths)
     except Exception as error:  # noqa: BLE001  # an author's unfinished file may raise anything

@@ -48,10 +48,10 @@ def end_with_parent(limit_s: float) -> None:
 
 def line_of_stack(stack: Path, name: str) -> str:
     """Return the file and line, such as `my_ring.py:14`, from faulthandler's output: the innermost line in the file of that
-    name. Return an empty text if there is none."""
+    name. Return an empty string if there is none. A judge may have the same name, in a folder `judges`, and is not meant."""
     with suppress(OSError):
         text = stack.read_text(encoding="utf-8", errors="replace")
-        match = re.search(rf'File "(?:[^"]*/)?{re.escape(name)}", line (\d+)', text)
+        match = re.search(rf'File "(?:[^"]*/)?(?<!/judges/){re.escape(name)}", line (\d+)', text)
         return f"{name}:{match[1]}" if match else ""
     return ""
 

@@ -31,8 +31,9 @@ def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any
     """
     implied = next((target.name for target in load_targets() if target.is_meant_by(request)), None)
     chosen_target = find_target(request.target or implied or settings.target)
+    own_flags = chosen_target.own_flags(request)
     for candidate in load_targets():
-        if candidate.name != chosen_target.name and (flags := candidate.own_flags(request)):
+        if flags := [flag for flag in candidate.own_flags(request) if flag not in own_flags]:
             raise candidate.refuse_elsewhere(request, flags)
     return chosen_target
 

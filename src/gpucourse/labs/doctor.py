@@ -99,9 +99,13 @@ def _tool(name: str, consequence: str, mend: str = "") -> Finding:
 
 def _workspace(paths: WorkspacePaths) -> Finding:
     root = paths.root
-    if not os.access(root, os.W_OK):
-        return Finding(what="workspace", state="missing", detail=f"{root} cannot be written", mend=f"chmod u+w '{root}'")
-    free = shutil.disk_usage(root).free
+    folder = next(folder for folder in (root, *root.parents) if folder.exists())
+    if not os.access(folder, os.W_OK):
+        detail, mend = f"{root} cannot be written", f"chmod u+w '{root}'"
+        if folder != root:
+            detail, mend = f"{root} cannot be made", "gpucourse init DIR, then export GPUCOURSE_WORKSPACE=DIR"
+        return Finding(what="workspace", state="missing", detail=detail, mend=mend)
+    free = shutil.disk_usage(folder).free
     if free < ENOUGH_BYTES:
         mend = f"free some space there: df -h '{root}'"
         return Finding(what="workspace", state="warning", detail=f"{root}: only {format_bytes(free)} free", mend=mend)

@@ -15,9 +15,10 @@ class DeployRequest:
     labs. A target refuses options that do not apply to it:
 
     `link`, `unpack_slurm`: only for simulated nodes.
-    `gpu` to `over_budget`: only for labs that cost money.
+    `gpu` to `over_budget`: only for labs that cost money. `gpu` is also for a Slurm cluster, as a type in its own words.
     `hosts` to `on_login_node`: only for machines that exist already. `trust` lists fingerprints of host keys that the learner
-    trusts.
+    trusts. `key` is also for a Slurm cluster.
+    `login` to `install`: only for a Slurm cluster. `slurm` lists words such as `constraint=ib`.
     """
 
     module: str
@@ -37,6 +38,13 @@ class DeployRequest:
     key: Path | None = None
     trust: tuple[str, ...] = ()
     on_login_node: bool = False
+    login: str = ""
+    cluster: str = ""
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    slurm: tuple[str, ...] = ()
+    install: bool = False
 
     @property
     def command(self) -> str:
@@ -52,10 +60,17 @@ class DeployRequest:
             ("--region", self.region),
             ("--ttl", f"{self.ttl_s:g}s" if self.ttl_s is not None else None),
             ("--ssh-cidr", self.ssh_cidr),
+            ("--login", self.login),
+            ("--cluster", self.cluster),
+            ("--partition", self.partition),
+            ("--account", self.account),
+            ("--qos", self.qos),
         ):
             words += [flag, str(value)] if value else []
         words += [] if self.spot is None else ["--spot" if self.spot else "--no-spot"]
         words += [word for fingerprint in self.trust for word in ("--trust", fingerprint)]
+        words += [word for setting in self.slurm for word in ("--slurm", setting)]
+        words += ["--install"] if self.install else []
         words += ["--on-login-node"] if self.on_login_node else []
         words += ["--unpack-slurm"] if self.unpack_slurm else []
         words += ["--yes-over-budget"] if self.over_budget else []

@@ -207,6 +207,15 @@ class PreflightReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoginReport:
+    """Describe the login node of a cluster. `settings`: lines for gpucourse.yaml that fit the cluster."""
+
+    login: str
+    findings: list[Finding]
+    settings: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShortQuota:
     """A quota that is, or may be, too small for the course. `open`: a request to raise it that AWS has not answered yet."""
 
@@ -244,10 +253,15 @@ class UnknownHosts(MissingError):
 
 @dataclass(frozen=True, kw_only=True)
 class LabHealth:
-    """The state of a lab's nodes. `outlook`: for a lab that costs money, its cost and its end."""
+    """The state of a lab's nodes.
+
+    `outlook`: for a lab that costs money, its cost and its end.
+    `waits`: why runs wait in the queue of a cluster, by their ids.
+    """
 
     nodes: list[NodeHealth]
     outlook: Outlook | None = None
+    waits: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.model.node import Node
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, printable
 from gpucourse.remote.ssh_config import ASK_S, name_own_config
@@ -29,24 +30,24 @@ _MAX_BYTES = 1 << 20
 _UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
 
-def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
-    """Return the SSH configuration of a module's lab and the node's name. `node` is `1` or `node1`.
+def connection(context: Context, module_id: str, node: str) -> tuple[Path, Node]:
+    """Return the SSH configuration of a module's lab, and the node. `node` is `1` or `node1`.
 
     Raises MissingError if the lab is not deployed, UnknownName if it has no such node.
     """
     deployment = find_deployed_lab(context.paths, context.catalog.module(module_id))
-    names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
-    name = names[int(node)] if node.isdecimal() and int(node) < len(names) else node
-    if name not in names:
-        raise UnknownName("node", node, names)
+    nodes = {node.name: node for node in deployment.inventory.nodes} if deployment.inventory else {}
+    name = list(nodes)[int(node)] if node.isdecimal() and int(node) < len(nodes) else node
+    if name not in nodes:
+        raise UnknownName("node", node, nodes)
     config = context.paths.stack(deployment.stack).ssh_config
-    if not config.is_file():
+    if not nodes[name].way and not config.is_file():
         raise MissingError(f"{config} is gone", hint=f"gpucourse deploy {deployment.module}")
-    return config, name
+    return config, nodes[name]
 
 
 @dataclass(kw_only=True)
-class SshIncludeAnswer:
+class _SshIncludeAnswer:
     """The learner's answer to the question whether to add the Include line. The question is asked only once."""
 
     version: int = 1
@@ -55,13 +56,13 @@ class SshIncludeAnswer:
 
 def read_answer(paths: WorkspacePaths) -> bool | None:
     """Return the learner's answer, or None if they have not been asked yet."""
-    record = read_record(paths.ssh_include, SshIncludeAnswer)
+    record = read_record(paths.ssh_include, _SshIncludeAnswer)
     return record.wanted if record else None
 
 
 def keep_answer(paths: WorkspacePaths, *, answer: bool) -> None:
     """Store the learner's answer."""
-    write_record(paths.ssh_include, SshIncludeAnswer(wanted=answer))
+    write_record(paths.ssh_include, _SshIncludeAnswer(wanted=answer))
 
 
 def find_config(environ: Mapping[str, str]) -> Path:

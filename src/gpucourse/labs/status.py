@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StackStatus:
-    """One stack: its record, the health of its nodes, and the runs that have not ended. `cloud`: its cost and its end."""
+    """One stack: its record, the health of its nodes, and the runs that have not ended.
+
+    `cloud`: its cost and its end.
+    `waits`: why runs wait in the queue of a cluster, by their ids.
+    """
 
     deployment: Deployment
     nodes: list[NodeHealth]
     active_runs: list[RunRecord]
     cloud: Outlook | None = None
+    waits: dict[str, str] = field(default_factory=dict)
 
     @property
     def healthy(self) -> bool:
@@ -74,6 +79,7 @@ def _stack(deployment: Deployment, active: list[RunRecord], health: LabHealth) -
         nodes=health.nodes,
         active_runs=[record for record in active if record.stack == deployment.stack],
         cloud=health.outlook,
+        waits=health.waits,
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ChangeResult,
         Extension,
         Health,
+        LoginReport,
         PreflightReport,
         Proposal,
         ShortQuota,
@@ -35,6 +36,7 @@ TARGETS = {
     "aws": "gpucourse.labs.aws.target:AwsTarget",
     "hosts": "gpucourse.labs.hosts.target:HostsTarget",
     "here": "gpucourse.labs.here.target:HereTarget",
+    "slurm": "gpucourse.labs.slurm.target:SlurmTarget",
 }
 """Every target by name, with its class. A class is imported only when it is needed, since `--help` needs only the names."""
 
@@ -109,6 +111,10 @@ class Target(Protocol[P, D_contra]):
     ) -> None:
         """Remove the lab from the nodes that can be reached. The receipt lists what may be left on the others."""
         self.take_down(context, deployment, receipt)
+
+    def refresh(self, context: Context, deployment: D_contra) -> None:
+        """Store what is known about a lab only after its deployment has ended, such as the result of a job that waited."""
+        return
 
     def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
         """Return findings about this computer: what labs on this target need in addition to what every lab needs.
@@ -195,6 +201,17 @@ class Searchable(Protocol):
 
     def remove_untracked(self, context: Context, resources: list[CloudResource]) -> list[Receipt]:
         """Remove these resources; return a receipt for each lab that they were part of."""
+        ...
+
+
+@runtime_checkable
+class HasLogin(Protocol):
+    """A target behind a login node of the learner, which `doctor` can look at."""
+
+    name: str
+
+    def look(self, context: Context, request: DeployRequest) -> LoginReport:
+        """Return what the login node says, without submitting anything. Raises UsageError if no login is named."""
         ...
 
 

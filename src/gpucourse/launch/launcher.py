@@ -39,6 +39,31 @@ class LabFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClusterSite:
+    """Describe the additions of a cluster's settings to the jobs of a run.
+
+    `flags`: the options after sbatch and srun, which override the lines of a file.
+    `cpu_flags`: these options for a job without a GPU.
+    `setup`: shell lines before the command of each job.
+    `python`: the command that starts Python, as shell text. If it is empty, jobs use the interpreter of `ClusterFacts`.
+    `apptainer`, `pyxis`: the image of the container in which the command runs, or empty strings.
+    `cores`: the cores of each process. If it is 0, Slurm's default or the learner's options apply.
+    `absent_partition`: a partition that a learner's file names and that the cluster lacks, or an empty string.
+    `requests_gpus`: whether `flags` request the GPUs, so that the file does not.
+    """
+
+    flags: tuple[str, ...] = ()
+    cpu_flags: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    python: str = ""
+    apptainer: str = ""
+    pyxis: str = ""
+    cores: int = 0
+    absent_partition: str = ""
+    requests_gpus: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
     """The facts about a cluster that were looked up before planning.
 
@@ -48,6 +73,7 @@ class ClusterFacts:
     `threads`: how many threads a process may use. If it is None, the job itself finds out.
     `gpus`: the number of GPUs that a job gets on each node.
     `python`: the interpreter on the nodes. If it is empty, they use the head's.
+    `site`: what the learner's settings for a cluster add to each job.
     """
 
     module: str
@@ -56,6 +82,7 @@ class ClusterFacts:
     threads: int | None
     gpus: int
     python: str = ""
+    site: ClusterSite = field(default_factory=ClusterSite)
 
 
 @dataclass(frozen=True, kw_only=True)

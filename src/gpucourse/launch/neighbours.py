@@ -114,7 +114,7 @@ def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_F
             raise UsageError(
                 f"--with {extra_path}: it is neither a file nor a folder", hint="name a file or folder on this computer"
             )
-        for path in list_files(source):
+        for path in _list_files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
             if len(uploads) > max_files:
                 raise UsageError(
@@ -180,7 +180,7 @@ def _module(base: Path, parts: list[str]) -> Iterator[Path]:
             return
 
 
-def list_files(folder: Path) -> Iterator[Path]:
+def _list_files(folder: Path) -> Iterator[Path]:
     """Yield the files that `--with` uploads from a folder."""
     for parent, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)

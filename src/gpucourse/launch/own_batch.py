@@ -129,12 +129,14 @@ def plan(
     time_s: float | None,
     module: str,
     login: str = "",
+    site_flags: tuple[str, ...] = (),
 ) -> LaunchPlan:
     """Return the launch plan for a batch file.
 
     `nodes`, `partition`, `time_s`: the values that the learner typed, if any. They override the file.
     `login`: the partition that the login sets. It also overrides the file.
     `default`: the partition of jobs that name no partition.
+    `site_flags`: the options from the learner's settings for the cluster.
     """
     options = (
         f"--nodes={nodes}" if nodes else "",
@@ -143,7 +145,7 @@ def plan(
     )
     error, log_options = _follow_output(batch_file)
     export = _export_also(batch_file, (*request.environment, *request.handed_on))
-    flags = (*filter(None, options), *export, *log_options)
+    flags = (*site_flags, *filter(None, options), *export, *log_options)
     file = BatchFile(
         name="job",
         text=batch_file.text,
@@ -162,6 +164,7 @@ def plan(
         gpus=batch_file.options.gpus,
         files=(file,),
         module=module,
+        max_s=time_s or _read_seconds(batch_file),
         own=True,
         asks=_describe(batch_file, node_count, target),
     )
@@ -182,6 +185,13 @@ def _export_also(batch: OwnBatch, names: tuple[str, ...]) -> tuple[str, ...]:
         return ()
     exported = [word for word in words if word not in {"NONE", "NIL"}]
     return (f"--export={','.join([*exported, *names])}",)
+
+
+def _read_seconds(batch: OwnBatch) -> float | None:
+    try:
+        return batch.options.seconds
+    except OptionRefused:  # sbatch will refuse it
+        return None
 
 
 def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:

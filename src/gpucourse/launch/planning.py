@@ -23,16 +23,21 @@ RANK = "{rank}"
 
 @dataclass(frozen=True, kw_only=True)
 class Rendezvous:
-    """The meeting point of a run's ranks, seen from one node."""
+    """The meeting point of a run's ranks, seen from one node.
+
+    In a batch file, the rank of the node, the address and the port are placeholders for variables of the job.
+    `hosts`: the addresses of all nodes. It is empty in a batch file, because Slurm names the nodes.
+    """
 
     nodes: int
-    node_rank: int
+    node_rank: int | str
     address: str
-    port: int
+    port: int | str
+    hosts: tuple[str, ...] = ()
 
 
 class RankLauncher(Launcher[LabFacts]):
-    """A launcher that starts one command on each node."""
+    """A launcher that starts one command on each node, or one on the first node only (`starts_once`)."""
 
     @abstractmethod
     def start(
@@ -49,10 +54,11 @@ class RankLauncher(Launcher[LabFacts]):
         world = sum(per_node)
         backend = "nccl" if all(node.gpus for node in nodes) else "gloo"
         commands, first = [], 0
-        for index, (node, processes) in enumerate(zip(nodes, per_node, strict=True)):
-            ranks = tuple(range(first, first + processes))
+        hosts = tuple(node.private_address for node in nodes)
+        for index, (node, processes) in enumerate(zip(nodes[:1] if self.starts_once else nodes, per_node, strict=False)):
+            ranks = tuple(range(first, world if self.starts_once else first + processes))
             first += processes
-            rendezvous = Rendezvous(nodes=len(nodes), node_rank=index, address=nodes[0].private_address, port=facts.port)
+            rendezvous = Rendezvous(nodes=len(nodes), node_rank=index, address=hosts[0], port=facts.port, hosts=hosts)
             # The ranks of a machine divide its cores: without this variable they slow each other by a factor of 7.
             sharing = world if is_simulated(mode) else processes
             argv, variables = self.start(request, node, processes, rendezvous)
@@ -102,14 +108,15 @@ def make_plan(
     )
 
 
-def check_count(exercise: Exercise, nodes: int) -> None:
-    """Check that an exercise runs on that many nodes. Raises UsageError, which names the nearest valid number."""
+def check_count(exercise: Exercise, nodes: int, deployed: int | None = None) -> None:
+    """Check that an exercise runs on that many nodes. Raises UsageError, which names the nearest valid number of the `deployed`
+    nodes."""
     low, high = exercise.launch.min_nodes, exercise.launch.max_nodes
     if not low <= nodes <= high:
         span = f"{f'{low} to' if low != high else 'exactly'} {high} node{'' if high == 1 else 's'}"
         raise UsageError(
             f"{exercise.id} runs on {span}, not on {nodes}",
-            hint=f"gpucourse run {exercise.id} --nodes {max(low, min(high, nodes))}",
+            hint=f"gpucourse run {exercise.id} --nodes {max(low, min(high, nodes, deployed or high))}",
         )
 
 
@@ -117,7 +124,7 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None
     """Return the nodes that take part; the first is the head. Raises UsageError with the command that fixes it."""
     launch, deployed = exercise.launch, len(inventory.nodes)
     count = requested if requested is not None else min(launch.nodes, deployed)
-    check_count(exercise, count)
+    check_count(exercise, count, deployed)
     if count > deployed:
         raise UsageError(
             f"{count} nodes were asked for, but only {deployed} {'is' if deployed == 1 else 'are'} deployed",

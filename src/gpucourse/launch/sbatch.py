@@ -4,9 +4,36 @@ file by hand."""
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from gpucourse.launch.launcher import ClusterSite
+from gpucourse.launch.planning import RANK
+
+PYTHON, NODE_RANK, ADDRESS, PORT = (f"@gpucourse:{name}@" for name in ("python", "node-rank", "address", "port"))
+"""Words, or parts of words, of a command. The file has the Python of its jobs in place of the first, and variables of the job
+in place of the others."""
+
+_VARIABLES = {NODE_RANK: '"$SLURM_NODEID"', ADDRESS: '"$MASTER_ADDR"', PORT: '"$MASTER_PORT"'}
+_HANDED_ON = frozenset({"account", "partition", "qos", "reservation", "constraint", "clusters"})
+_EXPANDABLE = re.compile(r"[\w@%+=:,./${}~-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartCommand:
+    """The command of a launcher that starts the ranks inside a job.
+
+    `name`: the program's name in comments.
+    `argv`: contains RANK, before the command of each rank.
+    `once`: the command runs on the first machine only.
+    """
+
+    name: str
+    argv: Sequence[str]
+    variables: Mapping[str, str]
+    once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +47,11 @@ class SbatchJob:
     `environment`: variables to export.
     `handed_on`: variables that keep the values that sbatch passes on.
     `threads`: the threads of each process. If it is None, the job counts its cores.
+    `command`: the command of a process, in which PYTHON is a placeholder for its interpreter.
+    `python`: that interpreter, as shell text.
+    `start`: the launcher that starts the processes. If it is None, srun starts them.
+    `site`: what the learner's settings for the cluster add.
+    `removes_temporary`: whether each machine of the job gets a folder for temporary files, which is removed at the end.
     """
 
     title: str
@@ -33,8 +65,11 @@ class SbatchJob:
     environment: Mapping[str, str] = field(default_factory=dict)
     handed_on: Sequence[str] = ()
     threads: int | None = None
-    max_restarts: int = 0
     command: Sequence[str]
+    python: str = "python3"
+    start: StartCommand | None = None
+    site: ClusterSite = field(default_factory=ClusterSite)
+    removes_temporary: bool = False
 
     def has_any(self, *names: str) -> bool:
         """Return whether the job receives one of these variables. If it does, no line has to find the value."""
@@ -43,26 +78,34 @@ class SbatchJob:
 
 def render(job: SbatchJob) -> str:
     """Return the text of the file, ready for sbatch in a folder that contains work/, logs/ and outputs/."""
-    if job.max_restarts:
-        command = _elastic(job)
-    elif job.nodes * job.tasks > 1:
+    if job.start is not None:
+        command = _start(job, job.start)
+    elif not _is_one_process(job):
         command = _spread(job)
     else:
-        command = f"{shlex.join(job.command)}\n"
+        srun = f"srun {_pyxis(job)}" if job.site.pyxis else ""
+        command = f"{srun}{enter(job.site)}{_join(job, job.command)}\n"
+        command = f"{_TEMPORARY}\n{command}" if job.removes_temporary else command
     return "\n".join([_head(job), _requests(job), _body(job), command])
+
+
+def _is_one_process(job: SbatchJob) -> bool:
+    return job.start is None and job.nodes * job.tasks == 1
 
 
 def render_setup(job: SbatchJob) -> str:
     """Return the text of setup.sh, which a learner's batch file reads. It makes the settings that the course's own file
     contains."""
-    folder = job.command[0].rpartition("/")[0]
-    path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
+    folder = job.python.rpartition("/")[0] if job.python.startswith("/") else ""
+    path = f'"$SLURM_SUBMIT_DIR/bin:"{folder}{":" if folder else ""}"$PATH"'
     lines = [
         "# Read by your batch file (source ./setup.sh). Made by gpucourse: settings for the course's scripts.",
-        *((path,) if folder else ()),
+        *_set_up(job.site),
+        f"export PATH={path}  # python is the one that has the course's packages",
         'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"  # where the scripts write their results',
         *(f"export {name}={shlex.quote(value)}" for name, value in job.environment.items()),
         *_export_threads(job),
+        *_export_options(job.site),
         "# The address at which other nodes reach a node, from its name.",
         "address_of() { scontrol show node \"$1\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p'; }",
         *_note_end(job),
@@ -78,9 +121,77 @@ def time_limit(seconds: float) -> str:
     return f"{f'{days}-' if days else ''}{day_minutes // 60:02d}:{day_minutes % 60:02d}:00"
 
 
+def _export_options(site: ClusterSite) -> tuple[str, ...]:
+    """Return the lines that pass the settings of a cluster to jobs that the job itself submits."""
+    pairs = (flag.removeprefix("--").partition("=") for flag in site.flags)
+    exports = [f"export SBATCH_{name.upper()}={shlex.quote(value)}" for name, _, value in pairs if name in _HANDED_ON]
+    return ("# For the jobs that this job submits: what the settings of your cluster say.", *exports) if exports else ()
+
+
+def render_session(site: ClusterSite) -> str:
+    """Return the text of setup.sh for a terminal, whose shell reads it instead of ~/.bashrc."""
+    lines = (
+        "# Read by the shell of this session. Made by gpucourse.",
+        *(("# It is no login shell, and only these have the command module.", ". /etc/profile") if site.setup else ()),
+        "[ ! -f ~/.bashrc ] || . ~/.bashrc",
+        *_set_up(site),
+        'export PATH="${GPUCOURSE_OUT%/*}/bin:$PATH"  # python is the one that has the course\'s packages',
+    )
+    return "\n".join(lines) + "\n"
+
+
+def expand(text: str) -> str:
+    """Return a text of the settings as a word of the shell in which variables and a leading ~ are expanded."""
+    if not _EXPANDABLE.fullmatch(text):
+        return shlex.quote(text)
+    home = "$HOME/" + text[2:] if text.startswith("~/") else text
+    return f'"{home}"' if "$" in home else home
+
+
+def _set_up(site: ClusterSite) -> tuple[str, ...]:
+    """Return the learner's lines from the settings. They may fail, and may use unset variables."""
+    return ("# From the settings of your cluster.", *site.setup) if site.setup else ()
+
+
+def enter(site: ClusterSite) -> str:
+    """Return the words before a command that runs in a container of Apptainer, which sees the folder of the job."""
+    return write_apptainer(site.apptainer, '"${GPUCOURSE_OUT%/*}"') if site.apptainer else ""
+
+
+def write_apptainer(image: str, folder: str) -> str:
+    """Return the words before a command in a container of this image. The container sees the folder, which is shell text."""
+    return f"apptainer exec --nv --bind {folder} {expand(image)} "
+
+
+def _pyxis(job: SbatchJob) -> str:
+    """Return the options of srun for a container of Pyxis."""
+    return write_pyxis(job.site.pyxis, "$SLURM_SUBMIT_DIR", "$SLURM_SUBMIT_DIR/work") if job.site.pyxis else ""
+
+
+def write_pyxis(image: str, folder: str, start: str) -> str:
+    """Return the options of srun for a container of this image, which sees `folder` and starts in `start`."""
+    return f'--container-image={expand(image)} --container-mounts="{folder}:{folder}" --container-workdir="{start}" '
+
+
+def _join(job: SbatchJob, words: Sequence[str]) -> str:
+    """Return the words as shell text, with the Python and the variables of the job in their places."""
+    return " ".join(_spell(job, word) for word in words)
+
+
+def _spell(job: SbatchJob, word: str) -> str:
+    if word == PYTHON:
+        return job.python
+    if word == RANK:
+        return 'bash -c "$rank_command" bash'
+    text = shlex.quote(word)
+    for name, variable in _VARIABLES.items():
+        text = text.replace(name, variable)
+    return text
+
+
 def _head(job: SbatchJob) -> str:
     return (
-        "#!/bin/bash\n"
+        f"#!/bin/bash{' -l' if job.site.setup else ''}\n"
         f"# {job.title}. Made by gpucourse from the exercise's manifest.\n"
         "# By hand: sbatch accepts it in a folder that all nodes share and that has work/ (the scripts), logs/ and outputs/.\n"
         "# Lines that begin with #SBATCH are comments for the shell and requests to Slurm."
@@ -97,13 +208,20 @@ def _requests(job: SbatchJob) -> str:
         array_reason = "One task for each of these numbers. A number after % limits how many of them run at once."
         requests.append((array_reason, f"--array={job.array}"))
     requests.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
-    if job.max_restarts:
-        requests.append(("On each machine, srun starts one torchrun, which starts the processes.", "--ntasks-per-node=1"))
-        if job.tasks > 1:
-            requests.append(("CPU cores for these processes.", f"--cpus-per-task={job.tasks}"))
+    if job.start is not None and not job.start.once:
+        name = job.start.name
+        requests.append((f"On each machine, srun starts one {name}, which starts the processes.", "--ntasks-per-node=1"))
+        if job.tasks > 1 and _chooses_cores(job):
+            requests.append(("CPU cores for these processes.", f"--cpus-per-task={job.tasks * (job.site.cores or 1)}"))
+        elif job.site.cores:
+            requests.append(("CPU cores for the process.", f"--cpus-per-task={job.site.cores}"))
     else:
-        requests.append(("How many processes srun starts on each machine.", f"--ntasks-per-node={job.tasks}"))
-    if job.gpus:
+        requests.append(
+            (f"How many processes {'run' if job.start else 'srun starts'} on each machine.", f"--ntasks-per-node={job.tasks}")
+        )
+        if job.site.cores:
+            requests.append(("CPU cores for each process.", f"--cpus-per-task={job.site.cores}"))
+    if job.gpus and not job.site.requests_gpus:
         requests.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
     requests += [
         (
@@ -119,8 +237,8 @@ def _requests(job: SbatchJob) -> str:
     return "".join(f"\n# {reason}\n#SBATCH {option}" for reason, option in requests) + "\n"
 
 
-def _note_end(job: SbatchJob) -> tuple[str, ...]:
-    """Return the lines that record the script's exit code.
+def _note_end(job: SbatchJob, clean_up: str = "") -> tuple[str, ...]:
+    """Return the lines that record the script's exit code, and then run `clean_up`.
 
     When a signal ends bash, bash runs the trap EXIT with the code of its last command, which may be 0. A job that was put back
     into the queue still has the record of its first start.
@@ -130,7 +248,7 @@ def _note_end(job: SbatchJob) -> tuple[str, ...]:
         "# Record the job's exit code, or 143 after a signal, because Slurm forgets a job after some minutes.",
         f'rm -f "$SLURM_SUBMIT_DIR/ended-{number}"',
         "trap 'exit 143' TERM INT HUP USR1 USR2 XCPU",
-        f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{number}"\' EXIT',
+        f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{number}"{clean_up}\' EXIT',
     )
 
 
@@ -138,7 +256,8 @@ def _body(job: SbatchJob) -> str:
     lines = [
         "# From here on it is a shell script, which runs once, on the first machine of the job.",
         "set -eu",
-        *_note_end(job),
+        *_note_end(job, _REMOVE if _is_one_process(job) and job.removes_temporary else ""),
+        *(("set +eu", *_set_up(job.site), "set -eu") if job.site.setup else ()),
         'cd "$SLURM_SUBMIT_DIR/work"',
         'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"',
         'export GPUCOURSE_NODE="${SLURMD_NODENAME:-}"',
@@ -167,57 +286,89 @@ def _choose_interface(job: SbatchJob) -> str:
 
 
 def _spread(job: SbatchJob) -> str:
+    cores = '--cpus-per-task="$SLURM_CPUS_PER_TASK" ' if job.site.cores else ""
     return (
         f"{_MEETING_POINT}"
         "\n"
         "# srun starts the command on every machine at once and numbers the processes. torch reads these variables.\n"
         "# --kill-on-bad-exit: when one process fails, Slurm ends the others, which would wait until the time limit.\n"
         "# shellcheck disable=SC2016\n"
-        'srun --export=ALL --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
+        'srun --export=ALL --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" '
+        f"{cores}{_pyxis(job)}bash -c '\n"
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
         f'  export LOCAL_WORLD_SIZE={job.tasks} GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
         f"{_choose_interface(job)}"
-        '  exec "$@"\n'
-        f"' bash {shlex.join(job.command)}\n"
+        f"{_finish_command(job)}"
+        f"' bash {enter(job.site)}{_join(job, job.command)}\n"
     )
 
 
-def _elastic(job: SbatchJob) -> str:
-    """Return the commands for one torchrun on each machine. torchrun's messages go to the job's output. Each rank has one log,
-    which continues after a restart."""
-    cores = ' --cpus-per-task="$SLURM_CPUS_PER_TASK"' if job.tasks > 1 else ""
+def _start(job: SbatchJob, start: StartCommand) -> str:
+    """Return the commands for a launcher, which runs once on each machine or only on the first one. Its own messages go to the
+    job's output. Each rank has one log, which continues after a restart."""
+    exports = "".join(f"  export {name}={_spell(job, value)}\n" for name, value in start.variables.items())
+    place = start.argv.index(RANK) + 1
+    launcher, process = (_join(job, words) for words in (start.argv[:place], start.argv[place:]))
+    if start.once:
+        comment = f"# {start.name} starts the processes on every machine of the job."
+        ranks = _RANK_COMMAND.replace('  "$@" >>', f'{_TEMPORARY_OF_TASK}  "$@" >>') if job.removes_temporary else _RANK_COMMAND
+        return f"{_MEETING_POINT}\n{ranks}\n{comment}\n{enter(job.site)}{launcher} {process}\n"
+    inner = f"\n{_choose_interface(job)}{exports}{_finish_command(job, f'{enter(job.site)}{launcher} ')}"
+    cores = ' --cpus-per-task="$SLURM_CPUS_PER_TASK"' if (job.tasks > 1 and _chooses_cores(job)) or job.site.cores else ""
+    srun = f"srun --export=ALL --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 {_pyxis(job)}"
     return (
-        f"{_MEETING_POINT}"
-        "\n"
-        "# Each rank has its own log, with a line before each restart. Its start and its end are recorded in ranks/.\n"
-        'rm -rf "$SLURM_SUBMIT_DIR/ranks"\n'
-        'mkdir "$SLURM_SUBMIT_DIR/ranks"\n'
+        f"{_MEETING_POINT}\n{_RANK_COMMAND}\n"
+        f"# srun starts one {start.name} on every machine. {start.name} starts the ranks.\n"
+        f"# --kill-on-bad-exit: when one {start.name} gives up, Slurm ends the others, which would wait until the time limit.\n"
         "# shellcheck disable=SC2016\n"
-        "export rank_command='\n"
-        '  log="$SLURM_SUBMIT_DIR/logs/$SLURMD_NODENAME-rank$RANK.log" life="$TORCHELASTIC_RESTART_COUNT"\n'
-        '  if [ "$life" -gt 0 ]; then\n'
-        '    [ -z "$(tail -c 1 "$log")" ] || echo >> "$log"\n'
-        '    echo "--- restart $life ---" >> "$log"\n'
-        "  fi\n"
-        '  echo "- $SLURMD_NODENAME -" > "$SLURM_SUBMIT_DIR/ranks/$RANK-$life"\n'
-        '  "$@" >> "$log" 2>&1 && code=0 || code=$?\n'
-        '  echo "$code $SLURMD_NODENAME $(date +%s.%N)" > "$SLURM_SUBMIT_DIR/ranks/$RANK-$life"\n'
-        '  exit "$code"\n'
-        "'\n"
-        "\n"
-        "# srun starts one torchrun on every machine. torchrun starts the ranks, and restarts all of them when one fails.\n"
-        "# --kill-on-bad-exit: when one torchrun gives up, Slurm ends the others, which would wait until the time limit.\n"
-        "# shellcheck disable=SC2016\n"
-        f"srun --export=ALL --label --ntasks-per-node=1{cores} --kill-on-bad-exit=1 bash -c '\n"
-        '  export GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
-        f"{_choose_interface(job)}"
-        '  exec "$1" -m torch.distributed.run --nnodes="$SLURM_NNODES" --node-rank="$SLURM_NODEID" \\\n'
-        f'    --nproc-per-node={job.tasks} --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \\\n'
-        f'    --max-restarts={job.max_restarts} --no-python bash -c "$rank_command" bash "$@"\n'
-        f"' bash {shlex.join(job.command)}\n"
+        f"{srun}bash -c {shlex.quote(inner)} bash {process}\n"
     )
 
 
+def _chooses_cores(job: SbatchJob) -> bool:
+    """Return whether the file may request cores: the learner's options do not."""
+    return not any(flag.startswith("--cpus-per-") for flag in job.site.flags)
+
+
+def _finish_command(job: SbatchJob, words: str = "") -> str:
+    """Return the last lines of a command of srun, which run `words` and the command's arguments."""
+    if not job.removes_temporary:
+        return f'  exec {words}"$@"\n'
+    return f'{_TEMPORARY_OF_TASK}  {words}"$@"\n'
+
+
+_REMOVE = '; rm -rf "${temporary:-}"'
+_TEMPORARY = (
+    "# The folder for temporary files of this job, which it removes at its end.\n"
+    'temporary=$(mktemp -d "${TMPDIR:-/tmp}/gpucourse-XXXXXX")\n'
+    'export TMPDIR="$temporary"\n'
+)
+_TEMPORARY_OF_TASK = (
+    "  # The folder for temporary files of this command, which is removed when the command ends.\n"
+    '  TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/gpucourse-XXXXXX") || exit\n'
+    "  export TMPDIR\n"
+    "  trap : TERM INT HUP USR1 USR2 XCPU\n"
+    '  trap "rm -rf \\"\\$TMPDIR\\"" EXIT\n'
+)
+_RANK_COMMAND = (
+    "# Each rank has its own log, with a line before each restart. Its start and its end are recorded in ranks/.\n"
+    'rm -rf "$SLURM_SUBMIT_DIR/ranks"\n'
+    'mkdir "$SLURM_SUBMIT_DIR/ranks"\n'
+    "# shellcheck disable=SC2016\n"
+    "export rank_command='\n"
+    '  RANK="${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}}}" life="${TORCHELASTIC_RESTART_COUNT:-0}"\n'
+    '  log="$SLURM_SUBMIT_DIR/logs/$SLURMD_NODENAME-rank$RANK.log"\n'
+    '  export GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
+    '  if [ "$life" -gt 0 ]; then\n'
+    '    [ -z "$(tail -c 1 "$log")" ] || echo >> "$log"\n'
+    '    echo "--- restart $life ---" >> "$log"\n'
+    "  fi\n"
+    '  echo "- $SLURMD_NODENAME -" > "$SLURM_SUBMIT_DIR/ranks/$RANK-$life"\n'
+    '  "$@" >> "$log" 2>&1 && code=0 || code=$?\n'
+    '  echo "$code $SLURMD_NODENAME $(date +%s.%N)" > "$SLURM_SUBMIT_DIR/ranks/$RANK-$life"\n'
+    '  exit "$code"\n'
+    "'\n"
+)
 _MEETING_POINT = (
     "# Where all processes meet: at the first machine, under the address that Slurm itself uses, on a port of this job.\n"
     'hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")\n'
@@ -226,7 +377,9 @@ _MEETING_POINT = (
 )
 _INTERFACE = (
     "  # The interface that leads to that machine, or has its address: NCCL and gloo might choose another one.\n"
-    '  own=$(ip -o -4 addr show to "$MASTER_ADDR" 2>/dev/null | sed -n "s/^[0-9]*: *\\([^ ]*\\) .*/\\1/p;q")\n'
-    '  way=$(ip -o -4 route get "$MASTER_ADDR" 2>/dev/null | sed -n "s/.* dev \\([^ ]*\\) .*/\\1/p;q")\n'
+    '  at=$(getent ahostsv4 "$MASTER_ADDR" 2>/dev/null | sed "s/ .*//;q")\n'
+    '  [ "$at" = "$MASTER_ADDR" ] || case "$at" in 127.*) at=192.0.2.1 ;; esac  # its own name: take the default route\n'
+    '  own=$(ip -o -4 addr show to "${at:-$MASTER_ADDR}" 2>/dev/null | sed -n "s/^[0-9]*: *\\([^ ]*\\) .*/\\1/p;q")\n'
+    '  way=$(ip -o -4 route get "${at:-$MASTER_ADDR}" 2>/dev/null | sed -n "s/.* dev \\([^ ]*\\) .*/\\1/p;q")\n'
     '  [ -z "${own:-$way}" ] || export NCCL_SOCKET_IFNAME="${own:-$way}" GLOO_SOCKET_IFNAME="${own:-$way}"\n'
 )

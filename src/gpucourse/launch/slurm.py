@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
-from gpucourse.launch.launcher import ClusterFacts, Launcher, LaunchRequest
-from gpucourse.launch.planning import check_count, count_processes, make_plan, max_restarts_of
+from gpucourse.launch.launcher import ClusterFacts, Launcher, LaunchRequest, find_launcher
+from gpucourse.launch.planning import RankLauncher, Rendezvous, check_count, count_processes, make_plan, max_restarts_of
 from gpucourse.model.node import Mode, Node, is_simulated
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 from gpucourse.outside.slurm_options import read_sbatch_options
@@ -37,7 +38,10 @@ class Slurm(Launcher[ClusterFacts]):
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
 
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts) -> LaunchPlan:
-        """Return the launch plan: one command on the node that accepts jobs, and the files that it passes to sbatch."""
+        """Return the launch plan: one command on the node that accepts jobs, and the files that it passes to sbatch.
+
+        The request may name another launcher. Inside the job, its command then starts the ranks.
+        """
         slurm, head = request.exercise.launch.slurm_request, nodes[0]
         tasks = 1 if slurm.array or slurm.jobs else tasks_of(request, facts.gpus)
         files, setup = _files(request, slurm, head, tasks, facts)
@@ -51,6 +55,10 @@ class Slurm(Launcher[ClusterFacts]):
             cancel_last=slurm.cancel_last and files[0].copies > 1,
             module=facts.module,
             setup=setup,
+            python=write_python(head, facts) if setup else "",
+            absent_partition=facts.site.absent_partition,
+            cpu_partition=next((flag[12:] for flag in facts.site.cpu_flags if flag.startswith("--partition=")), ""),
+            by_launcher=_choose_starter(request) is not None,
             max_restarts=max_restarts_of(request),
         )
         ranks = facts.nodes * tasks if batch.spread else sum(file.rows for file in files)
@@ -84,7 +92,37 @@ def nodes_of(request: LaunchRequest, requested: int | None) -> int:
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
     """Return how many processes start on each node. An exercise with one process per node keeps one, as under its own
     launcher."""
-    return 1 if request.exercise.launch.traits.one_process else count_processes(request, gpus, local=False)
+    launcher = find_launcher(request.launcher)
+    one_process = launcher.one_process if not launcher.by_slurm else request.exercise.launch.traits.one_process
+    return 1 if one_process else count_processes(request, gpus, local=False)
+
+
+def _choose_starter(request: LaunchRequest) -> RankLauncher | None:
+    """Return the launcher that starts the ranks inside the job, or None if srun starts them: the typed launcher or the
+    exercise's own, otherwise torchrun if it may start ranks again."""
+    launcher = find_launcher(request.launcher)
+    if launcher.by_slurm:
+        launcher = find_launcher("torchrun") if max_restarts_of(request) else launcher
+    return launcher if isinstance(launcher, RankLauncher) else None
+
+
+def _start(request: LaunchRequest, launcher: RankLauncher, head: Node, nodes: int, tasks: int) -> sbatch.StartCommand:
+    """Return the command of a launcher with the placeholders of a batch file."""
+    rendezvous = Rendezvous(nodes=nodes, node_rank=sbatch.NODE_RANK, address=sbatch.ADDRESS, port=sbatch.PORT)
+    argv, variables = launcher.start(request, replace(head, python=sbatch.PYTHON), tasks, rendezvous)
+    return sbatch.StartCommand(
+        name=argv[0] if launcher.starts_once else launcher.name, argv=argv, variables=variables, once=launcher.starts_once
+    )
+
+
+def _python(head: Node, facts: ClusterFacts) -> str:
+    """Return the command that starts Python in a job, as shell text."""
+    return facts.site.python or shlex.quote(facts.python or head.python)
+
+
+def write_python(head: Node, facts: ClusterFacts) -> str:
+    """Return the command of `bin/python`, for files and terminals of the learner."""
+    return sbatch.enter(facts.site) + _python(head, facts)
 
 
 def _files(
@@ -94,6 +132,7 @@ def _files(
     exercise = request.exercise
     count = _values(request, slurm.array) if slurm.array and slurm.array in request.parameters else 0
     copies = request.parameters.get(slurm.jobs, 1) if slurm.jobs else 1
+    starter = _choose_starter(request)
     first = sbatch.SbatchJob(
         title=f"{exercise.id} {exercise.title}",
         name=exercise.id,
@@ -106,10 +145,13 @@ def _files(
         environment=make_environment(request, head.mode, place.gpus, tasks),
         handed_on=request.handed_on,
         threads=place.threads,
-        max_restarts=max_restarts_of(request),
-        command=(place.python or head.python, "-u", request.script, *request.arguments),
+        command=(sbatch.PYTHON, "-u", request.script, *request.arguments),
+        python=_python(head, place),
+        start=_start(request, starter, head, place.nodes, tasks) if starter else None,
+        site=place.site,
+        removes_temporary=not is_simulated(head.mode),
     )
-    flags = _type_beside(request, slurm, first)
+    flags = (*place.site.flags, *_type_beside(request, slurm, first))
     text = sbatch.render(first)
     files = [BatchFile(name="array" if count else "job", text=text, copies=_whole(copies), tasks=count, flags=flags)]
     setup = ""
@@ -132,10 +174,12 @@ def _files(
             gpus=0,
             array="",
             environment=make_environment(request, head.mode, 0),
-            max_restarts=0,
-            command=(first.command[0], "-u", slurm.gather, *request.arguments),
+            start=None,
+            command=(sbatch.PYTHON, "-u", slurm.gather, *request.arguments),
+            site=replace(place.site, flags=place.site.cpu_flags, cores=0),
         )
-        files.append(BatchFile(name="gather", text=sbatch.render(gather), after=files[0].name))
+        text = sbatch.render(gather)
+        files.append(BatchFile(name="gather", text=text, after=files[0].name, flags=place.site.cpu_flags))
     return tuple(files), setup
 
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpucourse.errors import UsageError
+from gpucourse.launch import sbatch
 from gpucourse.launch.launcher import ClusterFacts, Launcher, LaunchRequest
 from gpucourse.launch.planning import make_plan
-from gpucourse.launch.slurm import make_environment
+from gpucourse.launch.slurm import make_environment, write_python
 from gpucourse.model.node import Node
 from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 
@@ -52,9 +53,15 @@ class SlurmPty(Launcher[ClusterFacts]):
             files=(BatchFile(name=name, text="", copies=0),),
             session=True,
             module=facts.module,
+            setup=sbatch.render_session(facts.site) if facts.site.setup or facts.site.python else "",
+            python=write_python(head, facts),
         )
+        site = facts.site
         partition = (f"--partition={facts.partition}",) if facts.partition else ()
-        argv = ("srun", *partition, *((f"--gres=gpu:{facts.gpus}",) if facts.gpus else ()), "--pty", "bash")
+        gres = (f"--gres=gpu:{facts.gpus}",) if facts.gpus and not site.requests_gpus else ()
+        cores = (f"--cpus-per-task={site.cores}",) if site.cores else ()
+        shell = ("bash", "--rcfile", "../setup.sh", "-i") if batch.setup else ("bash",)
+        argv = ("srun", *partition, *gres, *cores, *site.flags, "--pty", *shell)
         node = replace(head, python=facts.python or head.python)  # `python` in the session is the one of the GPU nodes
         command = NodeCommand(node=node, argv=argv, env=env, ranks=(0,))
         return make_plan(request, [command], batch=batch)

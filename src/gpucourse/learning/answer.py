@@ -1,16 +1,18 @@
-"""`answer`: accepts the learner's answers, judges them immediately if possible, and stores them in `deliverables/`."""
+"""`answer`: accepts the learner's answers, judges them immediately if possible, and stores them in `deliverables/`. The learner
+judges free text, until an instructor does."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.course.answer_sheet import Sheet, load_sheet, read_sheet, write_sheet
+from gpucourse.course.answer_sheet import set_damaged_sheet_aside as set_aside
 from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.grading.answers import judge
-from gpucourse.learning import attempts, evidence
+from gpucourse.learning import attempts, evidence, grade
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
@@ -18,6 +20,9 @@ from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
+
+QUALITIES = {"yes": 1.0, "partly": 0.5, "no": 0.0}
+"""The learner's words for the quality of a text: whether it says what a good answer says."""
 
 
 @dataclass(kw_only=True)
@@ -31,7 +36,7 @@ class Answering:
 
     @property
     def mode(self) -> str:
-        """Return the mode of the run that the answers are about, or an empty text without a run."""
+        """Return the mode of the run that the answers are about, or an empty string without a run."""
         return self.record.mode if self.record else ""
 
 
@@ -122,6 +127,52 @@ def take_file(context: Context, answering: Answering, path: Path) -> tuple[Answe
         answering.record = evidence.find_good_run(context.paths, answering.exercise, sheet.run)
         answering.pinned = answering.record.id
     return take(context, answering, sheet.answers)
+
+
+def find_new(old_results: Sequence[AnswerResult], new_results: Sequence[AnswerResult]) -> tuple[AnswerResult, ...]:
+    """Return the results that a command changed."""
+    return tuple(new for old, new in zip(old_results, new_results, strict=True) if new != old)
+
+
+def list_texts(results: Sequence[AnswerResult]) -> tuple[AnswerResult, ...]:
+    """Return the free texts that the learner can judge: those that no judgement exists for, otherwise all that no reviewer
+    judged."""
+    texts = [result for result in results if result.verdict == "kept" and (result.share is None or result.self_judged)]
+    return tuple([result for result in texts if result.share is None] or texts)
+
+
+def read_quality(word: str) -> float:
+    """Return the quality, from 0 to 1, that a word of QUALITIES or its first letters stand for. Raises ValueError."""
+    qualities = [quality for name, quality in QUALITIES.items() if word and name.startswith(word.strip().lower())]
+    if len(qualities) != 1:
+        raise ValueError(f"'{word}' is not one of {', '.join(QUALITIES)}")
+    return qualities[0]
+
+
+def review(context: Context, exercise: Exercise, words: Mapping[str, object]) -> tuple[AnswerResult, ...]:
+    """Store the learner's own judgements of free texts, as words of QUALITIES, and return every question with its result.
+
+    Raises UnknownName, or UsageError if a word is not one of QUALITIES, or if there is no text to judge. In both cases, nothing
+    is stored.
+    """
+    judgements = []
+    author = grade.name_learner(context.settings)
+    for name, word in words.items():
+        try:
+            quality = read_quality(str(word))
+        except ValueError as error:
+            hint = f"gpucourse answer {exercise.id} --review --set {name}=partly"
+            raise UsageError(f"the review of {exercise.id} {name}: {error}", hint=hint) from error
+        judgements.append(grade.judgement(context, exercise.id, name, quality, by=author))
+    grade.keep(context, judgements)
+    return evidence.answers_of(context, exercise)
+
+
+def set_damaged_sheet_aside(context: Context, exercise_id: str) -> Path | None:
+    """Rename the exercise's sheet if it has errors, and return its new name. Raises UnknownName, StorageError."""
+    exercise = context.catalog.exercise(exercise_id)[1]
+    with hold_lock(context.paths.lock("answers"), f"answer {exercise.id}"):
+        return set_aside(context.paths.answers(exercise.id), exercise)
 
 
 def template(paths: WorkspacePaths, answering: Answering) -> Path:

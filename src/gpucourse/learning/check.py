@@ -14,6 +14,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
 from gpucourse.runs import finish, parts, results
+from gpucourse.runs.mutations import is_as_predicted
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
@@ -69,7 +70,7 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
     candidates = [record for record in records if record.brings_checks and record.subject == Path(name).name]
     candidates = [record for record in candidates if record.is_of_script(name)] or candidates
     if run is not None:
-        run_id = runs.find(context.paths, run).id
+        run_id = runs.find(context.paths, run, name).id
         candidates = [record for record in candidates if record.id == run_id]
     if not candidates:
         subject = f"run {run} of {name}" if run else f"no run of {name}"
@@ -85,7 +86,7 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
 
 
 def find_namesakes(paths: WorkspacePaths, record: RunRecord) -> list[str]:
-    """Return the scripts with the same name in other folders whose runs are in the same folder."""
+    """Return the other scripts with the same file name. Their runs are in the same folder as those of this script."""
     records = runs.readable(paths, record.folder)[0]
     scripts = {candidate.own_script for candidate in records if candidate.own_script and candidate.subject == record.subject}
     return sorted(scripts - {record.own_script})
@@ -122,6 +123,7 @@ def _keep_verdict(paths: WorkspacePaths, files: RunPaths, record: RunRecord, ver
         document = None
     untouched = not seals.find_changed_files(files, ("run.json",), seal=seals.select_digests(document))
     record.verdict = verdict.verdict
+    record.as_predicted = is_as_predicted(record, verdict)
     write_record(files.verdict, verdict)
     if not untouched:
         runs.save(paths, record)
@@ -149,7 +151,8 @@ def _judge_run(
     names = ", ".join(changed_files[:4]) + (f" and {len(changed_files) - 4} more" if len(changed_files) > 4 else "")
     command = join(["gpucourse", "run", *record.run_words])
     hint = f"put the files back as they were, or run it again: {command}"
-    seal_check = _extra("unchanged", "The run's files are as it left them", "failed", f"changed: {names}", "unchanged", hint)
+    title = "The run's files have not changed since it ended"
+    seal_check = _extra("unchanged", title, "failed", f"changed: {names}", "unchanged", hint)
     return replace(verdict, verdict="failed", checks=(*verdict.checks, seal_check))
 
 

@@ -31,6 +31,7 @@ from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.report import Grid
 from gpucourse.report import grids
 from gpucourse.report.markdown import table as as_markdown
+from gpucourse.runs.resolve import find_run
 from gpucourse.runs.results import material
 from gpucourse.storage import write_text
 from gpucourse.workspace import runs
@@ -39,7 +40,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 Rows = Mapping[str, Sequence[ComparedRow]]
 """The values of all runs, by the title of their table."""
 
-_PERCENTILE = re.compile(r"p\d\d_")  # a column with the spread of another column, not a separate value
+_NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another column, or with numbers of processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +65,20 @@ class Comparison:
 
 def compare(context: Context, run_names: Sequence[str]) -> Comparison:
     """Put runs of one exercise side by side, and store charts and tables in `deliverables/<exercise>/comparison*`. Runs of a
-    learner's own script are compared by what the script wrote, and nothing is stored.
+    learner's own script are compared by what the script wrote, and nothing is stored. If the only name is an exercise or a
+    script, compare its two newest good runs.
 
     Raises UnknownName. Raises UsageError for fewer than two runs, or for runs of different exercises or scripts. Raises
     MissingError if a run has no metrics.
     """
-    records = [runs.find(context.paths, name) for name in run_names]
+    records = [find_run(context, name) for name in run_names]
+    if len(records) == 1 and (run_names[0] == records[0].exercise or records[0].is_of_script(run_names[0])):
+        records = runs.find_newest_two(context.paths, run_names[0])
+        ids = " and ".join(record.id for record in records)
+        context.watch(Note(text=f"the two newest good runs of {run_names[0]}: {ids}"))
     records = list({record.id: record for record in records}.values())
     if len(records) < 2:
-        hint = "gpucourse compare RUN RUN; gpucourse runs lists them"
+        hint = "gpucourse compare RUN RUN, or gpucourse compare 3.2 for the two newest; gpucourse runs lists them"
         raise UsageError("a comparison needs two different runs", hint=hint)
     mode = SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode
     if script_runs := [record for record in records if record.own_script]:
@@ -92,8 +98,10 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
     metrics = {record.id: _metrics(context.paths, record) for record in records}
     labels = _labels(records, metrics)
     metrics_by_label = {labels[record.id]: metrics[record.id] for record in records}
-    rows = {table.title: compared for table in exercise.tables if (compared := _list_rows(table, metrics_by_label))}
-    tables = tuple(_lay_out(title, compared, list(metrics_by_label)) for title, compared in rows.items())
+    settings = {parameter.name for parameter in exercise.parameters}
+    rows = {table.title: compared for table in exercise.tables if (compared := _list_rows(table, metrics_by_label, settings))}
+    differing = {title: compared for title, compared in rows.items() if any(row.differs for row in compared)}
+    tables = tuple(_lay_out(title, compared, list(metrics_by_label)) for title, compared in (differing or rows).items())
     conclusion = _conclude(records, rows)
     files = [*_draw(context, exercise, metrics_by_label, mode), _store(context.paths, exercise, tables, mode, conclusion)]
     return Comparison(
@@ -128,14 +136,17 @@ def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) 
     )
 
 
-def _list_rows(table: MetricsTable, metrics_by_label: Mapping[str, Mapping[str, Any]]) -> list[ComparedRow]:
-    """Return a row for each value of the table, with the values of all runs."""
+def _list_rows(
+    table: MetricsTable, metrics_by_label: Mapping[str, Mapping[str, Any]], settings: Collection[str]
+) -> list[ComparedRow]:
+    """Return a row for each value of the table, with the values of all runs. `settings`: the exercise's parameters."""
     group = table.title
     visible_table = table.model_copy(
-        update={"columns": [column for column in table.columns if not _PERCENTILE.match(column.key)]}
+        update={"columns": [column for column in table.columns if not _NO_VALUE.match(column.key)]}
     )
     values = [
-        {(group, name): value for name, value in list_cells(visible_table, metrics)} for metrics in metrics_by_label.values()
+        {(group, name): value for name, value in list_cells(visible_table, metrics, settings)}
+        for metrics in metrics_by_label.values()
     ]
     return put_side_by_side(values).get(group, [])
 
@@ -145,20 +156,21 @@ def _may_be_noise(rows: Rows) -> bool:
 
 
 def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
-    """Return sentences on the settings that differ, and on how many differences exceed the spreads, may be noise, or have an
-    unknown spread."""
+    """Return sentences on the settings that differ, and on how many measured differences exceed the spreads, may be noise, or
+    have an unknown spread."""
     settings = _list_settings(records)
     first = f"Different settings: {', '.join(settings)}." if settings else "The settings are the same in all runs."
     marks = [marks for compared in rows.values() for row in compared if (marks := row.list_marks())]
     if not marks:
-        return f"{first} They measured the same values."
+        others_differ = any(row.differs for compared in rows.values() for row in compared)
+        return f"{first} {'Only settings, counts or texts differ.' if others_differ else 'They measured the same values.'}"
     unknown = sum(UNKNOWN in row_marks for row_marks in marks)
     noise = sum(NOISE in row_marks and UNKNOWN not in row_marks for row_marks in marks)
     larger = len(marks) - unknown - noise
     counts = {"larger than the runs' own spreads": larger, "that may be noise": noise, "of unknown spread": unknown}
     summary = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
     reason = "" if settings else " They come from noise, from other load on the machine, or from code that you changed."
-    return f"{first} {len(marks)} difference{'s' if len(marks) > 1 else ''}: {summary}.{reason}"
+    return f"{first} {len(marks)} measured difference{'s' if len(marks) > 1 else ''}: {summary}.{reason}"
 
 
 def _list_settings(records: Sequence[RunRecord]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.context import Context
+from gpucourse.errors import UnknownName
 from gpucourse.model.manifest import Exercise
 from gpucourse.workspace.exercises import all_names, ensure_copies, restore
 
@@ -21,15 +22,19 @@ class Reset:
     files: dict[str, Path | None]
 
 
-def reset(context: Context, exercise_id: str) -> Reset:
-    """Restore the learner's parts and every file that an exercise sends to the nodes. Files that other exercises use too are
-    included.
+def reset(context: Context, exercise_id: str, file: str | None = None) -> Reset:
+    """Restore the learner's parts and every file that an exercise sends to the nodes, or only `file`. Files that other
+    exercises use too are included.
 
     Runs, answers and points stay. Raises UnknownName, StorageError.
     """
     module, exercise = context.catalog.exercise(exercise_id)
     catalog = context.catalog
-    names = dict.fromkeys([*catalog.sources(module, exercise).values(), *catalog.part_places(module, exercise).values()])
+    places = {part.file: catalog.part_places(module, exercise)[part.id] for part in exercise.yours}
+    places |= catalog.sources(module, exercise)
+    if file is not None and file not in places:
+        raise UnknownName("file", file, places, hint=f"files of {exercise.id}: {', '.join(places)}")
+    names = dict.fromkeys(places.values() if file is None else [places[file]])
     stamp = time.strftime("%Y%m%d-%H%M%S")
     number = 1
     while (context.paths.reset_backups / stamp).exists():  # twice in one second: both copies stay

@@ -11,13 +11,14 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.learning.calibration import draw_calibration, draw_files
 from gpucourse.learning.evidence import gather
+from gpucourse.learning.grade import grade
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
-from gpucourse.model.score import ExerciseEvidence
+from gpucourse.model.score import ExerciseEvidence, ModuleScore
 from gpucourse.report.markdown import escape_words
 from gpucourse.storage import writing
-from gpucourse.units import now_utc
+from gpucourse.units import format_points, format_share, now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import copy_file
 from gpucourse.workspace.paths import WorkspacePaths
@@ -39,8 +40,10 @@ def report_course(context: Context, author: str) -> CourseReport:
 
     Raises MissingError if there is nothing to report yet, StorageError.
     """
-    page = context.paths.course_report
-    lines = ["# What I learned", "", f"{escape_words(' '.join(author.split()))}, {now_utc()[:10]}", ""]
+    page, result = context.paths.course_report, grade(context, thorough=False)
+    scores = {module.module: module for module in result.whole_course.modules}
+    name = escape_words(" ".join(author.split()))
+    lines = ["# What I learned", "", f"{name}, {now_utc()[:10]}" if name else now_utc()[:10], ""]
     covered_count = course_count = 0
     for module in context.catalog.modules:
         chapters = [list(_describe_exercise(context, exercise, page.parent)) for exercise in module.exercises]
@@ -48,16 +51,25 @@ def report_course(context: Context, author: str) -> CourseReport:
         texts = [chapter for chapter in chapters if chapter]
         covered_count += len(texts)
         if texts:
-            lines += [f"## Module {module.id} · {module.title}", ""]
+            lines += [f"## Module {module.id} · {module.title}", "", *_tabulate_points(scores[module.id])]
             lines += [line for chapter in texts for line in chapter]
     if not covered_count:
         raise MissingError("there is nothing to report yet", hint="gpucourse list: run an exercise, and answer its questions")
+    course = result.whole_course
+    lines[4:4] = [f"Points of the whole course: {format_share(course.earned, course.points)}.", ""]
     for chapter in draw_calibration(context, partial(draw_files, page.parent)):
         lines += [f"## {chapter.title}", "", chapter.text, ""]
         lines += [line for picture in chapter.pictures for line in (f"![{picture.title}](calibration.png)", "")]
     with writing(page) as file:
         file.write("\n".join(lines).encode())
     return CourseReport(file=page, exercises=covered_count, course_exercises=course_count)
+
+
+def _tabulate_points(module: ModuleScore) -> Iterator[str]:
+    """Yield a table of the points of a module's exercises and their sum."""
+    yield from ("| exercise | points |", "|---|--:|")
+    yield from (f"| {row.id} {row.title} | {format_points(row.earned)} of {format_points(row.points)} |" for row in module.rows)
+    yield from (f"| sum | {format_share(module.earned, module.points)} |", "")
 
 
 def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> Iterator[str]:
@@ -102,7 +114,7 @@ def _describe_run(paths: WorkspacePaths, exercise: Exercise, evidence: ExerciseE
 
 def _describe_answer(answer: AnswerResult) -> Iterator[str]:
     """Yield the question and the learner's answer. If the answer was compared, also say whether it was right."""
-    verdict = f" ({JUDGED[answer.verdict]})" if answer.verdict in JUDGED else ""
+    verdict = f" ({JUDGED[answer.verdict]})" if answer.verdict in JUDGED else " (self-reviewed)" if answer.self_judged else ""
     yield from (f"**{answer.text.strip()}**", "")
     words = escape_words(f"{answer.answer}{verdict}".strip())
     yield from (f"> {line}".rstrip() for line in words.splitlines())

@@ -46,4 +46,4 @@ def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watc
 
 def find_chosen_course(folder: Path | None) -> CourseFolders:
     """Return the course in `folder`, or the current course if `folder` is None. Raises MissingError."""
-    return find_course(os.environ) if folder is None else course_in(folder, named_by="DIR", hint=_HINT)
+    return find_course(os.environ) if folder is None else course_in(folder, hint=_HINT)

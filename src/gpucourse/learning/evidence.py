@@ -65,7 +65,7 @@ def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRec
     Raises UnknownName, or MissingError if its record cannot be read. Raises UsageError if it is a run of another exercise, did
     not succeed, or ran a learner's own script.
     """
-    record = runs.find(paths, run)
+    record = runs.find(paths, run, exercise.id)
     if record.exercise != exercise.id:
         raise UsageError(
             f"run {record.id} is a run of {record.exercise}, not of {exercise.id}", hint=f"gpucourse runs {exercise.id}"
@@ -90,7 +90,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     attempts = None if in_sheet else read_attempts(context.paths, exercise.id)
     judgements = read_judgements(context.reviewed, exercise.id)
-    self_judgements = _read_newest_judgements(context.paths.review(exercise.id))  # for the screen, not for points
+    self_judgements = _read_newest_judgements(context.paths.review(exercise.id))
     run_evidence, gpu, trouble = None, False, ""
     try:
         if record := _find_run_of_answers(context.paths, exercise, sheet.run if sheet else None):
@@ -184,7 +184,8 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         answers = answers_of(context, exercise)
     except GpucourseError as error:
         answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
-        trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
+        sheet_errors = f"answers.yaml has errors, which gpucourse answer {exercise.id} names"
+        trouble = trouble or (sheet_errors if isinstance(error, ManifestError) else error.what)
     prediction = judge_predictions(context.paths, exercise) if with_prediction else None
     parts = choose_needed(exercise.yours, _confirm_parts(context, exercise, verdict))
     required = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
@@ -260,7 +261,7 @@ def _confirm_in_run(
     """Return the result of a part, updated by the checks of its run. Raises MissingError for a damaged file."""
     record = runs.read(context.paths, exercise.id, result.run)
     if record is None:  # the run was removed after it was found
-        return make_doubtful(result, f"its run {result.run} is not here")
+        return make_doubtful(result, f"its run {result.run} is missing")
     files = runs.files_of(context.paths, record)
     file = files.yours_file(part.file).relative_to(files.folder).as_posix()
     seal = seals.read_seal(files)

@@ -1,7 +1,7 @@
 """`grade`: applies the rubric to the evidence of every exercise, and stores a person's judgements of free text.
 
-A reviewer's judgement of a bundle (`Context.reviewed`) earns points, and is stored in the reviewer's workspace. A learner's own
-judgement is stored in the learner's workspace. It is shown but earns no points.
+A reviewer's judgement of a bundle (`Context.reviewed`) is stored in the reviewer's workspace. A learner's own judgement is
+stored in the learner's workspace, earns at most half of the points, and is replaced by a reviewer's.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
     evidence_by_exercise = {
         exercise.id: _gather(context, exercise, thorough=thorough) for module in modules for exercise in module.exercises
     }
-    return points(parts_of(rubric, modules), exercises, evidence_by_exercise, _quiz_score(context))
+    titles = {module.id: module.title for module in modules}
+    titles |= {exercise.id: exercise.title for module in modules for exercise in module.exercises}
+    return points(parts_of(rubric, modules), exercises, evidence_by_exercise, _quiz_score(context), titles=titles)
 
 
 def grade_subject(context: Context, name: str) -> tuple[str, Grade]:
@@ -108,7 +110,8 @@ def list_pending(context: Context, exercise_id: str | None = None) -> list[Pendi
 
 def _list_texts(context: Context, exercise: Exercise) -> Iterator[Pending]:
     for question, result in _read_answers(context, exercise):
-        if result.verdict == "kept" and result.share is None and not (result.self_judged and context.reviewed is None):
+        is_open = result.share is None or (result.self_judged and context.reviewed is not None)
+        if result.verdict == "kept" and is_open:
             yield Pending(
                 exercise=exercise.id,
                 id=question.id,
@@ -145,7 +148,7 @@ def judgement(
         raise UnknownName("question", question, ids, hint=f"questions and parts of {exercise_id}: {', '.join(ids)}")
     if not 0 <= share <= 1:
         raise UsageError(
-            f"{share:.0%} is not from 0 to 100%", hint=f"gpucourse grade --review --judge {exercise_id}/{question}=80"
+            f"{100 * share:.0f} % is not from 0 to 100 %", hint=f"gpucourse grade --review --judge {exercise_id}/{question}=80"
         )
     if not by.strip() or not is_utf8(by + comment):
         raise UsageError("a judgement needs the name of the person who judges", hint="gpucourse grade --review --by NAME")

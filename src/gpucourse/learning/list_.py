@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gpucourse.context import Context
-from gpucourse.errors import ManifestError
+from gpucourse.course.answer_sheet import load_sheet
+from gpucourse.errors import GpucourseError, ManifestError
 from gpucourse.learning.grade import grade
+from gpucourse.learning.next_ import NextStep, find_next_step
 from gpucourse.model.manifest import Module
 from gpucourse.model.score import Grade
 from gpucourse.model.verdict import ExerciseVerdict
@@ -18,9 +21,10 @@ from gpucourse.workspace.paths import WorkspacePaths
 @dataclass(frozen=True, kw_only=True)
 class Syllabus:
     """The modules, the newest verdict of each exercise, and the points, unless the rubric cannot be read. `broken` lists
-    unreadable files."""
+    unreadable files. `step` is the next step, or None if a record cannot be read or the course has no exercises."""
 
     modules: Sequence[Module]
+    step: NextStep | None
     progress: Mapping[str, ExerciseVerdict]
     points: Grade | None
     broken: Sequence[ManifestError]
@@ -34,7 +38,15 @@ def list_course(context: Context) -> Syllabus:
         points = grade(context, thorough=False)
     except ManifestError as error:  # the rubric has errors, but the syllabus is still useful
         errors.append(error)
-    return Syllabus(modules=catalog.modules, progress=progress(context.paths), points=points, broken=errors)
+    for exercise in (exercise for module in catalog.modules for exercise in module.exercises):
+        try:
+            load_sheet(context.paths.answers(exercise.id), exercise)
+        except ManifestError as error:
+            errors.append(error)
+    step = None
+    with suppress(GpucourseError):
+        step = find_next_step(context)
+    return Syllabus(modules=catalog.modules, step=step, progress=progress(context.paths), points=points, broken=errors)
 
 
 def progress(paths: WorkspacePaths) -> dict[str, ExerciseVerdict]:

@@ -1,21 +1,28 @@
-"""`next`: the learner's current exercise, and the next thing to do."""
+"""`next`: the learner's current exercise, the next thing to do in it, and how far the learner is in the course."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError
+from gpucourse.course.answer_sheet import load_sheet
+from gpucourse.errors import ManifestError, MissingError
 from gpucourse.grading.points import list_unanswered, read_signs
+from gpucourse.learning.attempts import read_attempts
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence, Signs
-from gpucourse.runs.parts import find_last_tried
+from gpucourse.model.verdict import PartResult
+from gpucourse.runs.mutations import find_mutated_file
+from gpucourse.runs.parts import find_last_tried, is_as_delivered, list_try_times, read_newest_results
 from gpucourse.runs.resolve import find_deployed_lab
-from gpucourse.workspace import deployments, runs
+from gpucourse.units import parse_moment
+from gpucourse.workspace import deployments, runs, seals
 from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 
 
 BAD = frozenset({"failed", "error"})
+MAX_PAUSE_S = 30 * 60.0  # a longer time without a run, a `try` or an answer is a break, and does not count as time spent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,22 +44,43 @@ class NextStep:
     command: str
 
 
-def find_next_step(context: Context) -> NextStep:
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """The numbers of exercises done in the course and in the current module, and the time spent in the current exercise.
+
+    `module` is empty, and the numbers that follow it are 0, if every exercise is done.
+    """
+
+    done: int
+    exercises: int
+    module: str = ""
+    module_done: int = 0
+    module_exercises: int = 0
+    seconds_spent: float = 0.0
+
+
+def find_next_step(context: Context, place: str = "") -> NextStep:
     """Return the next thing to do.
 
-    It is in the exercise of the newest run or `try`, otherwise in the same module or in the module of the newest lab, otherwise
-    in the first exercise that is not done. Raises MissingError for a course without exercises.
+    It is in the exercise or module `place`, by default in the exercise of the newest run, `try` or answer, otherwise in the
+    same module or in the module of the newest lab, otherwise in the first exercise that is not done. Raises MissingError for a
+    course without exercises.
     """
-    newest = _find_newest_run(context.paths)
-    number, current = _find_place(context.paths, newest)
+    number, current, drill = _find_place(context.paths)
+    if place and place != number:
+        number, current = place.partition(".")[0], place
     for exercise in _order_exercises(context.catalog, number, current):
         evidence = gather(context, exercise, thorough=False, with_prediction=False)
         signs = read_signs(evidence)
         module = context.catalog.exercise(exercise.id)[0]
-        is_newest = newest is not None and newest.exercise == exercise.id == current
-        choice = _choose_after_run(context.paths, module, newest, evidence) if newest and is_newest else None
+        choice = _choose_after_drill(context, module, drill) if drill is not None and drill.exercise == exercise.id else None
+        if choice is None and exercise.id == current:
+            choice = _choose_after_run(context.paths, module, evidence, signs)
+        choice = choice or _choose_restoration(context, module, exercise, evidence)
+        if evidence.trouble:
+            choice = _choose_sheet(context.paths, exercise) or choice
         if choice is None and not signs.is_done:
-            choice = _choose(context.paths, module, exercise, evidence, signs)
+            choice = _choose(context, module, exercise, evidence, signs)
         if choice is not None:
             return NextStep(exercise=exercise, signs=signs, what=choice[0], command=choice[1])
     if not context.catalog.modules:
@@ -59,6 +88,50 @@ def find_next_step(context: Context) -> NextStep:
     return NextStep(
         exercise=None, signs=None, what="every exercise is done: hand in your work", command="gpucourse grade --bundle work.zip"
     )
+
+
+def measure_progress(context: Context, exercise: Exercise | None) -> Progress:
+    """Return the progress in the course, in the module of `exercise`, and the time spent in `exercise`."""
+    done_by_module = {module.id: _count_done(context, module) for module in context.catalog.modules}
+    total = Progress(
+        done=sum(done_by_module.values()), exercises=sum(len(module.exercises) for module in context.catalog.modules)
+    )
+    if exercise is None:
+        return total
+    module, _ = context.catalog.exercise(exercise.id)
+    return replace(
+        total,
+        module=module.id,
+        module_done=done_by_module[module.id],
+        module_exercises=len(module.exercises),
+        seconds_spent=measure_time_spent(context.paths, exercise.id),
+    )
+
+
+def measure_time_spent(paths: WorkspacePaths, exercise_id: str) -> float:
+    """Return the time in seconds that the learner has spent in an exercise.
+
+    It is the time before each of its runs, tries and answers, and during its runs, since whatever the learner did last in the
+    course. Pauses longer than MAX_PAUSE_S do not count.
+    """
+    records = runs.readable(paths, exercise_id)[0]
+    try_times = list_try_times(paths)
+    answer_times = _list_answer_times(paths, exercise_id)
+    own_times = {record.created for record in records} | {record.ended for record in records if record.ended}
+    own_times |= {try_times.get(exercise_id, ""), *answer_times}
+    times = {runs.read_start(folder) for folder in runs.list_folders(paths) if folder.parent.name != exercise_id}
+    times |= {lab.created for lab in deployments.readable(paths)[0]} | set(try_times.values()) | own_times
+    moments = sorted((moment, text in own_times) for text in times if (moment := _read_moment(text)) is not None)
+    pauses = (later - earlier for (earlier, _), (later, counts) in pairwise(moments) if counts)
+    return sum(pause for pause in pauses if pause <= MAX_PAUSE_S)
+
+
+def _read_moment(text: str) -> float | None:
+    """Return a recorded time in seconds since 1970, or None if it is missing or damaged."""
+    try:
+        return parse_moment(text).timestamp()
+    except ValueError:
+        return None
 
 
 def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
@@ -69,70 +142,194 @@ def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
     }
 
 
+def _count_done(context: Context, module: Module) -> int:
+    """Return how many exercises of a module are done. An exercise without a run is not, so its evidence is not read."""
+    exercises = (exercise for exercise in module.exercises if (context.paths.runs / exercise.id).is_dir())
+    return sum(read_signs(gather(context, item, thorough=False, with_prediction=False)).is_done for item in exercises)
+
+
 def _order_exercises(catalog: Catalog, number: str, current: str) -> Iterator[Exercise]:
-    """Yield every exercise, beginning with the current exercise and its module. Some exercises come twice."""
+    """Yield every exercise, beginning with the current exercise and its module."""
     for module in catalog.iterate(first=number):
-        if module.id == number:
-            yield from (exercise for exercise in module.exercises if exercise.id == current)
-        yield from module.exercises
+        yield from sorted(module.exercises, key=lambda exercise: exercise.id != current)
 
 
-def _find_place(paths: WorkspacePaths, newest: RunRecord | None) -> tuple[str, str]:
-    """Return the module of the newest run, `try` or lab, whichever is latest, and its exercise. For a lab, this is the exercise
-    tried last if it is in the same module, otherwise an empty text."""
+def _find_place(paths: WorkspacePaths) -> tuple[str, str, RunRecord | None]:
+    """Return the module and the exercise that the learner worked on last, according to the newest run, `try`, answer or lab.
+    Also return the run if it is the newest of these and a drill.
+
+    A lab has no exercise: return the one tried last if it is in the same module, otherwise an empty string.
+    """
     labs = deployments.readable(paths)[0]
+    newest = next((record for record in runs.iterate_newest_first(paths) if not record.own_script), None)
     tried_at, exercise = find_last_tried(paths)
-    module = exercise.partition(".")[0]
-    places = [(tried_at, module, exercise)] if tried_at else []
-    places += [(newest.created, newest.module, newest.exercise)] if newest else []
-    places += [(lab.created, lab.module, exercise if tried_at and lab.module == module else "") for lab in labs]
-    # A lab's time has no fraction of a second, so only the first 19 characters can be compared.
-    return max(places, key=lambda place: place[0][:19], default=("", "", ""))[1:]
+    places = [(newest.created, newest.module, newest.exercise)] if newest else []
+    places += [(tried_at, exercise.partition(".")[0], exercise)] if tried_at else []
+    places += [
+        (max(times), name.partition(".")[0], name)
+        for name in (file.parent.name for file in paths.list_attempts())
+        if (times := _list_answer_times(paths, name))
+    ]
+    places += [(lab.created, lab.module, exercise if exercise.partition(".")[0] == lab.module else "") for lab in labs]
+    # The times of labs and answers have no fraction of a second, so they sort before a run or a `try` in the same second.
+    latest = max(places, default=("", "", ""))
+    return *latest[1:], newest if newest and newest.drill and latest[0] == newest.created else None
 
 
-def _find_newest_run(paths: WorkspacePaths) -> RunRecord | None:
-    """Return the newest run of an exercise. Drills and the learner's own scripts are left out."""
-    records = (record for record in runs.iterate_newest_first(paths) if not record.own_script and not record.drill)
+def _list_answer_times(paths: WorkspacePaths, exercise_id: str) -> list[str]:
+    """Return when the learner answered questions of an exercise. A damaged file has no times."""
+    with suppress(MissingError):
+        return [attempt.at for attempt in read_attempts(paths, exercise_id)]
+    return []
+
+
+def _find_newest_run(paths: WorkspacePaths, exercise_id: str | None = None) -> RunRecord | None:
+    """Return the newest run of this or any exercise. Drills and the learner's own scripts are left out."""
+    records = (record for record in runs.iterate_newest_first(paths, exercise_id) if not record.own_script and not record.drill)
     return next(records, None)
 
 
-def _choose_after_run(
-    paths: WorkspacePaths, module: Module, record: RunRecord, evidence: ExerciseEvidence
-) -> tuple[str, str] | None:
-    """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None."""
+Choice = tuple[str, str]
+"""What to do, in words and as a command."""
+
+
+def _choose_after_drill(context: Context, module: Module, drill: RunRecord) -> Choice | None:
+    """Return how to find or to repair the fault of a drill; None if that is done."""
+    paths, number = context.paths, drill.exercise
+    if not drill.has_ended:
+        return f"drill {drill.id} is still running: follow it", drill.advice
+    is_in_code = not paths.drill(drill.id).exists()
+    if drill.verdict != "passed" and not drill.repair:
+        text = f"find the fault of drill {drill.id}, then name it"
+        if is_in_code:
+            meanings = drill.show_command(" --verbose")
+            return f"{text}. The code: {paths.broken_copy(number)}. What each WORD means: {meanings}", drill.advice
+        return f"{text}, with --rank R if one rank is at fault. Its logs: gpucourse logs {drill.id} --times", drill.advice
+    if is_in_code and not (drill.repair and drill.verdict == "passed"):
+        text = f"repair the copy in {paths.broken_copy(number)}, and run it"
+        return _advise_deploy(paths, module) or (text, f"gpucourse break {number} --repaired")
+    return None
+
+
+def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseEvidence, signs: Signs) -> Choice | None:
+    """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None. An earlier good run
+    still counts after a failed one, if it ran with the learner's part as it should be."""
+    record = _find_newest_run(paths, evidence.exercise)
+    if record is None:
+        return None
     if not record.has_ended:
         return f"run {record.id} is still running: follow it", record.advice
+    if record.id != evidence.run and signs.ran and signs.yours is not False:
+        return None
     if not record.advice and (record.id == evidence.run or record.verdict not in BAD or not record.is_evidence):
         return None
     if _advise_deploy(paths, module):
         return None
+    if record.diagnoses:
+        cause = record.diagnoses[0]
+        command = cause.next if cause.next == f"gpucourse logs {record.id}" else f"gpucourse run {record.exercise}"
+        return f"run {record.id} did not succeed: {cause.title}. What to do: {cause.next}", command
     if record.advice:
-        reason = record.diagnoses[0].title if record.diagnoses else record.state.replace("_", " ")
-        return f"run {record.id} did not succeed: {reason}", record.advice
-    return f"a check of run {record.id} did not pass", f"gpucourse hint {record.exercise}"
+        return f"run {record.id} did not succeed: {record.state.replace('_', ' ')}", record.advice
+    return _advise_hint(paths, record.exercise, f"a check of run {record.id} did not pass", record)
 
 
-def _choose(
-    paths: WorkspacePaths, module: Module, exercise: Exercise, evidence: ExerciseEvidence, signs: Signs
-) -> tuple[str, str]:
+def _choose_sheet(paths: WorkspacePaths, exercise: Exercise) -> Choice | None:
+    """Return how to repair the exercise's answer sheet if it has errors; otherwise None."""
+    try:
+        load_sheet(paths.answers(exercise.id), exercise)
+    except ManifestError as error:
+        text = f"correct your answers: {error.complaints[0]}. Or write a new sheet, which keeps this one beside it"
+        return text, f"gpucourse answer {exercise.id} --template"
+    return None
+
+
+def _choose_restoration(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> Choice | None:
+    """Return how to undo an edit that a mutation asked for, once the prediction was right or no attempt is left; otherwise
+    None."""
+    mutations = [answer for answer in evidence.answers if answer.kind == "mutation"]
+    answered = {answer.id: answer.verdict == "passed" for answer in mutations if answer.verdict == "passed" or answer.final}
+    for question in exercise.questions:
+        if question.id not in answered:
+            continue
+        file = find_mutated_file(context, module, exercise, question, is_right=answered[question.id])
+        if file is not None:
+            text = (
+                f"put the line back into {file}, because {question.id} is answered; this restores the course's file, and keeps "
+                "a copy of yours"
+            )
+            return text, f"gpucourse reset {exercise.id} --file {question.edit}"
+    return None
+
+
+def _choose(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence, signs: Signs) -> Choice:
+    paths = context.paths
     if not signs.ran:
-        return _choose_run(paths, module, exercise, evidence)
+        return _choose_tried_part(context, module, exercise, evidence) or _choose_run(paths, module, exercise, evidence)
     if signs.yours is False:
-        part = next(part for part in evidence.parts if part.verdict != "passed")
-        task = next(item.write for item in exercise.yours if item.id == part.id)
-        text = f"your part is {part.file}. {task}" if part.verdict == "open" else f"correct your part, {part.file}: {part.says}"
-        return text, f"gpucourse try {exercise.id}"
+        return _choose_part(context, module, exercise, next(part for part in evidence.parts if part.verdict != "passed"))
     unanswered = list_unanswered(evidence)
     mutations = {question.id: question for question in exercise.questions if question.kind == "mutation"}
     if question_ids := [name for name in unanswered if name not in mutations]:
         return f"answer {', '.join(question_ids)}", f"gpucourse answer {exercise.id}"
     if advice := _advise_deploy(paths, module):
         return advice
-    checks = ", ".join(check.id for check in exercise.checks)
-    return f"{mutations[unanswered[0]].text.rstrip('.')}. The checks of {exercise.id}: {checks}", exercise.mutation_command
+    question = mutations[unanswered[0]]
+    file = paths.exercises / context.catalog.sources(module, exercise)[str(question.edit)]
+    return f"{question.text.rstrip('.')}. The file: {file}", exercise.mutation_command
 
 
-def _advise_deploy(paths: WorkspacePaths, module: Module) -> tuple[str, str] | None:
+def _choose_tried_part(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> Choice | None:
+    """Return what to do for a part that `try` judges and that is not right, if the newest thing that the learner did in the
+    exercise is a `try`; otherwise None."""
+    record = _find_newest_run(context.paths, exercise.id)
+    other_times = [record.created if record else "", *_list_answer_times(context.paths, exercise.id)]
+    if not exercise.yours or list_try_times(context.paths).get(exercise.id, "") <= max(other_times):
+        return None
+    judged_parts = {part.id for part in exercise.yours if part.judge}
+    for result in evidence.parts:
+        if result.id in judged_parts and result.verdict != "passed":
+            newest, _ = _find_newest_result(context, module, exercise, result)
+            if newest.verdict != "passed":
+                return _choose_part(context, module, exercise, result)
+    return None
+
+
+def _find_newest_result(context: Context, module: Module, exercise: Exercise, result: PartResult) -> tuple[PartResult, bool]:
+    """Return the newest verdict on a part if it is about the file as it is now, otherwise `result`. Also return whether the
+    returned verdict is about that file."""
+    digest = seals.sha256(context.paths.exercises / context.catalog.part_places(module, exercise)[result.id])
+    newest = read_newest_results(context.paths, exercise).get(result.id)
+    if newest is not None and newest.sha256 == digest:
+        return newest, True
+    return result, result.sha256 == digest
+
+
+def _choose_part(context: Context, module: Module, exercise: Exercise, result: PartResult) -> Choice:
+    """Return what to do for a part that is not right: write it, have it judged, or run it."""
+    part = next(part for part in exercise.yours if part.id == result.id)
+    result, is_current = _find_newest_result(context, module, exercise, result)
+    if result.verdict == "passed" and not result.run:
+        text = f"run it with your part, {part.file}: it is right here, and the run checks it as well"
+        return _advise_deploy(context.paths, module) or (text, f"gpucourse run {exercise.id}")
+    command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
+    if result.verdict in {"open", "passed"}:
+        return f"your part is {part.file}. {part.write}", command
+    if result.verdict == "failed" and not is_current:
+        file = context.paths.exercises / context.catalog.part_places(module, exercise)[part.id]
+        if is_as_delivered(context, exercise, part, file):
+            return f"your part is {part.file}. {part.write}", command
+        return f"your part, {part.file}, has changed since it was judged: have it judged again", command
+    correction = f"correct your part, {part.file}: {result.says}"
+    if result.run and is_current:
+        record = None
+        with suppress(MissingError):  # its record is damaged
+            record = runs.read(context.paths, exercise.id, result.run)
+        return _advise_hint(context.paths, exercise.id, correction, record, command)
+    return correction, command
+
+
+def _advise_deploy(paths: WorkspacePaths, module: Module) -> Choice | None:
     """Return what is missing and the command that provides it, if the module has no lab; otherwise None."""
     try:
         find_deployed_lab(paths, module)
@@ -141,7 +338,18 @@ def _advise_deploy(paths: WorkspacePaths, module: Module) -> tuple[str, str] | N
     return None
 
 
-def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> tuple[str, str]:
+def _advise_hint(paths: WorkspacePaths, exercise_id: str, reason: str, record: RunRecord | None, command: str = "") -> Choice:
+    """Return the reason and the command for a hint or, if a hint was shown after that run, the command to try it again."""
+    try:
+        shown_at = paths.hints.stat().st_mtime
+    except OSError:
+        shown_at = 0.0
+    if record is not None and shown_at > parse_moment(record.ended or record.created).timestamp():
+        return f"{reason}: follow the hint, then judge it again", command or f"gpucourse run {exercise_id}"
+    return reason, f"gpucourse hint {exercise_id}"
+
+
+def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> Choice:
     failed_titles = [check.title for check in evidence.checks if check.verdict in BAD]
     if advice := _advise_deploy(paths, module):
         return advice
@@ -151,5 +359,8 @@ def _choose_run(paths: WorkspacePaths, module: Module, exercise: Exercise, evide
             f"gpucourse run {exercise.id}",
         )
     if failed_titles:
-        return f"a check did not pass: {failed_titles[0]}", f"gpucourse hint {exercise.id}"
+        record = runs.read(paths, exercise.id, evidence.run) if evidence.run else None
+        return _advise_hint(paths, exercise.id, f"a check did not pass: {failed_titles[0]}", record)
+    if any(part.verdict == "passed" for part in evidence.parts):
+        return "your part is right: run the exercise on its nodes", f"gpucourse run {exercise.id}"
     return f"read what it is about (gpucourse show {exercise.id}), and run it", f"gpucourse run {exercise.id}"

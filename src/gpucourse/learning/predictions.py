@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpucourse.errors import GpucourseError
-from gpucourse.grading.answers import SECOND, compute_credit
+from gpucourse.grading.answers import SECOND
 from gpucourse.learning.attempts import JUDGED
 from gpucourse.model.answer import AnswerResult, PredictionResult
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.questions import Prediction
 from gpucourse.model.record import RunRecord
 from gpucourse.runs.results import read_prediction
 from gpucourse.workspace import runs, seals
@@ -35,8 +34,8 @@ def list_predictions(paths: WorkspacePaths, exercise: Exercise) -> list[RunPredi
 def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult | None:
     """Return the result for the learner's predictions of an exercise, or None if the exercise asks for none.
 
-    The first right prediction counts. It counts in full if no other prediction and no run with the same parameters came before
-    it.
+    Of a number, the first right prediction counts; of a choice, the first prediction, because its run shows the right option.
+    It counts in full if no other prediction and no run with the same parameters came before it.
     """
     prediction = exercise.predict
     if prediction is None:
@@ -44,36 +43,29 @@ def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult
     run_predictions: list[RunPrediction] = []
     for item in _iterate_predictions(paths, exercise):
         run_predictions.append(item)
-        if item.result.verdict == "passed":
+        if item.result.verdict == "passed" or prediction.kind == "choice":
             break
     if not run_predictions:
         return AnswerResult(
             id=prediction.id, kind="prediction", text=prediction.text, verdict="open", evidence=prediction.evidence
         )
-    right_predictions = [item for item in run_predictions if item.result.verdict == "passed"]
-    counted_one = right_predictions[0] if right_predictions else run_predictions[-1]
-    earlier = run_predictions[: run_predictions.index(counted_one)] if right_predictions else run_predictions
+    counted = run_predictions[-1]
     return AnswerResult(
         id=prediction.id,
         kind="prediction",
         text=prediction.text,
-        verdict=counted_one.result.verdict,
-        answer=counted_one.result.prediction,
-        said=f"measured {counted_one.result.measurement}, off by {counted_one.result.difference}, run {counted_one.record.id}",
-        explanation=counted_one.result.explanation,
+        verdict=counted.result.verdict,
+        answer=counted.result.prediction,
+        said=f"measured {counted.result.measurement}, {counted.result.deviation}, run {counted.record.id}",
+        explanation=counted.result.explanation,
         evidence=prediction.evidence,
-        share=_compute_share(
-            prediction, [item.result.prediction for item in earlier], is_right=bool(right_predictions), blind=counted_one.blind
-        ),
+        share=_compute_share(counted, is_first=len(run_predictions) == 1),
     )
 
 
-def _compute_share(prediction: Prediction, wrong_answers: list[str], *, is_right: bool, blind: bool) -> float:
-    if prediction.kind == "choice":
-        return compute_credit(prediction, len(set(wrong_answers)), is_right=is_right) * (
-            1.0 if blind or not is_right else SECOND
-        )
-    return 0.0 if not is_right else 1.0 if blind and not wrong_answers else SECOND
+def _compute_share(prediction: RunPrediction, *, is_first: bool) -> float:
+    share = prediction.result.share or 0.0
+    return share if share <= 0 or (prediction.blind and is_first) else SECOND
 
 
 def _iterate_predictions(paths: WorkspacePaths, exercise: Exercise) -> Iterator[RunPrediction]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
@@ -26,16 +26,24 @@ _MAX_TRIES = 1000  # each is judged again, and a bundle may contain any number o
 
 @dataclass(kw_only=True)
 class Sitting:
-    """A quiz in progress: its questions, every attempt so far, and the unfinished attempt."""
+    """A quiz in progress: its questions, every attempt so far, and the unfinished attempt. `questions` are those to ask: all,
+    or those about one module."""
 
     quiz: Quiz
+    questions: tuple[QuizQuestion, ...]
     tries: Tries
     open: Try
 
     @property
     def open_questions(self) -> tuple[QuizQuestion, ...]:
-        """Return the questions without an answer."""
-        return tuple(question for question in self.quiz.questions if question.id not in self.open.answers)
+        """Return the questions to ask that have no answer."""
+        return tuple(question for question in self.questions if question.id not in self.open.answers)
+
+    @property
+    def wrong_questions(self) -> tuple[QuizQuestion, ...]:
+        """Return the questions to ask that were answered wrongly in this attempt."""
+        wrong_ids = {result.id for result in results(self.quiz, self.open) if result.verdict == "failed"}
+        return tuple(question for question in self.questions if question.id in wrong_ids)
 
 
 def the_quiz(folders: CourseFolders) -> Quiz:
@@ -46,20 +54,34 @@ def the_quiz(folders: CourseFolders) -> Quiz:
     return quiz
 
 
+def select_questions(context: Context, module_id: str | None) -> tuple[QuizQuestion, ...]:
+    """Return the questions of the quiz, or only those about a module. Raises UnknownName, or MissingError if there are none."""
+    quiz = the_quiz(context.folders)
+    if module_id is None:
+        return quiz.questions
+    module = context.catalog.module(module_id)
+    if not (questions := quiz.select(module.id)):
+        others = [item.id for item in context.catalog.modules if quiz.select(item.id)]
+        hint = f"gpucourse quiz {others[0]}; modules with questions: {', '.join(others)}" if others else "gpucourse quiz"
+        raise MissingError(f"the quiz has no question about module {module.id}", hint=hint)
+    return questions
+
+
 def read_tries(paths: WorkspacePaths) -> Tries:
     """Return every attempt so far. Raises NewerFormat, or MissingError for a damaged file, which stays unchanged."""
     return read_record(paths.quiz, Tries) or Tries()
 
 
-def sit(context: Context, *, is_retry: bool = False) -> Sitting | None:
-    """Return the unfinished attempt, or a new attempt. Return None if an attempt is finished and `is_retry` is false."""
-    quiz, tries = the_quiz(context.folders), read_tries(context.paths)
+def sit(context: Context, *, module_id: str | None = None, is_retry: bool = False) -> Sitting | None:
+    """Return the unfinished attempt, or a new attempt, with the questions to ask: all, or those about a module. Return None if
+    an attempt is finished and `is_retry` is false. Raises the errors of `select_questions`."""
+    quiz, tries, questions = the_quiz(context.folders), read_tries(context.paths), select_questions(context, module_id)
     if tries.tries and tries.tries[-1].ended is None:
-        return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
+        return Sitting(quiz=quiz, questions=questions, tries=tries, open=tries.tries[-1])
     if tries.tries and not is_retry:
         return None
     tries.tries.append(Try(started=now_utc()))
-    return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
+    return Sitting(quiz=quiz, questions=questions, tries=tries, open=tries.tries[-1])
 
 
 def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
@@ -68,12 +90,12 @@ def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar
     Raises UnknownName, or UsageError if an answer does not fit its question, if the question was answered before, or if the
     attempt is over. Nothing is then stored.
     """
-    by_id = {question.id: question for question in sitting.quiz.questions}
+    by_id = {question.id: question for question in sitting.questions}
     results: list[AnswerResult] = []
     with _update_try(paths, sitting):
         for name, answer in submitted.items():
             if name not in by_id:
-                raise UnknownName("question of the quiz", name, by_id)
+                raise UnknownName("quiz question", name, by_id)
             if name in sitting.open.answers:
                 raise UsageError(f"{name} was already answered in this attempt", hint="gpucourse quiz asks the others")
             try:
@@ -81,7 +103,7 @@ def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar
             except ValueError as error:
                 raise UsageError(f"the answer to {name}: {error}", hint="gpucourse quiz --list shows every question") from error
         sitting.open.answers.update({name: str(answer) for name, answer in submitted.items()})
-        if not sitting.open_questions:
+        if all(question.id in sitting.open.answers for question in sitting.quiz.questions):
             sitting.open.ended = now_utc()
     return tuple(results)
 
@@ -108,8 +130,10 @@ def _update_try(paths: WorkspacePaths, sitting: Sitting) -> Iterator[None]:
 
 
 def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
-    """Return the result of an answer. Raises ValueError if the answer does not fit the kind of question."""
-    return judge(question, answer, {}, on_gpu=False)
+    """Return the result of an answer. A wrong answer gets no explanation, because the question comes again. Raises ValueError
+    if the answer does not fit the kind of question."""
+    result = judge(question, answer, {}, on_gpu=False)
+    return replace(result, said="wrong", explanation="") if result.verdict == "failed" else result
 
 
 def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:

@@ -1,7 +1,7 @@
 """`dev check --run`: runs every exercise of a course on simulated nodes, and reports to the course's author.
 
 It runs the commands that learners use, each in a separate process, in a temporary workspace. An exercise with a solution must
-fail as delivered, and must pass with the solution in place.
+fail as delivered, and must pass with the solution in place. With the edit of a mutation, its check must fail, and no other.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from gpucourse.course.catalog import Catalog
 from gpucourse.course.part_files import SOLUTIONS, find_missing_files, name_fault_judge
 from gpucourse.course.rules import SHARED
 from gpucourse.errors import GpucourseError, UsageError
+from gpucourse.grading.answers import compare
 from gpucourse.grading.values import Unreadable, read
 from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import prove, prove_fault
@@ -105,6 +106,9 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         unmeasured = _open(solved.get("verdict") or {}, wanted_verdict="not_measured", about=_list_part_checks(exercise))
         complaints += (f"with its solution: {line}" for line in unmeasured)
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
+    if not complaints:  # otherwise, other checks may fail as well
+        complaints += _prove_mutations(stage, module, exercise, nodes)
+    if solutions:
         _type(stage, "reset", exercise.id)
     if run.get("state") == "succeeded":
         complaints += _evidence(exercise, RunPaths(Path(document["folder"])), run, whole=not _open(verdict))
@@ -115,6 +119,27 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         seconds=max((end.seconds or 0.0 for end in record.node_exits), default=None) if record else None,
         complaints=tuple(f"{place}: {line}" for line in dict.fromkeys(complaints)),
     )
+
+
+def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
+    """Run the exercise with the edit of each mutation, and yield what failed in place of its check."""
+    places = stage.catalog.sources(module, exercise)
+    for question in exercise.questions:
+        if question.kind != "mutation" or question.edit not in places:  # lint reports an unknown file
+            continue
+        course_file, copy = (root / places[question.edit] for root in (stage.catalog.folders.exercises, stage.paths.exercises))
+        text = course_file.read_text(encoding="utf-8")
+        copy.write_text(text.replace(str(question.was), str(question.becomes)), encoding="utf-8")
+        _, document = _type(stage, "run", exercise.id, *nodes, "--expect-red", str(question.check))
+        copy_file(course_file, copy)
+        if (document.get("run") or {}).get("state") != "succeeded":
+            yield f"questions.{question.id}: with its edit, the run does not succeed: {_why(document)}"
+            continue
+        checks = (document.get("verdict") or {}).get("checks", ())
+        red = [check["id"] for check in checks if check["verdict"] in {"failed", "error"}]
+        if red != [question.check]:
+            outcome = f"{', '.join(red) or 'no check'} failed"
+            yield f"questions.{question.id}: with its edit, {outcome}, but only {question.check} should fail"
 
 
 def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Iterator[str]:
@@ -171,7 +196,8 @@ def _open(verdict: dict[str, Any], wanted_verdict: str = "", about: frozenset[st
 
 
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
-    """Yield the questions that this run does not answer and, unless a part is open, the deliverables that it lacks."""
+    """Yield the questions that this run does not answer, a prediction whose ranges do not contain what it measured, and, unless
+    a part is open, the deliverables that it lacks."""
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     evidence = {"metrics": read_metrics(files.metrics) or {}, "plan": plan, "run": run}
     for question in exercise.questions:
@@ -186,6 +212,11 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
                 yield f"questions.{question.id}: {path} is no number on simulated nodes; if it needs a GPU, add evidence: gpu"
             elif exact and isinstance(value, float) and not value.is_integer():
                 yield f"questions.{question.id}: {path} is {value:g}, and has no tolerance (0 if it is exact)"
+    prediction = exercise.predict
+    if prediction is not None and prediction.ranges and prediction.evidence == "logic":
+        result = compare(prediction, "a", evidence, on_gpu=False)
+        if result.verdict == "error":
+            yield f"predict.{prediction.id}: {prediction.value} {result.measurement}: {result.difference}"
     for deliverable in exercise.deliverables if whole else ():
         if deliverable.evidence == "logic" and not any(files.folder.glob(deliverable.source)):
             yield f"deliverables: the run left no file that matches {deliverable.source} ({deliverable.title})"

@@ -17,9 +17,9 @@ from gpucourse.figures.fonts import font_files, fonts_for
 from gpucourse.figures.several_runs import side_by_side
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
-from gpucourse.hardware import hardware
 from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files, draw_or_warn
 from gpucourse.learning.evidence import read_run_evidence
+from gpucourse.learning.report_machines import describe_machines
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import SIMULATED, is_simulated
@@ -63,12 +63,13 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
         place = context.folders.modules / FILE
         raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what it contains")
     content = gather(context, plan, author)
-    if not any(chapter.sources for chapter in content.chapters):
+    if not content.subjects:  # predictions alone make no report of benchmarks
         exercises = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))
         first = plan.chapters[0].exercise
         raise MissingError(
             f"there is nothing to report yet: no good run of {exercises}",
-            hint=f"gpucourse deploy {first.partition('.')[0]}, then gpucourse run {first}",
+            hint=f"gpucourse deploy {first.partition('.')[0]}, then gpucourse run {first}; "
+            "about everything that you did: gpucourse report --of course",
         )
     return ReportResult(report=content, files=tuple(_write(context, content, formats)))
 
@@ -80,11 +81,16 @@ def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | 
     answers = _answers(context, plan)
     with tempfile.TemporaryDirectory(prefix="gpucourse-report-") as folder:
         draw = draw or partial(draw_files, Path(folder))
-        chapters = tuple(_chapter(context, chapter, subjects[chapter.id], answers, draw) for chapter in plan.chapters)
-        chapters += draw_calibration(context, draw)
+        chapters = (
+            *((describe_machines(context.paths, [(each.record, each.metrics) for each in everyone]),) if everyone else ()),
+            *(_chapter(context, chapter, subjects[chapter.id], answers, draw) for chapter in plan.chapters),
+            *draw_calibration(context, draw),
+        )
     return Report(
         title=plan.title,
         author=author,
+        course=plan.course,
+        abstract=_abstract(plan, subjects) if everyone else "",
         made=now_utc()[:10],
         mode=SIMULATED
         if any(is_simulated(subject.record.mode) for subject in everyone)
@@ -138,18 +144,47 @@ def _chapter(
     metrics = {name: subject.metrics for name, subject in subjects.items()}
     numbers = {name: {figure.id: _value(figure, subject) for figure in chapter.figures} for name, subject in subjects.items()}
     tables = [table for table in exercise.tables if table.title in chapter.tables]
-    compared = [grids.comparison(f"{exercise.title}, compared", chapter.figures, numbers)] if chapter.figures else []
+    key_figures = grids.comparison(f"{exercise.title}: key figures", chapter.figures, numbers)
     compared_numbers = [{"subject": name, **figures} for name, figures in numbers.items()]
     return Chapter(
         id=chapter.id,
         title=chapter.title,
         text=chapter.text,
-        grids=(*compared, *(grid for table in tables if (grid := grids.merge_into_grid(table, metrics)))),
+        grids=(
+            *((key_figures,) if key_figures else ()),
+            *(grid for table in tables if (grid := grids.merge_into_grid(table, metrics))),
+        ),
         pictures=tuple(_pictures(context.watch, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), draw)),
         sayings=sayings,
         missing=tuple(missing),
         sources=tuple(subject.record.id for subject in subjects.values()),
     )
+
+
+def _abstract(plan: ReportPlan, subjects: Mapping[str, Mapping[str, Subject]]) -> str:
+    """Return what was measured and when, and the first figure of each chapter that has one."""
+    everyone = [subject for by_name in subjects.values() for subject in by_name.values()]
+    devices = dict.fromkeys(subject.device for subject in everyone)
+    days = sorted({subject.record.created[:10] for subject in everyone})
+    period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    run_count = len({subject.record.id for subject in everyone})
+    source = f"{run_count} run{'s' if run_count > 1 else ''} ({period})"
+    results = [text for chapter in plan.chapters if (text := _name_result(chapter, subjects[chapter.id]))]
+    verb = "compares" if len(devices) > 1 else "describes"
+    text = f"This report {verb} {', '.join(devices)}. Its numbers come from {source}."
+    return f"{text} Main results: {'; '.join(results)}." if results else text
+
+
+def _name_result(chapter: ReportChapter, subjects: Mapping[str, Subject]) -> str:
+    """Return the first figure of a chapter that was measured, with its value for each subject, or an empty string."""
+    for figure in chapter.figures:
+        values_by_name = {name: _value(figure, subject) for name, subject in subjects.items()}
+        texts = [
+            f"{grids.number(value, figure.digits)} on {name}" for name, value in values_by_name.items() if value is not None
+        ]
+        if texts:
+            return f"{figure.title}: {', '.join(texts)}"
+    return ""
 
 
 def _value(figure: Figure, subject: Subject) -> object:
@@ -171,6 +206,8 @@ def _pictures(
     for chart in charts:
         is_over_subjects = chart.rows == SUBJECTS
         plot, rows = (chart, {"subjects": numbers}) if is_over_subjects else side_by_side(chart, metrics)
+        if not is_over_subjects and len(metrics) == 1:  # the only subject needs no name in the legend
+            plot, rows = chart, dict(next(iter(metrics.values())))
         yield from (replace(picture, title=chart.title) for picture in draw_or_warn(watch, plot, rows, subtitle, draw))
 
 
@@ -195,22 +232,25 @@ def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
 def _find_shortages(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
     gpus = sorted({subject.device for subject in everyone if subject.gpu})
     if len(gpus) < plan.enough.gpus:
+        module = plan.chapters[0].exercise.partition(".")[0]
         yield (
             f"a comparison needs {plan.enough.gpus} GPUs; the runs here used {', '.join(gpus) or 'none'}. "
-            f"`gpucourse deploy 4 --target aws --gpu {','.join(hardware().choices[:2])}`"
+            f"A GPU in this computer: `gpucourse deploy {module} --target here`; in another machine of yours: "
+            f"`--target hosts`; on AWS: `--target aws`"
         )
     number = plan.enough.models_of
     if number:
         model_names = {subject.record.parameters.get("model") for subject in everyone if subject.record.exercise == number}
         models = sorted(str(model) for model in model_names - {None})
-        if len(models) < plan.enough.models:
+        if model_names and len(models) < plan.enough.models:  # without any run, the chapter names the run that is missing
             yield (
                 f"a comparison needs {plan.enough.models} models; the runs of {number} used {', '.join(models) or 'none'}. "
                 f"`gpucourse run {number} --set model=NAME`"
             )
 
 
-def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
+def _write(context: Context, report_with_gaps: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
+    content = report_with_gaps.without_gaps()
     for format_name in formats:
         target = context.paths.report(format_name)
         if format_name == "html":
@@ -234,5 +274,5 @@ def _write_pdf(watch: Watcher, content: Report, target: Path) -> None:
         text = f"{target.name}: no font here can show {document.lost[:20]}: boxes replace them; report.html is complete"
         watch(Note(text=text, level="warning"))
     if document.pages > pdf.MAX_PAGES:
-        text = f"{target.name} has {document.pages} pages, but a report has 2 to {pdf.MAX_PAGES}: say it in fewer words"
+        text = f"{target.name} has {document.pages} pages, but a report has at most {pdf.MAX_PAGES}: say it in fewer words"
         watch(Note(text=text, level="warning"))

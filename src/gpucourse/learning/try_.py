@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.context import Context
+from gpucourse.course.part_files import find_syntax_error
 from gpucourse.errors import UsageError
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, LearnerPart
@@ -26,7 +27,7 @@ class TriedPart:
 
 
 def try_parts(context: Context, exercise: Exercise, chosen_files: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
-    """Judge the learner's parts of an exercise, or only the files in `only`, and hand in the right ones.
+    """Judge the learner's parts of an exercise, or only those in `chosen_files`, and hand in the right ones.
 
     An unchanged part starts no process. Raises UsageError if the exercise has no part; MissingError if torch is needed but not
     installed.
@@ -46,7 +47,8 @@ def try_parts(context: Context, exercise: Exercise, chosen_files: Iterable[Path]
 def _try_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> TriedPart:
     start_s = time.monotonic()
     is_edited = part.judge and not parts.is_as_delivered(context, exercise, part, file)
-    if is_edited and part.torch and not context.judge.has_torch:
+    needs_torch = is_edited and part.torch and file.is_file() and find_syntax_error(file) is None
+    if needs_torch and not context.judge.has_torch:
         context.watch(Note(text="importing torch ..."))
     result = parts.judge_part(context, exercise, part, file)
     return TriedPart(part=part, file=file, result=result, waited_s=time.monotonic() - start_s)

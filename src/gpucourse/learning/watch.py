@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError
+from gpucourse.course.part_files import find_syntax_error
+from gpucourse.learning.next_ import find_next_step
 from gpucourse.model.manifest import Exercise
-from gpucourse.workspace import runs
 from gpucourse.workspace.exercises import ensure_copies
 
 POLL_S = 0.25  # also how long a file must be unchanged before it counts as saved
@@ -19,19 +18,9 @@ Stamp = tuple[int, int, int]
 
 
 def current(context: Context) -> Exercise:
-    """Return the learner's current exercise: that of the newest run, otherwise the first. Raises MissingError for a course
-    without exercises."""
-    by_id = {exercise.id: exercise for module in context.catalog.modules for exercise in module.exercises}
-    if not by_id:
-        raise MissingError("this course has no exercises", hint="gpucourse list")
-    return next(
-        (
-            by_id[record.exercise]
-            for record in runs.iterate_newest_first(context.paths)
-            if record.exercise in by_id and not record.own_script
-        ),
-        next(iter(by_id.values())),
-    )
+    """Return the exercise of the next step, or the first if all are done. Raises MissingError for a course without
+    exercises."""
+    return find_next_step(context).exercise or context.catalog.modules[0].exercises[0]
 
 
 def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]:
@@ -75,7 +64,7 @@ def wait_for_saves(
     """Yield the saved files, whenever some were saved and are complete, until `stop` is set.
 
     `earlier`: the stamps of earlier calls.
-    `read_key`: waits so many seconds for a key. It returns an empty text if no key is pressed. A key is yielded immediately.
+    `read_key`: waits so many seconds for a key. It returns an empty string if no key is pressed. A key is yielded immediately.
     """
     earlier = look(files) if earlier is None else earlier
     while not stop.is_set():
@@ -98,11 +87,6 @@ def wait_for_saves(
 def wrong_syntax(files: tuple[Path, ...]) -> str | None:
     """Return `file.py:3: what is wrong` for the first file that is not valid Python, or None if all are valid."""
     for path in files:
-        if path.suffix != ".py":
-            continue
-        try:
-            ast.parse(path.read_bytes(), filename=path.name)
-        except (SyntaxError, ValueError) as error:
-            line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-            return f"{path.name}{line}: {error.msg if isinstance(error, SyntaxError) else error}"
+        if (error := find_syntax_error(path)) is not None:
+            return f"{path.name}{f':{error.lineno}' if error.lineno else ''}: {error.msg}"
     return None

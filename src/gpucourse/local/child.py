@@ -55,7 +55,7 @@ class Child:
     def resize(self, columns: int, rows: int) -> None:
         """Set the new size of the client's window. The kernel informs the process."""
         if self.on_terminal:
-            set_size(self.stdout, columns, rows)
+            _set_size(self.stdout, columns, rows)
 
     def close(self) -> None:
         """Close our ends of the streams."""
@@ -81,7 +81,7 @@ async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd
             stdin, slave = pty.openpty()
             on_error.callback(os.close, stdin)
             child_ends.callback(os.close, slave)
-            set_size(slave, terminal.columns, terminal.rows)
+            _set_size(slave, terminal.columns, terminal.rows)
             streams, stdout, errors = [slave] * 3, stdin, None
         process = await asyncio.create_subprocess_exec(
             *argv,
@@ -91,7 +91,7 @@ async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd
             cwd=cwd,
             env=environment,
             start_new_session=True,
-            preexec_fn=make_controlling if terminal else None,
+            preexec_fn=_make_controlling if terminal else None,
         )
         on_error.pop_all()
     child = Child(process=process, stdin=stdin, stdout=stdout, errors=errors, on_terminal=terminal is not None)
@@ -101,11 +101,11 @@ async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd
     return child
 
 
-def make_controlling() -> None:
+def _make_controlling() -> None:
     """Make the standard input of the new process the controlling terminal of its session."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def set_size(handle: int, columns: int, rows: int) -> None:
+def _set_size(handle: int, columns: int, rows: int) -> None:
     """Set a terminal's size. If the client sent none, it is 80 by 24."""
     fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))

@@ -57,7 +57,7 @@ class MachineNode(HostedNode):
                     line.bind((server.ADDRESS, machine.port))
                     self._jumps[machine.port] = await asyncio.start_server(machine.attend, sock=line)
                 except (OSError, NamespaceFailed) as error:
-                    logger.info("no way from %s to %s: %s", self.spec.name, machine.spec.name, error)
+                    logger.info("no route from %s to %s: %s", self.spec.name, machine.spec.name, error)
 
     async def cut_power(self) -> None:
         """Cut the machine's power. Its disk remains."""

@@ -169,11 +169,11 @@ def _group_of(pid: int) -> int:
 def _environments() -> list[tuple[int, bytes]]:
     if _PROC.joinpath("self").exists():
         until = time.monotonic() + _STARTS_S
-        return [(int(path.name), read_environment(path, until)) for path in _PROC.iterdir() if path.name.isdigit()]
+        return [(int(path.name), _read_environment(path, until)) for path in _PROC.iterdir() if path.name.isdigit()]
     return list(_read_ps())
 
 
-def read_environment(process: Path, until: float, pause: Callable[[float], None] = time.sleep) -> bytes:
+def _read_environment(process: Path, until: float, pause: Callable[[float], None] = time.sleep) -> bytes:
     """Return the environment of a process from its folder in /proc, or nothing if it has ended or we may not read it.
 
     While a process starts another program (`execve`), its environment seems empty for a moment. So it counts as empty only if

@@ -20,7 +20,7 @@ class AnswerResult:
     `final`: no further attempt counts.
     `said`: the sentence that the learner sees.
     `look_for`: what a good text says.
-    `self_judged`: the learner judged this text, so it earns nothing.
+    `self_judged`: only the learner judged this text, so it earns at most half.
     """
 
     id: str
@@ -41,6 +41,7 @@ class AnswerResult:
 class PredictionResult:
     """A prediction and the run's measurement, both as text with units; `measurement` is empty if nothing was measured.
 
+    `share`: the credit of a first prediction. It is below 0 for a wrong choice, so that guessing earns nothing on average.
     `ratio`: the predicted number divided by the measured number, if both are above 0.
     `difference`: how far apart the two are, or why they could not be compared.
     """
@@ -51,8 +52,14 @@ class PredictionResult:
     prediction: str
     measurement: str = ""
     difference: str = ""
+    share: float | None = None
     ratio: float | None = None
     explanation: str = ""
+
+    @property
+    def deviation(self) -> str:
+        """Return how far off a predicted number is, such as `off by +3 %`, or whether a choice is right."""
+        return f"off by {self.difference}" if self.difference[:1] in "+-0123456789" else self.difference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +85,7 @@ class AnswerAttempts:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """One person's judgement of one free text. `answer_sha256` is the digest of exactly the judged text."""
+    """One person's judgement of one free text. `answer_sha256` is the digest of the text that was judged."""
 
     question: str
     share: float

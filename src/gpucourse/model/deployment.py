@@ -3,10 +3,13 @@ left."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from gpucourse.model.node import SIMULATED, Inventory, Mode, Node
+from gpucourse.model.slurm_facts import ProbeFacts, SlurmFacts
+from gpucourse.model.slurm_settings import SlurmSettings
 
 PLAIN_SOCKETS = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
 """Variables that make NCCL use ordinary sockets. Without them, NCCL looks for EFA and InfiniBand, and complains about each."""
@@ -71,13 +74,15 @@ class Deployment:
     `shared`: the folder that all machines of the lab share, if there is one.
     `lacks`: what this lab lacks in comparison with other labs of its kind, and what to type to get it.
 
-    The program reads these properties and never compares the name of a target. A class sets these three for all its records:
+    The program reads these properties and never compares the name of a target. A class sets these four for all its records:
     `costs`: whether the lab costs money while it exists.
     `uses_existing_machines`: whether the machines existed before the lab. The program then cannot choose their number or set up
     their cluster.
     `nccl`: environment variables that NCCL needs on the network between the nodes.
+    `runs_as_jobs`: whether every run is a job for Slurm, because its only node is a login node that must not compute.
     """
 
+    runs_as_jobs: ClassVar[bool] = False
     costs: ClassVar[bool] = False
     uses_existing_machines: ClassVar[bool] = False
     nccl: ClassVar[dict[str, str]] = {}
@@ -122,7 +127,7 @@ class Deployment:
 
     @property
     def flag(self) -> str:
-        """Return the option that `deploy` and `destroy` need for this target, with a leading space, or an empty text if they
+        """Return the option that `deploy` and `destroy` need for this target, with a leading space, or an empty string if they
         need none."""
         return f" --target {self.target}"
 
@@ -133,7 +138,7 @@ class Deployment:
 
     @property
     def gpu(self) -> str:
-        """Return the GPU of the lab: the chosen one, or its substitute if it was sold out. Return an empty text if none was
+        """Return the GPU of the lab: the chosen one, or its substitute if it was sold out. Return an empty string if none was
         chosen."""
         return self.cloud.gpu if self.cloud else ""
 
@@ -149,7 +154,7 @@ class Deployment:
 
     @property
     def link(self) -> str:
-        """Return the speed that the lab set for the network between its nodes, or an empty text if it did not set one."""
+        """Return the speed that the lab set for the network between its nodes, or an empty string if it did not set one."""
         return ""
 
     @property
@@ -183,7 +188,7 @@ class LocalDeployment(Deployment):
 
     @property
     def flag(self) -> str:
-        """Return an empty text, because simulated nodes are the default target."""
+        """Return an empty string, because simulated nodes are the default target."""
         return ""
 
     @property
@@ -234,11 +239,72 @@ class HereDeployment(Deployment):
     target: Literal["here"] = "here"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClusterChoice:
+    """The login node of a lab on a Slurm cluster, and the partition and the account of its jobs with a GPU."""
+
+    login: str
+    partition: str
+    account: str
+
+
+@dataclass(kw_only=True)
+class SlurmDeployment(Deployment):
+    """A lab on a Slurm cluster where the learner has an account. Its only node is the login node, which accepts the jobs.
+
+    `typed`: the settings that were typed for `deploy`.
+    `settings`: those of gpucourse.yaml, overridden by `typed`, with the account that `deploy` chose.
+    `environment`: the folder of the virtual environment that `--install` made on the cluster, or an empty string.
+    `former_folders`: folders of the course's files that an earlier deploy used and that may still contain some.
+    """
+
+    uses_existing_machines = True
+    runs_as_jobs = True
+
+    target: Literal["slurm"] = "slurm"
+    typed: SlurmSettings = field(default_factory=SlurmSettings)
+    settings: SlurmSettings = field(default_factory=SlurmSettings)
+    facts: SlurmFacts = field(default_factory=SlurmFacts)
+    probe: ProbeFacts = field(default_factory=ProbeFacts)
+    environment: str = ""
+    former_folders: list[str] = field(default_factory=list)
+
+    @property
+    def comment(self) -> str:
+        """Return the comment of all jobs of this lab. `destroy` finds them by it."""
+        return f"gpucourse-{self.uid}"
+
+    @property
+    def command(self) -> str:
+        """Return the command that deploys this lab again. It repeats what was typed, because a lab whose first probe fails is
+        not recorded."""
+        return self.typed.write_command(self.module)
+
+    @property
+    def cluster(self) -> ClusterChoice:
+        """Return the login node, and what the settings name or the facts of the cluster suggest for a job with a GPU. Without
+        GPUs, it is the partition of jobs without one."""
+        settings, facts = self.settings, self.facts
+        choices = (facts.choose_partition(gpus=gpus, gpu=settings.gpu, account=settings.account) for gpus in (1, 0))
+        partition = settings.partition or next((choice.name for choice in choices if choice is not None), "")
+        return ClusterChoice(login=settings.login, partition=partition, account=settings.account)
+
+    def write_job_python(self, settings: SlurmSettings) -> str:
+        """Return the command that starts Python in a job with these settings, as shell text: the one of the settings, otherwise
+        the one that `--install` made or that the probe found. In a container, it is the container's own. The result is empty if
+        none of them names one."""
+        if settings.python or settings.container:
+            return settings.python or "python"
+        path = f"{self.environment}/bin/python" if self.environment else self.probe.python
+        return shlex.quote(path) if path else ""
+
+
 _CLASSES: dict[str, type[Deployment]] = {
     "local": LocalDeployment,
     "aws": AwsDeployment,
     "hosts": HostsDeployment,
     "here": HereDeployment,
+    "slurm": SlurmDeployment,
 }
 
 

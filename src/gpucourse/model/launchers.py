@@ -10,6 +10,8 @@ from gpucourse.model.drill import How
 LAUNCHERS = {
     "python": "gpucourse.launch.python:Python",
     "torchrun": "gpucourse.launch.torchrun:Torchrun",
+    "mpi": "gpucourse.launch.mpi:Mpi",
+    "accelerate": "gpucourse.launch.accelerate:Accelerate",
     "slurm": "gpucourse.launch.slurm:Slurm",
     "slurm-pty": "gpucourse.launch.slurm_pty:SlurmPty",
 }
@@ -22,6 +24,7 @@ class LauncherTraits:
     `title`: a few words on what it starts.
     `one_process`: it starts one process per node, regardless of the number of GPUs.
     `starts_ranks`: its processes are the ranks of one world, whose size is in the plan.
+    `starts_once`: its only command runs on the first node and starts the processes of all nodes.
     `can_restart`: it can start all processes again after one has failed.
     `drills`: the faults that can be injected into its runs.
     `packages`: the packages that it needs in the nodes' Python.
@@ -33,6 +36,7 @@ class LauncherTraits:
     title = ""
     one_process = False
     starts_ranks = False
+    starts_once = False
     can_restart = False
     drills: Collection[How] = ()
     packages: tuple[str, ...] = ()

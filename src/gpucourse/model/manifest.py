@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from gpucourse.model.check import Check, RepeatedValue
 from gpucourse.model.fields import (
+    NOT_EMPTY,
     Bytes,
     ExerciseId,
     FileName,
@@ -49,6 +50,9 @@ class MetricsTable(Strict):
     rows: Rows = Field(description="the list in the metrics whose elements are the rows, such as metrics.rows")
     columns: tuple[MetricsColumn, ...] = Field(min_length=1, description="the columns, from left to right")
     main: bool = Field(default=False, description="true: a run's result shows this table; by default, it shows the first")
+    keep: tuple[Text, ...] = Field(
+        default=(), description="rows, by their text in the first column, that a run's result keeps if it has no room for all"
+    )
 
 
 class Series(Strict):
@@ -58,6 +62,7 @@ class Series(Strict):
     label: Text = Field(description="its name in the legend")
     low: Name | None = Field(default=None, description="the key of the lower end of the band around it, with high")
     high: Name | None = Field(default=None, description="the key of the upper end of the band, with low")
+    reason: Name | None = Field(default=None, description="a key in the rows: why a row has no value, such as state")
 
     @model_validator(mode="after")
     def _both_ends(self) -> Series:
@@ -84,7 +89,8 @@ class Plot(Strict):
     y_title: Text = Field(description="the title of the left axis, with the unit")
     connect: bool = Field(default=True, description="false: no line from point to point")
     log_x: bool = Field(default=False, description="a logarithmic lower axis")
-    log_y: bool = Field(default=False, description="a logarithmic left axis")
+    log_y: bool = Field(default=False, description="a logarithmic left axis; bars become points")
+    y_scale: float = Field(default=1.0, gt=0, description="multiply each value by this number: 1.0e+12 draws TFLOP/s as FLOP/s")
     ideal: bool = Field(default=False, description="also draw y in proportion to x, from the first point on")
     ideal_key: Name | None = Field(default=None, description="also draw this key of each row as the ideal value")
     ideal_label: Text = Field(default="ideal", description="the name of the ideal in the legend")
@@ -126,6 +132,26 @@ class LearnerPart(Strict):
         default=None,
         description="an earlier part that this part can replace if the earlier one cannot be tried: one of the two is enough",
     )
+
+
+class Hint(Strict):
+    """A hint. `part` names the part that it helps with. Once that part is right, other hints come first."""
+
+    text: Text = Field(description="the hint")
+    part: Slug | None = Field(default=None, description="the part that it is about, if the exercise has several")
+    ways: tuple[Slug, ...] = Field(
+        default=(), description="verdicts after which it comes first: wrong ways that the judge names, or checks of the part"
+    )
+
+
+class _TextOr:
+    """Adds text to the values that the schema of a key allows."""
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string", "pattern": NOT_EMPTY}, handler(core_schema)]}
+
+
+TextOrHint = Annotated[Hint, BeforeValidator(lambda value: {"text": value} if isinstance(value, str) else value), _TextOr()]
 
 
 class CodeFault(Strict):
@@ -195,7 +221,10 @@ class Exercise(Strict):
     former_questions: tuple[Slug, ...] = Field(
         default=(), description="questions of earlier versions: answers to them are kept, but earn no points"
     )
-    hints: tuple[Text, ...] = Field(min_length=1, description="from a nudge to the plain answer, one at a time; at least three")
+    hints: tuple[TextOrHint, ...] = Field(
+        min_length=1,
+        description="from a nudge to the plain answer, one at a time; at least three. Each is a text, or a mapping (below)",
+    )
     tables: tuple[MetricsTable, ...] = Field(default=(), description="tables of rows of the metrics")
     plots: tuple[Plot, ...] = Field(default=(), description="pictures of rows of the metrics")
     checks: tuple[Check, ...] = Field(default=(), description="what must hold after a run")
@@ -209,10 +238,14 @@ class Exercise(Strict):
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     @property
+    def judge_command(self) -> str:
+        """Return the command that judges the learner's parts: `try`, or `run` if no part has a judge."""
+        return f"gpucourse {'try' if any(part.judge for part in self.yours) else 'run'} {self.id}"
+
+    @property
     def mutation_command(self) -> str:
-        """Return the command that answers a `mutation` question. CHECK stands for the check that the learner expects to
-        fail."""
-        return f"gpucourse run {self.id} --expect-red CHECK"
+        """Return the command that answers a `mutation` question. It asks which check the learner expects to fail."""
+        return f"gpucourse run {self.id} --expect-red"
 
     @property
     def main_table(self) -> MetricsTable | None:
@@ -234,12 +267,20 @@ class Exercise(Strict):
                 raise ValueError(
                     f"question {question.id}: check must be a check of this exercise, and edit its script or one of its files"
                 )
+        edits = [(question.check, question.edit) for question in self.questions if question.kind == "mutation"]
+        if duplicate := next((edit for edit in edits if edits.count(edit) > 1), None):
+            raise ValueError(f"two mutations edit {duplicate[1]} and name {duplicate[0]}: one run would answer both")
         if self.predict and self.no_predict:
             raise ValueError("predict and no_predict cannot be combined")
         part_ids = [part.id for part in self.yours if part.instead_of is None]
         for part in self.yours:
             if part.instead_of is not None and part.instead_of not in part_ids:
                 raise ValueError(f"part {part.id}: instead_of must be another part of this exercise")
+        for number, hint in enumerate(self.hints, 1):
+            if hint.part is not None and hint.part not in {part.id for part in self.yours}:
+                raise ValueError(f"hint {number}: {hint.part} is not a part of this exercise")
+            if hint.ways and hint.part is None:
+                raise ValueError(f"hint {number}: ways need a part")
         return self
 
 

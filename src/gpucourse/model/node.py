@@ -11,6 +11,8 @@ SIMULATED: Mode = "local"
 CERTAIN_OF_GPU = frozenset({"aws", "here"})
 """The targets whose labs always have a GPU. Existing machines may have none."""
 Role = Literal["head", "worker"]
+Way = Literal["", "openssh", "here"]
+"""The way to a node: by the SSH library, by the ssh command, or not at all because it is the node."""
 
 
 def is_simulated(mode: Mode) -> bool:
@@ -32,6 +34,7 @@ class Node:
     %p. It is empty if the node is reached directly.
     `key`: the private key on this computer. It is empty for the workspace's key.
     `typed`: the name that the learner typed for their own machine.
+    `way`: how this computer reaches it.
     """
 
     name: str
@@ -49,11 +52,27 @@ class Node:
     key: str = ""
     typed: str = ""
     other_host_keys: tuple[str, ...] = ()
+    way: Way = ""
 
     @property
     def label(self) -> str:
         """Return the node's name in messages: the name that the learner typed, otherwise the name in the lab."""
         return self.typed or self.name
+
+    @property
+    def login(self) -> str:
+        """Return the user and the address with which a person logs in: as typed, if the ssh command finds the way itself."""
+        return self.typed if self.way and self.typed else f"{self.user}@{self.address}:{self.port}"
+
+    @property
+    def ssh_words(self) -> tuple[str, ...]:
+        """Return the words that a person types before a command for the node. There are none for this computer."""
+        if self.way == "here":
+            return ()
+        place, _, port = self.login.rpartition(":")
+        if not port.isdigit():
+            return ("ssh", self.login)
+        return ("ssh", *(() if port == "22" else ("-p", port)), place.replace("[", "").replace("]", ""))
 
     @property
     def is_simulated(self) -> bool:

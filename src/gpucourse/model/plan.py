@@ -57,7 +57,12 @@ class Batch:
     `session`: the job is a terminal, which srun opens.
     `module`: the module whose lab is the cluster.
     `setup`: the text of setup.sh, which a learner's batch file reads.
+    `python`: the command of `bin/python` in the run's folder, as shell text. It is empty if there is no such file.
+    `absent_partition`: a partition that a learner's file names and that the cluster lacks; jobs go to `partition` instead.
+    `cpu_partition`: the partition of further jobs that a learner's file submits without asking for a GPU; empty: `partition`.
+    `by_launcher`: another launcher starts the ranks inside the job.
     `max_restarts`: how often the torchrun on each node may start its processes again.
+    `max_s`: the time limit in the learner's own file in seconds; None if there is none.
     `own`: the file is the learner's own and not part of an exercise.
     `asks`: the request in words.
     """
@@ -72,15 +77,20 @@ class Batch:
     session: bool = False
     module: str = "2"
     setup: str = ""
+    python: str = ""
+    absent_partition: str = ""
+    cpu_partition: str = ""
+    by_launcher: bool = False
     max_restarts: int = 0
+    max_s: float | None = None
     own: bool = False
     asks: str = ""
 
     @property
     def spread(self) -> bool:
-        """Return whether each rank has a separate log: torchrun starts it, or the job has several processes. Processes of a
+        """Return whether each rank has a separate log: a launcher starts it, or the job has several processes. Processes of a
         learner's own file share one log for each job."""
-        return not self.own and (self.nodes * self.tasks > 1 or self.max_restarts > 0)
+        return not self.own and (self.nodes * self.tasks > 1 or self.by_launcher)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.fields import Slug, Strict, Text
+from gpucourse.model.fields import ModuleId, Slug, Strict, Text
 from gpucourse.model.questions import Question
 from gpucourse.model.score import Try
 
@@ -17,12 +17,16 @@ class Lesson(Strict):
 
     id: Slug = Field(description="its name, which questions use")
     title: Text = Field(description="what it is about, as the learner reads it")
+    module: ModuleId | None = Field(
+        default=None, description="the module that teaches it, in quotes: gpucourse quiz 3 asks only its questions"
+    )
 
 
 class QuizQuestion(Question):
     """A question of the quiz: a choice or a plain number, with its explanation."""
 
     lesson: Slug = Field(description="the id of the lesson that it belongs to")
+    module: ModuleId | None = Field(default=None, description="the module that teaches it, if it is not that of its lesson")
     kind: Literal["numeric", "choice"] = Field(description="a plain number, or one of several options")
     explanation: Text = Field(description="why the answer is right; shown after the answer")
 
@@ -44,6 +48,11 @@ class Quiz(Strict):
     def lesson(self, name: str) -> Lesson:
         """Return the lesson of that name."""
         return next(lesson for lesson in self.lessons if lesson.id == name)
+
+    def select(self, module: str) -> tuple[QuizQuestion, ...]:
+        """Return the questions about a module."""
+        modules = {lesson.id: lesson.module for lesson in self.lessons}
+        return tuple(question for question in self.questions if (question.module or modules[question.lesson]) == module)
 
     @model_validator(mode="after")
     def _agree(self) -> Quiz:

@@ -114,6 +114,7 @@ class RunRecord:
     `silences`: the ranks that were still silent at the end.
     `clock_skew_s`: how far each node's clock was ahead of this computer's.
     `drill`: whether a fault was injected on purpose.
+    `repair`: it ran the copy of a drill that the learner repaired.
     `own_script`: a learner's own script that ran in place of the exercise. Its results say nothing about the exercise.
     `own_module`: the name of that script as a module, if it was started as a module.
     `place`: the folder of its runs below `runs/`, such as `scripts/train.py`. It is empty for the exercise's folder.
@@ -121,6 +122,7 @@ class RunRecord:
     `prediction`: the prediction made before it began, if any.
     `edited`: the exercise's files that differed from the course's.
     `expected_red`: the check that the learner expected to fail after that edit.
+    `as_predicted`: whether that check failed, and no other.
     `restarts`: how often torchrun started all ranks again, at most `max_restarts`. Only failures after the last restart make a
     run fail and count for `first_failure`.
     `environment`: the variables that were typed.
@@ -148,6 +150,7 @@ class RunRecord:
     ended: str | None = None
     prediction: GivenPrediction | None = None
     expected_red: str | None = None
+    as_predicted: bool = False
     edited: list[str] = field(default_factory=list)
     parameters: dict[str, object] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -166,6 +169,7 @@ class RunRecord:
     clock_skew_s: dict[str, float] = field(default_factory=dict)
     diagnoses: list[Diagnosis] = field(default_factory=list)
     drill: bool = False
+    repair: bool = False
     outputs: list[OutputFile] = field(default_factory=list)
     output_files: int = 0
     output_bytes: int = 0
@@ -212,6 +216,18 @@ class RunRecord:
         return self.state == "succeeded" and bool(self.own_script and self.checks) and not self.profiled
 
     @property
+    def shown_state(self) -> str:
+        """Return the state of the run in words. A drill always ends as `broken`, so it is called what it is."""
+        state = "waiting" if self.is_waiting else self.state
+        return "drill" if state == "broken" else state.replace("_", " ")
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether Slurm has started no job of the run yet, as far as it was last asked."""
+        jobs = self.slurm.jobs if self.slurm and not self.has_ended else []
+        return bool(jobs) and all(job.state == "PENDING" for job in jobs)
+
+    @property
     def shown_verdict(self) -> str | None:
         """Return the verdict of the run's checks, or None for a learner's own script without checks."""
         return None if self.own_script and not self.checks else self.verdict
@@ -230,7 +246,7 @@ class RunRecord:
 
     @property
     def restarts_in_words(self) -> str:
-        """Return how often torchrun started all ranks again, such as `1 restart`, or an empty text if it did not."""
+        """Return how often torchrun started all ranks again, such as `1 restart`, or an empty string if it did not."""
         return f"{self.restarts} restart{'s' if self.restarts > 1 else ''}" if self.restarts else ""
 
     @property
@@ -253,7 +269,7 @@ class RunRecord:
 
     @property
     def split_world(self) -> str:
-        """Return a sentence on how the ranks' process groups differ from the plan, or an empty text if they do not, or if that
+        """Return how the ranks' process groups differ from the plan, in a sentence; an empty string if they do not, or if that
         is not known."""
         sizes, planned_size = self.group_sizes, self.world_size
         if not self.starts_ranks or self.state != "succeeded" or planned_size < 2 or not sizes:
@@ -289,10 +305,15 @@ class RunRecord:
 
     @property
     def advice(self) -> str:
-        """Return the command to type next if the run has not ended, failed, or ran a learner's own script; otherwise an empty
-        text."""
+        """Return the command to type next if the run has not ended, failed, is a drill that is not solved, or ran a learner's
+        own script; otherwise an empty string."""
         if not self.has_ended:
             return f"gpucourse logs {self.id} -f"
+        if self.drill:
+            command = f"break {self.exercise} --repaired" if self.repair else f"check {self.exercise} --diagnosis WORD"
+            return "" if self.verdict == "passed" else f"gpucourse {command}"
+        if self.error and not (self.started or self.node_exits):  # it was ended while it started, so it has no logs
+            return self.diagnoses[0].next if self.diagnoses else ""
         if self.state in {"succeeded", "cancelled"}:
             return f"gpucourse logs {self.id}" if self.own_script else ""
         rank = f" --rank {self.culprit}" if self.culprit is not None else ""

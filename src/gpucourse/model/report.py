@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,8 @@ class Saying:
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """One chapter. `missing` says what is missing and which command adds it; `sources` are its runs."""
+    """One chapter. `missing` says what is missing and which command adds it; `sources` are its runs. The chapter MACHINES is
+    part of the title page of a PDF."""
 
     id: str
     title: str
@@ -48,11 +49,17 @@ class Chapter:
     missing: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
 
+    @property
+    def source_line(self) -> str:
+        """Return the sentence that names its runs, or an empty string if it has none."""
+        return f"Source: run{'s' if len(self.sources) > 1 else ''} {', '.join(self.sources)}." if self.sources else ""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """The whole report.
 
+    `author`: empty if there is none.
     `made`: a date (ISO 8601).
     `mode`: `local` if any number comes from simulated nodes.
     `missing`: what the report as a whole lacks. Each chapter lists what the chapter lacks.
@@ -65,6 +72,17 @@ class Report:
     subjects: tuple[str, ...]
     chapters: tuple[Chapter, ...]
     missing: tuple[str, ...] = ()
+    course: str = ""
+    abstract: str = ""
+
+    def without_gaps(self) -> Report:
+        """Return the report as it is handed in: the chapters that have something to show, and no word of what is missing."""
+        chapters = (
+            replace(chapter, sayings=tuple(saying for saying in chapter.sayings if saying.text), missing=())
+            for chapter in self.chapters
+        )
+        chapters_with_content = tuple(chapter for chapter in chapters if chapter.grids or chapter.pictures or chapter.sayings)
+        return replace(self, chapters=chapters_with_content, missing=())
 
     @property
     def everything_missing(self) -> tuple[str, ...]:
@@ -72,5 +90,6 @@ class Report:
         return (*self.missing, *(f"{chapter.title}: {item}" for chapter in self.chapters for item in chapter.missing))
 
 
-LOCAL = "Simulated nodes (mode: local): these numbers come from a computer without a GPU, and say nothing about any GPU."
+MACHINES = "machines"
+LOCAL = "Simulated nodes (mode: local): these numbers were measured without a GPU, and say nothing about any GPU."
 """The note at the top of a report if any number was measured on simulated nodes."""

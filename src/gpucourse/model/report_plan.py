@@ -64,5 +64,6 @@ class ReportPlan(Strict):
 
     format: Literal[1] = Field(description="the format of this file; 1")
     title: Text = Field(description="the title of the report")
+    course: Text = Field(default="", description="the name of the course, below the title")
     enough: Enough = Field(default=Enough(), description="what makes the report complete")
     chapters: tuple[ReportChapter, ...] = Field(min_length=1, description="the chapters, in order")

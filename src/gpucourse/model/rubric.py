@@ -10,13 +10,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from gpucourse.model.fields import ExerciseId, ModuleId, Slug, Strict, Text
 
 Kind = Literal["checks", "deliverables", "yours", "answers"]
-Counts = Literal["course", "bonus", "own"]
+Counts = Literal["course", "bonus"]
 
 KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
 PRESSED: frozenset[Kind] = frozenset({"checks", "deliverables"})
 """The kinds of evidence that a run of the unchanged script can earn."""
 MAX_PRESSED = 0.3
 """The largest share of an exercise's points for the kinds in `PRESSED`."""
+EXERCISE_POINTS = 10.0
+"""The points of each exercise in the whole course."""
+EXERCISE_WEIGHTS: Mapping[Kind, float] = {"checks": 15, "deliverables": 10, "yours": 45, "answers": 30}
+"""The weights of the kinds of evidence of an exercise in the whole course."""
 
 
 def _weigh_equally(value: object) -> object:
@@ -88,14 +92,12 @@ class Row(Strict):
 
 
 class RubricPart(Strict):
-    """The rows of one module. `counts` says whether their points count towards the course's points, as a bonus, or as a
-    separate score."""
+    """The rows of one module. `counts` says whether their points count towards the course's points or as a bonus."""
 
     module: ModuleId = Field(description="the module whose exercises earn the points")
     title: Text | None = Field(default=None, description="the heading above the rows; by default the module's title")
     counts: Counts = Field(
-        default="course",
-        description="how its points count: towards the course's points, as a bonus on top of them, or as a separate score",
+        default="course", description="how its points count: towards the course's points, or as a bonus on top of them"
     )
     rows: tuple[Row, ...] = Field(min_length=1, description="what the points are given for")
 
@@ -131,19 +133,3 @@ class Rubric(Strict):
         if duplicate := next((id_ for id_ in modules if modules.count(id_) > 1), None):
             raise ValueError(f"module {duplicate} has two parts")
         return self
-
-
-def usual(module: str, title: str) -> RubricPart:
-    """Return the default rows for a module that the rubric does not contain: a separate score out of 25."""
-    return RubricPart(
-        module=module,
-        title=title,
-        counts="own",
-        rows=(
-            Row(
-                id="completed", title="All exercises completed", points=10, evidence={"checks": 25, "yours": 65, "answers": 10}
-            ),
-            Row(id="deliverables", title="Deliverables handed in", points=5, evidence={"deliverables": 100}),
-            Row(id="understanding", title="Understanding shown", points=10, evidence={"answers": 65, "yours": 35}),
-        ),
-    )

@@ -76,7 +76,8 @@ class Piece:
     `share`: its part of the row.
     `of`: how many items it counts.
     `got`: how many items are earned; below 0 if choices stayed wrong.
-    `waits`: how many items await a review.
+    `waits`: how many items a review may still add.
+    `unreviewed`: how many texts neither the learner nor a reviewer has judged.
     `note` and `short`: what is missing, by name and as a count.
     """
 
@@ -86,6 +87,7 @@ class Piece:
     of: int
     share: float = 0.0
     waits: float = 0.0
+    unreviewed: int = 0
     note: str = ""
     short: str = ""
 
@@ -96,7 +98,7 @@ class RowScore:
 
     `waiting`: the points that free text may still earn after a review.
     `level`: where it was measured.
-    `missing`: what it still lacks, such as `3.1: no run yet; 3.2: 2 open`.
+    `missing`: what it still lacks, such as `3.1: no run yet; 3.2: 2 answers open`.
     """
 
     id: str
@@ -110,27 +112,48 @@ class RowScore:
 
 
 def list_missing(pieces: Sequence[Piece], *, names: bool = False) -> str:
-    """Return what these pieces lack as counts, such as `3.1: no run yet; 3.2: 2 open`, or as names with `names`: `3.2: open:
-    why`. A note that several exercises share appears once."""
-    by_note: dict[str, list[str]] = {}
+    """Return what these pieces lack as counts, such as `3.1: no run yet; 3.2: 1 part open, 2 answers open`, or as names with
+    `names`: `3.2: open: why`. A text that several exercises share appears once."""
+    by_exercise: dict[str, list[str]] = {}
     for piece in pieces:
         if piece.note:
-            by_note.setdefault(piece.note if names else piece.short, []).append(piece.exercise)
-    return "; ".join(f"{', '.join(dict.fromkeys(exercises))}: {note}" for note, exercises in by_note.items())
+            by_exercise.setdefault(piece.exercise, []).append(piece.note if names else piece.short)
+    by_text: dict[str, list[str]] = {}
+    for exercise, notes in by_exercise.items():
+        by_text.setdefault(("; " if names else ", ").join(dict.fromkeys(notes)), []).append(exercise)
+    return "; ".join(f"{', '.join(exercises)}: {text}" for text, exercises in by_text.items())
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartScore:
-    """The points of one module. `counts` is course, bonus or own; `here` is False if the course has no such module."""
+class ModuleScore:
+    """The points of one module in the whole course, with a row for each exercise, whose id is the exercise's number."""
 
     module: str
     title: str
-    counts: str
-    here: bool
     points: float
     earned: float
     waiting: float
     rows: tuple[RowScore, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartScore(ModuleScore):
+    """The points of one module in the rubric, with a row for each row of the rubric. `counts` is course or bonus; `here` is
+    False if the course has no such module."""
+
+    counts: str
+    here: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeCourse:
+    """The points of the whole course: the sum of all modules. `percent` is the earned share."""
+
+    points: float = 0.0
+    earned: float = 0.0
+    waiting: float = 0.0
+    percent: float = 0.0
+    modules: tuple[ModuleScore, ...] = field(default_factory=tuple)
 
 
 @dataclass(kw_only=True)
@@ -154,8 +177,9 @@ class QuizScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """All points. `earned` is out of `points`, without the bonus.
+    """All points. `earned` is out of the `points` of the rubric, without the bonus.
 
+    `whole_course`: the points of every module with its exercises, which do not depend on the rubric.
     `learner_judged`: parts that count only because the learner's computer judged them, by the exercise's number.
     """
 
@@ -166,6 +190,7 @@ class Grade:
     bonus: float
     waiting: float
     parts: tuple[PartScore, ...] = field(default_factory=tuple)
+    whole_course: WholeCourse = field(default_factory=WholeCourse)
     quiz: QuizScore | None = None
     changed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     learner_judged: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -180,17 +205,3 @@ class Grade:
     def exercises(self) -> int:
         """Return how many exercises there are."""
         return len(self.signs)
-
-    @property
-    def own_points(self) -> float:
-        """Return the available points of the modules that have a separate score."""
-        return sum(part.points for part in self._own_parts)
-
-    @property
-    def own(self) -> float:
-        """Return the earned points of the modules that have a separate score."""
-        return round(sum(part.earned for part in self._own_parts), 2)
-
-    @property
-    def _own_parts(self) -> list[PartScore]:
-        return [part for part in self.parts if part.counts == "own" and part.here]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-Count = Annotated[int, Meta(ge=0, lt=1_000_000)]
+MAX_COUNT = 1_000_000
+Count = Annotated[int, Meta(ge=0, lt=MAX_COUNT)]
 """A number of nodes, GPUs or restarts. Slurm options may have up to six digits."""
 
 
@@ -18,6 +19,9 @@ class JobRow:
     `state` and `reason`: Slurm's own words.
     `code`: as in the shell, or None if it is not known.
     `asked`: whether the exercise itself cancelled the job.
+    `expected`: when Slurm expects a waiting job to start, or an empty string.
+    `cpu_hours`, `gpu_hours`: what all starts of the job have used; None if it is not known.
+    `cancelled_by`: the number of the user on the cluster who cancelled the job, or an empty string.
     Times are by the cluster's own clock.
     """
 
@@ -35,6 +39,10 @@ class JobRow:
     ran_s: float | None = None
     restarts: Count = 0
     asked: bool = False
+    expected: str = ""
+    cpu_hours: float | None = None
+    gpu_hours: float | None = None
+    cancelled_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +65,22 @@ class SlurmSession:
 
 @dataclass(kw_only=True)
 class SlurmRun:
-    """Slurm's part of a run's record. `later` lists running jobs that the run's own jobs submitted. The next command about the
-    run collects their output."""
+    """Slurm's part of a run's record.
+
+    `max_gpu_hours`: what the run may use at most, by its time limit.
+    `later`: running jobs that the run's own jobs submitted. The next command about the run collects their output.
+    """
 
     partition: str
     nodes: Count
     gpus: Count
+    max_gpu_hours: float = 0.0
     jobs: list[JobRow] = field(default_factory=list)
     later: list[LaterJob] = field(default_factory=list)
     held: SlurmSession | None = None
+
+    def count_hours(self, kind: Literal["cpu_hours", "gpu_hours"]) -> float | None:
+        """Return the core hours or the GPU hours of all jobs, or None if they are not known for each of them."""
+        hours: list[float | None] = [getattr(job, kind) for job in self.jobs]
+        hours_of_jobs = [value for value in hours if value is not None]
+        return sum(hours_of_jobs) if hours_of_jobs and len(hours_of_jobs) == len(hours) else None

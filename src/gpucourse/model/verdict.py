@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -75,6 +76,13 @@ class Rehearsal:
     skipped: str = ""
 
 
+def count_verdicts(checks: Iterable[CheckResult]) -> str:
+    """Return how many checks have each verdict: `7 passed, 1 not measured`. Every screen counts checks in these words."""
+    counts = Counter(check.verdict for check in checks)
+    words: tuple[Verdict, ...] = ("passed", "failed", "error", "not_measured")
+    return ", ".join(f"{counts[word]} {word.replace('_', ' ')}" for word in words if counts[word]) or "no checks"
+
+
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
     """Return the results that are needed. Of parts that replace each other, only the most advanced stays, or the first of
     several equals."""
@@ -91,11 +99,12 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
 @dataclass(frozen=True, kw_only=True)
 class KeptParts:
     """`yours.json`: the handed-in parts of one exercise, by the part's id; open parts are left out. `tried` is when `try` last
-    judged a part that is not open."""
+    judged a part. `newest` has the newest verdict on each part, for hints: it may be about another file."""
 
     version: int = 1
     tried: str = ""
     parts: dict[str, PartResult] = field(default_factory=dict)
+    newest: dict[str, PartResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,11 +33,13 @@ _SPLIT_NUMBER = re.compile(r"0\d\d(?:\.\d+)?")  # the second half of 1,000
 
 @dataclass(frozen=True)
 class Complaint:
-    """An error at one place in a file. `line` counts from 1; it is None if the error is about the whole file."""
+    """An error at one place in a file. `line` and `column` count from 1; `line` is None if the error is about the whole file,
+    and `column` if it is not known."""
 
     path: Path
     reason: str
     line: int | None = None
+    column: int | None = None
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Document:
     `lines`: the line of each key.
     `complaints`: the errors in the file.
     `unquoted`: one complaint for each inline list in which a comma may have split one item into two.
-    `empty`: whether the file contains at most comments.
+    `empty`: whether the file contains nothing except comments.
 
     A list is in `unquoted` if it contains unquoted text of several words, or the second half of a number such as 1,000. It can
     be read, so only authors see the complaint. A list of whole sentences, each with a capital letter and a full stop, is left
@@ -92,9 +94,8 @@ def read_document(raw: bytes) -> Document:
         _read(text, document)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        column = f", column {mark.column + 1}" if mark else ""
-        reason = f"is not YAML: {error.problem or error.context}{column}"
-        document.complaints.append(Complaint((), reason, mark.line + 1 if mark else None))
+        place = (mark.line + 1, mark.column + 1) if mark else ()
+        document.complaints.append(Complaint((), f"is not YAML: {error.problem or error.context}", *place))
     except yaml.YAMLError as error:
         document.complaints.append(Complaint((), f"is not YAML: {str(error).splitlines()[0]}"))
     except _RefusedYaml as error:

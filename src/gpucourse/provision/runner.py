@@ -62,7 +62,7 @@ class Runner:
         log = self.paths.terraform_log(command)
         environment = terraform_environment(self.environ, extra)
         with (
-            Interrupts(self.stop) as interrupts,
+            _Interrupts(self.stop) as interrupts,
             self._lock(careful, interrupts) as lock,
             hold_reserve(self.paths.folder) as reserve,
         ):
@@ -88,10 +88,10 @@ class Runner:
 
     def wait_for_predecessor(self, watcher: Watcher) -> None:
         """Wait until no other Terraform works on this stack. Raises StackBusy, Interrupted."""
-        with Interrupts(self.stop) as interrupts, self._lock(watcher, interrupts):
+        with _Interrupts(self.stop) as interrupts, self._lock(watcher, interrupts):
             _check_not_asked(interrupts)
 
-    def _lock(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
+    def _lock(self, watcher: Watcher, interrupts: _Interrupts) -> AbstractContextManager[int]:
         """Return the lock that is held exactly as long as Terraform runs, even if this process ends.
 
         Terraform gets the open file as its standard input. That is the only descriptor that it does not pass on to processes
@@ -127,7 +127,7 @@ class Runner:
             ) from error
 
 
-def _check_not_asked(interrupts: Interrupts) -> None:
+def _check_not_asked(interrupts: _Interrupts) -> None:
     if interrupts.is_requested:
         raise Interrupted(
             "stopped before Terraform was started",
@@ -140,7 +140,7 @@ def _follow(
     tail: IO[bytes],
     transcript: Transcript,
     *,
-    interrupts: Interrupts,
+    interrupts: _Interrupts,
     reserve: DiskReserve,
     watcher: _Careful,
 ) -> None:
@@ -191,7 +191,7 @@ class _Careful:
 
 
 @final
-class Interrupts:
+class _Interrupts:
     """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. Use it as a context manager.
 
     At the first SIGINT, Terraform finishes what is in flight, saves its state and ends. At the second, it ends immediately,
@@ -231,7 +231,7 @@ class Interrupts:
                 if changing:
                     tell(Note(text=_FORCED, level="warning"))
 
-    def __enter__(self) -> Interrupts:
+    def __enter__(self) -> _Interrupts:
         in_main = threading.current_thread() is threading.main_thread()
         if in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             self._before = signal.signal(signal.SIGINT, lambda _number, _frame: self.request_stop())

@@ -83,7 +83,7 @@ class TerraformStack:
         self._store_variables()
 
     def settle(self, watcher: Watcher = ignore_event) -> None:
-        """Wait for the Terraform of a killed command, so that the state contains everything that it did.
+        """Wait until the Terraform process of a killed command has ended, so that the state contains all its changes.
 
         Raises StackBusy, Interrupted.
         """
@@ -103,7 +103,7 @@ class TerraformStack:
         else:
             self._init_with_cache(watcher)
         providers.mark_initialised(folder, version)
-        watcher(Stage(name="init", text="Terraform has its providers", seconds=time.monotonic() - start_s))
+        watcher(Stage(name="init", text="Terraform providers ready", seconds=time.monotonic() - start_s))
         return True
 
     def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -31,6 +31,7 @@ MAX_JOBS = 10_000
 MAX_ENVIRONMENT = 1 << 16  # a machine with 16 GPUs describes itself in 4 KiB
 _FIRST_YEARS_S = 1e11  # seconds since 1970: a larger value cannot be written as a date
 MAX_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong shows 1970, never a later year
+_MAX_HOURS = 1e9
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
@@ -183,6 +184,8 @@ def _check_row(row: JobRow) -> JobRow:
     check_range(row.code or 0, 0, 255, "the exit code")
     check_range(row.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
     check_range(row.ran_s or 0.0, 0, _FIRST_YEARS_S, "the running time")
+    check_range(row.cpu_hours or 0.0, 0, _MAX_HOURS, "the number of core hours")
+    check_range(row.gpu_hours or 0.0, 0, _MAX_HOURS, "the number of GPU hours")
     texts: dict[str, Any] = {name: printable(value) for name, value in vars(row).items() if isinstance(value, str)}
     return replace(row, **texts)
 
@@ -197,10 +200,14 @@ def check_later_jobs(later_jobs: list[LaterJob]) -> list[LaterJob]:
 
 @dataclass(kw_only=True)
 class JobState:
-    """The state of a run on one node."""
+    """The state of a run on one node. `jobs`: its Slurm jobs, while it has not ended."""
 
     state: State
     exit: NodeEnd | None
+    jobs: list[JobRow] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.jobs = check_rows(self.jobs)
 
     @property
     def has_ended(self) -> bool:

@@ -1,4 +1,4 @@
-"""Open the connection below SSH, directly or through a command that leads to the node's SSH server."""
+"""Open the connection that carries SSH, directly or through a command that connects to the node's SSH server."""
 
 from __future__ import annotations
 

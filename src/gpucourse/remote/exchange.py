@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Protocol
 
 import paramiko
 
@@ -31,6 +32,44 @@ _PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; the last
 _STDERR_KEPT = 256 << 10
 _ERRORS_AT_ONCE = 16  # pieces of standard error that are read between two of standard output
 _BESIDE_S = 0.25  # the end mark of one stream follows the other's within this time, unless the two streams are joined
+
+
+class Channel(Protocol):
+    """The streams of one command under way. Implemented by paramiko's channel, and by `process_channel.ProcessChannel`.
+
+    `exit_status`: negative if the connection was lost before the status arrived.
+    """
+
+    status_event: threading.Event
+    exit_status: int
+
+    def settimeout(self, timeout: float) -> None:
+        """Set how long `recv`, `recv_stderr` and `send` wait before they raise TimeoutError."""
+        ...
+
+    def recv(self, nbytes: int) -> bytes:
+        """Return the next bytes of standard output, or no bytes at its end."""
+        ...
+
+    def recv_stderr(self, nbytes: int) -> bytes:
+        """Return the next bytes of standard error, or no bytes at its end."""
+        ...
+
+    def recv_stderr_ready(self) -> bool:
+        """Return whether bytes of standard error have arrived."""
+        ...
+
+    def send(self, s: bytes) -> int:
+        """Send some of the bytes and return their number, or 0 if the command has closed its input."""
+        ...
+
+    def shutdown_write(self) -> None:
+        """End the command's standard input."""
+        ...
+
+    def close(self) -> None:
+        """Drop the channel."""
+        ...
 
 
 class EndedEarly(UnreachableError):
@@ -53,7 +92,7 @@ class Exchange:
     def __init__(
         self,
         name: str,
-        channel: paramiko.Channel,
+        channel: Channel,
         request: Request,
         silence_s: float,
         *,

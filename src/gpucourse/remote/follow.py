@@ -235,7 +235,7 @@ class _NodeFollower(threading.Thread):
                 if time.monotonic() - lost_s >= self._give_up_s:
                     raise UnreachableError(
                         f"{self._node.label}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
-                        hint="its log so far is kept and the run may continue there: gpucourse logs -f, or gpucourse cancel",
+                        hint="its log so far is kept, and the run may continue: gpucourse logs -f, or gpucourse cancel RUN",
                     ) from error
                 if not is_reported and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
                     self._state.tell(Note(text=f"{self._node.label}: connection lost, trying again", level="warning"))
@@ -368,5 +368,5 @@ def _attend(fleet: Fleet, job: FollowedJob, state: _FollowState, times: FollowTi
 def _make_limit_error(node: Node, start_s: float) -> UnreachableError:
     return UnreachableError(
         f"{node.label}: the run has not ended there after {time.monotonic() - start_s:.0f} s",
-        hint="its log so far is kept: gpucourse status, then gpucourse cancel",
+        hint="its log so far is kept: gpucourse status, then gpucourse cancel RUN",
     )

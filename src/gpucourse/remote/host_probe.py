@@ -81,7 +81,7 @@ def listed(folder):
     except OSError: return []
 if request["verb"] == "mark":
     if request["shared"] and not os.path.isdir(request["shared"]):
-        sys.exit("there is no folder %s, the shared_folder of gpucourse.yaml" % request["shared"])
+        sys.exit("there is no folder %s, which gpucourse.yaml names" % request["shared"])
     for mark in marks:
         try:
             os.makedirs(os.path.dirname(mark), 0o700, exist_ok=True)
@@ -95,7 +95,8 @@ if request["verb"] == "clear":
         try: os.unlink(mark)
         except OSError: pass
     for base in bases:
-        only_ours = all(name in ("labs", "jobs", "store", "cache") or name.startswith("agent-") for name in listed(base))
+        ours = ("labs", "jobs", "store", "cache", "venv")
+        only_ours = all(name in ours or name.startswith("agent-") for name in listed(base))
         used = listed(os.path.join(base, "labs")) or listed(os.path.join(base, "jobs"))
         if only_ours and not used: shutil.rmtree(base, ignore_errors=True)
     for home in homes[1:]:  # made by us, and kept if it contains anything else

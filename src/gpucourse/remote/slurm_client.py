@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
 
+from gpucourse.model.node import is_simulated
 from gpucourse.model.plan import BatchFile, LaunchPlan
 from gpucourse.model.slurm import JobRow, LaterJob
 from gpucourse.outside.names import printable
@@ -14,11 +15,12 @@ from gpucourse.outside.slurm_options import read_sbatch_options
 from gpucourse.ports import Link
 from gpucourse.remote import answers, jobs
 from gpucourse.remote.agent.scratch import CACHES
-from gpucourse.remote.agent.slurm.words import usable
+from gpucourse.remote.agent.slurm.words import hosts, usable
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import parcels, push
 
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
+_HOSTS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,\[\]-]{0,65535}")
 
 
 @dataclass(kw_only=True)
@@ -33,16 +35,25 @@ class _LaterJobs:
 
 @dataclass(kw_only=True)
 class ComputeNode:
-    """A node in sinfo's output. `state` and `reason` are Slurm's words. Raises ValueError for values that no cluster has."""
+    """A group of equal nodes in sinfo's output. Raises ValueError for values that no cluster has.
+
+    `name`: the name of a node, or names in Slurm's notation, such as `node[1-4]`.
+    `state`, `reason`: Slurm's words.
+    """
 
     name: str
     state: str
     gpus: int
     cores: int
     reason: str = ""
+    count: int = 1
+    gpu_types: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        answers.host_name(self.name)
+        if not _HOSTS.fullmatch(self.name):
+            raise ValueError(f"{printable(self.name, 80)!r} are not the names of machines")
+        answers.check_range(self.count, 1, 1 << 20, "the number of nodes")
+        self.gpu_types = [printable(name, 60) for name in self.gpu_types]
         answers.check_range(self.gpus, 0, 1 << 12, "the number of GPUs")
         answers.check_range(self.cores, 0, 1 << 16, "the number of cores")
         self.state, self.reason = printable(self.state, 60), printable(self.reason)
@@ -59,12 +70,14 @@ class Partition:
 
     `default`: whether jobs that name no partition run there.
     `open`: whether the partition accepts jobs.
+    `max_s`: its time limit in seconds, or None if there is none.
     """
 
     name: str
     default: bool
     open: bool
     nodes: Sequence[ComputeNode]
+    max_s: int | None = None
 
     def __post_init__(self) -> None:
         _check_partitions(self.name)
@@ -101,9 +114,19 @@ class SlurmCluster:
         if len(names) == 1:
             return by_name[name]
         partitions = [by_name[word] for word in names]
-        nodes = {node.name: node for partition in partitions for node in partition.nodes}
+        nodes: list[ComputeNode] = []
+        known_hosts: set[str] = set()
+        for group in (group for partition in partitions for group in partition.nodes):
+            new_hosts = set(hosts(group.name)) - known_hosts
+            nodes += [replace(group, count=len(new_hosts))] if new_hosts else []
+            known_hosts |= new_hosts
+        limits = [partition.max_s for partition in partitions if partition.max_s is not None]
         return Partition(
-            name=name, default=False, open=any(partition.open for partition in partitions), nodes=list(nodes.values())
+            name=name,
+            default=False,
+            open=any(partition.open for partition in partitions),
+            nodes=nodes,
+            max_s=min(limits, default=None),
         )
 
 
@@ -172,7 +195,15 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
     if plan.batch is None:
         return {}
     files = [{**asdict(file), "job_name": _name_job(file)} for file in plan.batch.files]
-    return {"slurm": {**asdict(plan.batch), "files": files, "spread": plan.batch.spread, "ranks": plan.world_size}}
+    return {
+        "slurm": {
+            **asdict(plan.batch),
+            "files": files,
+            "spread": plan.batch.spread,
+            "ranks": plan.world_size,
+            "is_shared": not is_simulated(plan.mode),
+        }
+    }
 
 
 def _name_job(file: BatchFile) -> str:

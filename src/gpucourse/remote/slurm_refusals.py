@@ -29,6 +29,7 @@ class _KnownError:
     hint: str
 
 
+_SSH = "gpucourse ssh 2 -- "
 _TABLE = (
     _KnownError(
         r"munged is gone|[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
@@ -71,7 +72,8 @@ _TABLE = (
         r"[Ii]nvalid partition",
         UsageError,
         "there is no such partition",
-        "gpucourse ssh 2 -- sinfo lists them; then --set partition=NAME",
+        "gpucourse ssh 2 -- sinfo lists them; then --set partition=NAME in module 2, or --slurm partition=NAME on a cluster of "
+        "the target slurm",
     ),
     _KnownError(
         r"Invalid node name specified|Invalid feature specification|Invalid generic resource|Invalid license|"
@@ -100,10 +102,17 @@ _TABLE = (
         "--timeout 10m asks for less; gpucourse ssh 2 -- \"sinfo -o '%P %l'\" shows the limits",
     ),
     _KnownError(
-        r"[Ii]nvalid account|Invalid qos|AssocMaxSubmitJobLimit|QOSMaxSubmitJobPerUserLimit|Job violates accounting",
+        r"(Assoc|QOS)Max(Submit)?Job\w*",
+        UsageError,
+        "you have as many jobs in the queue as your account or QoS allows",
+        "submit fewer at a time (in 2.1: --set jobs=2; an array: fewer values), or wait until some of them have ended",
+    ),
+    _KnownError(
+        r"[Ii]nvalid account|Invalid qos|Job violates accounting|(Assoc|QOS)(Max|Grp)\w+",
         UsageError,
         "the cluster's accounting does not let you submit this",
-        "ask whoever runs the cluster for an account; sacctmgr show assoc user=$USER shows yours",
+        "sacctmgr show assoc user=$USER on the cluster shows your accounts and QoS; name one: --slurm account=NAME or "
+        "--slurm qos=NAME for a run, or the key slurm in gpucourse.yaml. If you have none, ask the administrator",
     ),
     _KnownError(
         r"Invalid job array specification",
@@ -123,15 +132,19 @@ _TABLE = (
         r"scancel was accepted",
         InfrastructureError,
         "the job's processes do not end: its node does not answer, or is busy with input and output",
-        "sinfo -R on the head names nodes that are down; gpucourse cancel asks again",
+        "sinfo -R on the head names nodes that are down; gpucourse cancel RUN asks again",
     ),
 )
 
 
 def explain(node: Node, message: str) -> GpucourseError:
     """Return the error for a message of Slurm on `node`."""
-    words = printable(" ".join(message.split()))
+    words = printable(" ".join(message.replace("\\n", "\n").split()))  # a site's own message has its line breaks escaped
     for entry in _TABLE:
         if re.search(entry.words, message):
-            return entry.error(f"{entry.what} ({node.label} said: {words})", hint=entry.hint)
-    return UsageError(f"{node.label}: Slurm refused: {words}", hint="gpucourse run ... --dry-run shows what is submitted")
+            kind, hint = entry.error, entry.hint
+            if node.mode == "slurm":  # a cluster of other people lacks it, and no lab of the course has the node
+                kind = MissingError if kind is UsageError else kind
+                hint = hint.replace(_SSH, f"{' '.join(node.ssh_words)} -- " if node.ssh_words else "sh -c ")
+            return kind(f"{entry.what} ({node.label} said: {words})", hint=hint)
+    return UsageError(f"{node.label}: Slurm refused: {words}", hint="the same command with --dry-run shows what is submitted")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import socket
 import threading
 import time
@@ -18,18 +17,15 @@ from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.outside.files import read_named
-from gpucourse.ports import CommandResult
+from gpucourse.remote.command_link import CommandLink
 from gpucourse.remote.dial import dial, make_no_answer_error
-from gpucourse.remote.exchange import LOST, Exchange
+from gpucourse.remote.exchange import LOST
 from gpucourse.remote.keys import fingerprint, make_other_key_error, parse_pinned_keys
-from gpucourse.remote.login_shell import Request, Stdin
-from gpucourse.remote.patience import ANSWER_S, CONNECT_S, REST_S
+from gpucourse.remote.patience import CONNECT_S
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
-MAX_COMMANDS = 8
-"""The most commands at a time on one connection. OpenSSH allows ten channels by default, and one is opened in advance."""
 MAX_KEY = 1 << 16
 """The largest size of a private key file, in bytes."""
 MAX_PACKET = 1 << 20
@@ -40,8 +36,6 @@ WINDOW = 4 << 20
 _REFUSED_S = 5.0  # how long a server may refuse another channel before the refusal is final
 _ALIVE_EVERY_S = 15.0
 _SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # the signature algorithm that a key of that kind uses today
-# A missing shared folder is not made: its name is wrong, or its file system is not mounted.
-_ENTER = 'HOME={shared}/gpucourse-"$(id -un)"; export HOME; [ -d "$HOME" ] || mkdir -m 700 "$HOME"; cd "$HOME" || exit 73; '
 
 
 T = TypeVar("T", socket.socket, paramiko.Transport)
@@ -49,6 +43,10 @@ T = TypeVar("T", socket.socket, paramiko.Transport)
 
 class KeyRefused(UnreachableError):
     """The node answers, but it does not accept our key."""
+
+
+class SecondFactor(UnreachableError):
+    """The node accepts our key, but then asks for something that only a person can type."""
 
 
 @contextmanager
@@ -88,18 +86,12 @@ class SshTransport:
             raise _make_key_error(file, error, is_own=file == self._key_file) from error
 
 
-class SshLink:
-    """A live connection to one node, for at most eight commands at a time. Implements ports.Link.
-
-    `shared`: a folder that all machines of a cluster share. If it is set, HOME is the user's own folder below it, and commands
-    start there.
-    """
+class SshLink(CommandLink):
+    """A live connection to one node over SSH, with a channel for each command."""
 
     def __init__(self, node: Node, transport: paramiko.Transport, shared: str = "") -> None:
-        self.node = node
+        super().__init__(node, shared)
         self._transport = transport
-        self._enter = _ENTER.format(shared=shlex.quote(shared)) if shared else ""
-        self._places = threading.BoundedSemaphore(MAX_COMMANDS)
         self._ahead: list[paramiko.Channel] = []
         self._place_ahead = threading.Semaphore()
 
@@ -108,51 +100,11 @@ class SshLink:
         """Return whether the connection is still open, as far as this side can tell."""
         return self._transport.is_active()
 
-    def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = ANSWER_S) -> CommandResult:
-        """Run a shell command in the node's home folder and return its result. Its output may have at most
-        `exchange.MAX_ANSWER` bytes.
-
-        Raises UnreachableError if the connection is lost, if no byte is sent or received for `timeout_s`, or if the whole
-        answer takes twice as long, counted from the end of the input. It is then unknown whether the command ran.
-        """
-        with self._exchange(command, stdin, timeout_s) as exchange:
-            stdout = exchange.answer()
-            return CommandResult(code=exchange.code(), stdout=stdout, stderr=exchange.stderr())
-
-    @contextmanager
-    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S) -> Iterator[Iterator[bytes]]:
-        """Run a command and yield its standard output in pieces as they arrive, until it ends.
-
-        Raises UnreachableError if the connection is lost, if nothing arrives for `silence_s`, or if the exit code is not 0. In
-        the last case, the error contains the end of standard error.
-
-        If the block ends earlier, the command has REST_S seconds to end.
-        """
-        with self._exchange(command, stdin, silence_s) as exchange:
-            yield exchange.stdout_then_code()
-            exchange.read_rest(REST_S)
-
     def close(self) -> None:
         """Drop the connection. Processes that were started detached on the node keep running."""
         self._transport.close()
 
-    @contextmanager
-    def _exchange(self, command: str, stdin: Stdin, silence_s: float) -> Iterator[Exchange]:
-        if not self._places.acquire(timeout=max(silence_s, 0.001)):
-            raise UnreachableError(
-                f"{self.node.label}: all {MAX_COMMANDS} channels of the connection were busy for {silence_s:g} s"
-            )
-        try:
-            request = Request(self._enter + command, stdin)
-            exchange = Exchange(self.node.label, self._start(request.line, silence_s), request, silence_s)
-            try:
-                yield exchange
-            finally:
-                exchange.close()
-        finally:
-            self._places.release()
-
-    def _start(self, line: str, timeout_s: float) -> paramiko.Channel:
+    def _start(self, line: str, timeout_s: float, /) -> paramiko.Channel:
         """Start a command line on a channel. Also open another channel, which saves the next command a round trip."""
         guard = threading.Timer(timeout_s, self._transport.close)  # exec_command waits without a limit
         guard.daemon = True
@@ -254,7 +206,7 @@ def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float) -> 
 
 def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey, file: Path) -> None:
     try:
-        transport.auth_publickey(node.user, key)
+        more = transport.auth_publickey(node.user, key)
     except paramiko.AuthenticationException as error:
         if str(error) == "Authentication timeout.":
             raise make_no_answer_error(node, f"no answer to the key within {transport.auth_timeout:g} s") from error
@@ -264,6 +216,14 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
         ) from error
     except LOST as error:
         raise make_no_answer_error(node, str(error) or "the connection was closed during authentication") from error
+    if more or not transport.is_authenticated():
+        name = node.typed or f"{node.user}@{node.address}"
+        raise SecondFactor(
+            f"{node.label} accepts the key {file}, but then asks for a second factor ({', '.join(more) or 'unknown'}), "
+            "which a program cannot type",
+            hint=f"if it is the login node of a Slurm cluster: gpucourse deploy N --target slurm --login {name}, which uses a "
+            "connection that you opened; otherwise ask its administrator for a login by key alone",
+        )
 
 
 def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import getpass
 import os
 import pwd
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -47,19 +48,56 @@ class SshRoute:
     known_as: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SshCommand:
+    """The ssh command that reaches a machine.
+
+    `program`: the path of ssh.
+    `host`: the options and the name of the machine, the last words before a command for it.
+    `host_words`: the same as a person would type them.
+    `controls`: the sockets at which a connection to the machine may be open (ControlPath).
+    `opening`, `ending`: what to type to open such a connection, and to end it.
+    """
+
+    program: str
+    host: tuple[str, ...]
+    host_words: tuple[str, ...]
+    controls: tuple[str, ...]
+    opening: str
+    ending: str
+
+
+def find_ssh_command(text: str, environ: Mapping[str, str]) -> SshCommand:
+    """Return the ssh command for `user@name:port`, with the learner's SSH configuration. Raises the errors of
+    `find_ssh_route`."""
+    name, user, port = _split(text)
+    home = _find_home(environ)
+    options = _read_ssh_config(name, user, port, home)
+    words = (*(("-p", str(port)) if port else ()), f"{user}@{name}" if user else name)
+    named = options.get("controlpath", ["none"])[0]
+    ours = f"{'~' if home == _get_registered_home() else home}/.ssh/gpucourse-%C"
+    has_own = named != "none" and options.get("controlmaster", ["false"])[0] != "false"
+    opening = ("-fN",) if has_own else ("-fNM", "-S", ours)
+    return SshCommand(
+        program=find_program("ssh"),
+        host=(*_config_words(home), *words[:-1], "--", words[-1]),
+        host_words=words,
+        controls=(*(() if named == "none" else (named,)), ours),
+        opening=shlex.join(["ssh", *opening, *words]),
+        ending=shlex.join(["ssh", "-O", "exit", *(() if has_own else ("-S", ours)), *words]),
+    )
+
+
 def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
     """Find the route to `user@name:port`. The learner's SSH configuration supplies everything that is not typed.
 
     Raises UsageError if the text does not have that form, or if the known hosts revoke the machine's key. Raises MissingError
     if OpenSSH's client is missing, or if the user ID has no account.
     """
-    match = _HOST.fullmatch(text)
-    port = int(match["port"]) if match and match["port"] else None
-    if match is None or (port is not None and not 0 < port < 65536):
-        raise UsageError(f"'{text}' is not a machine", hint="write machines as me@gpu1 or me@gpu1:2222, separated by commas")
-    home = Path(environ.get("HOME") or _get_registered_home())
-    options = _read_ssh_config(match["v6"] or match["name"], match["user"], port, home)
-    name = options.get("hostname", [match["v6"] or match["name"]])[0]
+    typed_name, user, port = _split(text)
+    home = _find_home(environ)
+    options = _read_ssh_config(typed_name, user, port, home)
+    name = options.get("hostname", [typed_name])[0]
     number = int(options.get("port", ["22"])[0])
     alias = options.get("hostkeyalias", [""])[0]
     files = _list_known_hosts_files(options.get("userknownhostsfile", [""])[0], home)
@@ -73,18 +111,39 @@ def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
         user=options.get("user", [getpass.getuser()])[0],
         proxy=_proxy(options),
         keys=tuple(key for key in keys if key.is_file()),
-        host_keys=find_known_keys(known_as, files),
+        host_keys=_find_known_keys(known_as, files),
         known_as=known_as,
     )
 
 
-def find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, str | None, int | None]:
+    """Return the name, the user and the port in `user@name:port`. Raises UsageError if the text does not have that form."""
+    match = _HOST.fullmatch(text)
+    port = int(match["port"]) if match and match["port"] else None
+    if match is None or (port is not None and not 0 < port < 65536):
+        raise UsageError(f"'{text}' is not a machine", hint="write machines as me@gpu1 or me@gpu1:2222, separated by commas")
+    return match["v6"] or match["name"], match["user"], port
+
+
+def _find_home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or _get_registered_home())
+
+
+def _config_words(home: Path) -> tuple[str, ...]:
+    """Return the options by which ssh reads the configuration in this home folder."""
+    if home == _get_registered_home():
+        return ()
+    config = name_own_config(home)
+    return ("-F", str(config) if config.is_file() else "none")
+
+
+def _find_known_keys(host: str, files: Iterable[Path]) -> tuple[str, ...]:
     """Return the host keys of `name` or `[name]:port` in these files. Only keys of the best kind are returned, because OpenSSH
     accepts any of these.
 
     Raises UsageError if a key is marked as revoked.
     """
-    keygen = _program("ssh-keygen")
+    keygen = find_program("ssh-keygen")
     keys: dict[str, list[str]] = {}
     for file in files:
         if not file.is_file():
@@ -108,10 +167,7 @@ def name_own_config(home: Path) -> Path:
 
 def _read_ssh_config(name: str, user: str | None, port: int | None, home: Path) -> dict[str, list[str]]:
     """Return the output of `ssh -G`: each option in lower case, with its values."""
-    words = [_program("ssh"), "-G"]
-    if home != _get_registered_home():
-        config = name_own_config(home)
-        words += ["-F", str(config) if config.is_file() else "none"]
+    words = [find_program("ssh"), "-G", *_config_words(home)]
     words += [*(("-l", user) if user else ()), *(("-p", str(port)) if port else ()), "--", name]
     result = subprocess.run(words, capture_output=True, text=True, timeout=ASK_S, check=False)
     if result.returncode != 0:
@@ -148,7 +204,8 @@ def _expand_home(file: str, home: Path) -> Path:
     return home / text[2:] if text.startswith("~/") else Path(text)
 
 
-def _program(name: str) -> str:
+def find_program(name: str) -> str:
+    """Return the path of a program of OpenSSH's client. Raises MissingError if it is not installed."""
     program = shutil.which(name)
     if program is None:
         raise MissingError(f"OpenSSH's client ({name}) is not installed", hint="install it: apt install openssh-client")

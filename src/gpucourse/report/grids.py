@@ -17,12 +17,13 @@ NOTHING = "–"
 """The text of a cell if nothing was measured. The words `not measured` would be too wide for a narrow column."""
 
 
-def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:
-    """Return a table with one row per subject and one column per figure. `subjects` maps each subject to its values by figure
-    id."""
+def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid | None:
+    """Return a table with one row per subject and one column per figure, or None if there is no figure. `subjects` maps each
+    subject to its values by figure id."""
     rows = [(name, *(number(values.get(figure.id), figure.digits) for figure in figures)) for name, values in subjects.items()]
     numeric = [not any(isinstance(values.get(figure.id), str) for values in subjects.values()) for figure in figures]
-    return _make_grid(title, [figure.title for figure in figures], rows, numeric)
+    grid = make_grid(title, ["measured on", *(figure.title for figure in figures)], rows, [False, *numeric])
+    return grid if len(grid.columns) > 1 else None
 
 
 def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
@@ -33,7 +34,8 @@ def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]
         return None
     rows = [(name, *(number(row.get(column.key), column.digits) for column in table.columns)) for name, row in named_rows]
     numeric = [all(_is_number_or_absent(row.get(column.key)) for _, row in named_rows) for column in table.columns]
-    grid = _make_grid(table.title, [column.title for column in table.columns], rows, numeric)
+    titles = [column.title for column in table.columns]
+    grid = make_grid(table.title, ["measured on", *titles], rows, [False, *numeric])
     if len(metrics) > 1:
         return grid
     return replace(
@@ -45,15 +47,19 @@ def merge_into_grid(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]
     )
 
 
-def _make_grid(title: str, titles: Sequence[str], rows: Sequence[tuple[str, ...]], numeric: Sequence[bool]) -> Grid:
-    """Return a table whose first column names the subject, with a note if something was not measured."""
-    absent = any(cell == NOTHING for row in rows for cell in row)
+def make_grid(title: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]], numeric: Sequence[bool]) -> Grid:
+    """Return a table, with a note if something was not measured. Columns without any value are only named in the note."""
+    places = [place for place in range(len(columns)) if any(row[place] != NOTHING for row in rows)]
+    empty = [column for place, column in enumerate(columns) if place not in places]
+    absent = any(row[place] == NOTHING for row in rows for place in places)
+    notes = [f"{NOTHING} not measured"] if absent else []
+    notes += [f"not measured here: {', '.join(dict.fromkeys(empty))}"] if empty else []
     return Grid(
         title=title,
-        columns=("measured on", *titles),
-        rows=tuple(rows),
-        numeric=(False, *numeric),
-        note=f"{NOTHING} not measured" if absent else "",
+        columns=tuple(columns[place] for place in places),
+        rows=tuple(tuple(row[place] for place in places) for row in rows),
+        numeric=tuple(numeric[place] for place in places),
+        note="; ".join(notes),
     )
 
 

@@ -21,14 +21,14 @@ def _name_pictures(chapter: Chapter) -> dict[str, Picture]:
 
 def _parts(report: Report) -> Iterator[str]:
     yield f"# {_plain(report.title)}"
-    yield f"{_plain(report.author)}, {report.made}" + (f"  \n{_plain(' · '.join(report.subjects))}" if report.subjects else "")
+    yield _plain(" · ".join(text for text in (report.author, report.course, report.made, *report.subjects) if text))
     if is_simulated(report.mode):
         yield f"> {LOCAL}"
-    yield from _render_missing(report.missing)
+    if report.abstract:
+        yield f"**Abstract.** {_plain(report.abstract)}"
     for chapter in report.chapters:
         yield f"## {_plain(chapter.title)}"
         yield _plain(chapter.text)
-        yield from _render_missing(chapter.missing)
         for grid in chapter.grids:
             yield f"### {_plain(grid.title)}"
             yield table(grid)
@@ -37,11 +37,10 @@ def _parts(report: Report) -> Iterator[str]:
         for name, picture in _name_pictures(chapter).items():
             yield f"![{_plain(picture.title)}]({name})"
         for saying in chapter.sayings:
-            if saying.text:  # otherwise it is listed as missing
-                yield f"### {_plain(saying.title)}"
-                yield escape_words(saying.text.strip())
+            yield f"### {_plain(saying.title)}"
+            yield escape_words(saying.text.strip())
         if chapter.sources:
-            yield f"*From the runs {', '.join(chapter.sources)}.*"
+            yield f"*{chapter.source_line}*"
 
 
 def table(grid: Grid) -> str:
@@ -52,11 +51,6 @@ def table(grid: Grid) -> str:
 
 def _row(cells: tuple[str, ...]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _render_missing(missing: tuple[str, ...]) -> Iterator[str]:
-    if missing:
-        yield "**Still missing**\n\n" + "\n".join(f"- {sentence}" for sentence in missing)
 
 
 def _plain(text: str) -> str:

@@ -1,7 +1,8 @@
 """Write a report as PDF with fpdf2, which is pure Python and needs nothing else installed. The pages are A4, with page numbers
-and with the pictures as PNG.
+and with the pictures as PNG. The first page has the title, the abstract, the machines and the contents.
 
-If the report is longer than three pages, pictures and text become smaller, but stay readable.
+If the report is longer than four pages, or if its last page would be nearly empty, pictures and text become smaller, but stay
+readable.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from fpdf import FPDF
 from fpdf.enums import Align
-from fpdf.fonts import FontFace
+from fpdf.fonts import FontFace, TTFFont
+from fpdf.outline import OutlineSection
 
 from gpucourse.model.node import is_simulated
-from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report, Saying
+from gpucourse.model.report import LOCAL, MACHINES, Chapter, Grid, Picture, Report, Saying
 
 FAMILY = "body"
 INK, SOFT, MARK, WARN = (28, 36, 48), (91, 102, 117), (37, 99, 168), (138, 75, 8)
-SIZE, SMALL, LINE = 9.5, 8.0, 4.6
-"""The units are points, points and millimetres."""
+SIZE, SMALL, LINE, ROW = 9.5, 8.0, 4.6, 5.6
+"""The units are points, points, millimetres and millimetres; ROW is the height of a table's row of one line."""
 MARGIN, FOOT = 15.0, 16.0
 GAP = 4.5
 """The space between two columns of a table, in millimetres."""
@@ -32,18 +35,25 @@ PICTURE_MM = 118.0
 """The width of a picture. At this width, two pictures and their chapter's text fit on a page."""
 MIN_SHARE = 0.62
 """The smallest share of PICTURE_MM, for a page with too little room."""
-MAX_PAGES, SCALES = 3, (1.0, 0.9, 0.8)
+MAX_PAGES, SCALES = 4, (1.0, 0.94, 0.87, 0.8)
+MIN_FILL = 0.3
+"""The smallest share of the last page that has something on it."""
+MIN_REST = 0.35
+"""If the rest of a page is a smaller share than this, a chapter or table that does not fit there begins on the next page."""
+TOP = 42.0
+"""The distance of the title from the top of the first page, in millimetres."""
 BOX = "\u25a1"
 
 
 @dataclass(frozen=True)
 class Pdf:
     """A PDF file. `lost` has the characters of the report that no font here can show, or that are written from right to left.
-    Each appears as a box."""
+    Each appears as a box. `fill` is the share of the last page that has something on it."""
 
     data: bytes
     pages: int
     lost: str = ""
+    fill: float = 1.0
 
 
 def render(
@@ -53,26 +63,42 @@ def render(
 ) -> Pdf:
     """Return the report as a PDF file. `fonts` are TrueType files by style: regular, bold, italic; `spare` returns fonts for
     characters that these lack."""
-    pdf = _make_pdf(report, fonts, (), SCALES[0])
-    spares = tuple(spare(pdf.lost)) if pdf.lost else ()
-    for scale in SCALES if spares or pdf.pages > MAX_PAGES else ():
-        pdf = _make_pdf(report, fonts, spares, scale)
-        if pdf.pages <= MAX_PAGES:
-            break
-    return pdf
+    first = _make_pdf(report, fonts, (), SCALES[0])
+    spares = tuple(spare(first.lost)) if first.lost else ()
+    candidates = [_make_pdf(report, fonts, spares, SCALES[0]) if spares else first]
+    for scale in SCALES[1:]:
+        if candidates[-1].pages <= MAX_PAGES and candidates[-1].fill >= MIN_FILL:
+            return candidates[-1]
+        candidates.append(_make_pdf(report, fonts, spares, scale))
+    fits = [pdf for pdf in candidates if pdf.pages <= MAX_PAGES]
+    return max(fits, key=lambda pdf: (pdf.fill >= MIN_FILL, -candidates.index(pdf))) if fits else candidates[-1]
 
 
 def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pdf:
+    """Write everything on one page if it fits there, otherwise with a title page of its own."""
+    pdf = _write(report, fonts, spare, scale, title_page=False)
+    if pdf.page_no() > 1:
+        pdf.close_fonts()
+        pdf = _write(report, fonts, spare, scale, title_page=True)
+    fill = (pdf.get_y() - MARGIN) / (pdf.h - MARGIN - FOOT)
+    return Pdf(bytes(pdf.output()), pdf.page_no(), "".join(sorted(pdf.lost)), fill if pdf.page_no() > 2 else 1.0)
+
+
+def _write(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float, *, title_page: bool) -> _Pages:
     pdf = _Pages(report, fonts, spare, scale)
     pdf.add_page()
-    _title(pdf, report)
-    for chapter in report.chapters:
+    _title(pdf, report, title_page=title_page)
+    chapters = [chapter for chapter in report.chapters if chapter.id != MACHINES]
+    if title_page and chapters:
+        pdf.ln(6)
+        _heading(pdf, "Contents")
+        pdf.insert_toc_placeholder(_write_contents)
+    for chapter in chapters:
         _chapter(pdf, chapter)
-    missing = "".join(sorted(pdf.lost))
-    if missing:
+    if pdf.lost:
         pdf.ln(2)
         pdf.write_text(f"{BOX} replaces a character that no font here can show. The HTML report shows them all.", colour=WARN)
-    return Pdf(bytes(pdf.output()), pdf.page_no(), missing)
+    return pdf
 
 
 class _Pages(FPDF):
@@ -82,6 +108,7 @@ class _Pages(FPDF):
         super().__init__(format="A4")
         self.lost: set[str] = set()
         self.scale_of_text = scale
+        self.tables = self.figures = 0
         self.set_title(report.title)
         self.set_author(report.author)
         self.set_creator("gpucourse")
@@ -105,6 +132,12 @@ class _Pages(FPDF):
         self.set_text_color(*SOFT)
         self.cell(0, 4, f"{self.title}  ·  page {self.page_no()} of {{nb}}", align="C")
 
+    def close_fonts(self) -> None:
+        """Close the font files; fpdf2 does it only when it writes the file."""
+        for font in self.fonts.values():
+            if isinstance(font, TTFFont):
+                font.close()
+
     def normalize_text(self, text: str) -> str:
         """Replace characters that cannot be shown; fpdf2 calls this for every text before it draws it."""
         return "".join(map(self._show_or_box, super().normalize_text(text)))
@@ -122,11 +155,18 @@ class _Pages(FPDF):
         return BOX
 
     def write_text(
-        self, text: str, *, size: float = SIZE, style: str = "", line: float = LINE, colour: tuple[int, int, int] = INK
+        self,
+        text: str,
+        *,
+        size: float = SIZE,
+        style: str = "",
+        line: float = LINE,
+        colour: tuple[int, int, int] = INK,
+        align: Literal["L", "C"] = "L",
     ) -> None:
         """Write a paragraph across the whole width."""
         self.use_ink(size, style, colour)
-        self.multi_cell(0, line * self.scale_of_text, text, align="L", new_x="LMARGIN", new_y="NEXT")
+        self.multi_cell(0, line * self.scale_of_text, text, align=align, new_x="LMARGIN", new_y="NEXT")
 
     def use_ink(self, size: float, style: str = "", colour: tuple[int, int, int] = INK) -> None:
         """Use this size, style and colour for everything that follows."""
@@ -134,35 +174,72 @@ class _Pages(FPDF):
         self.set_text_color(*colour)
 
 
-def _title(pdf: _Pages, report: Report) -> None:
-    pdf.write_text(report.title, size=19, style="B", line=8.5)
-    pdf.write_text(f"{report.author}  ·  {report.made}", size=SMALL, colour=SOFT)
-    if report.subjects:
-        pdf.write_text("  ·  ".join(report.subjects), size=SMALL, colour=SOFT)
+def _title(pdf: _Pages, report: Report, *, title_page: bool) -> None:
+    """Write the title, the author if there is one, the course, the date and the mode, then the abstract and the machines."""
+    if title_page:
+        pdf.set_y(TOP)
+    pdf.write_text(report.title, size=26 if title_page else 19, style="B", line=11 if title_page else 8.5)
+    pdf.ln(2)
+    if report.author:
+        pdf.write_text(report.author, size=12, line=6)
+    if report.course:
+        pdf.write_text(report.course, colour=SOFT)
+    mode = f"mode: {report.mode}" if report.mode else ""
+    pdf.write_text("  ·  ".join(text for text in (report.made, mode) if text), colour=SOFT)
     if is_simulated(report.mode):
         pdf.ln(1.5)
         pdf.write_text(LOCAL, colour=WARN)
-    _write_missing(pdf, report.missing)
+    if report.abstract:
+        pdf.ln(6 if title_page else 2)
+        _heading(pdf, "Abstract")
+        pdf.write_text(report.abstract)
+    for chapter in report.chapters:
+        if chapter.id == MACHINES:
+            pdf.ln(6 if title_page else 2)
+            _heading(pdf, chapter.title)
+            pdf.write_text(chapter.text)
+            for grid in chapter.grids:
+                _grid(pdf, grid)
 
 
-def _chapter(pdf: _Pages, chapter: Chapter) -> None:
-    pdf.ln(3)
-    if pdf.will_page_break(32):  # a heading is never alone at the bottom of a page
-        pdf.add_page()
+def _heading(pdf: _Pages, text: str) -> None:
     pdf.set_draw_color(*MARK)
     pdf.set_line_width(0.5)
     pdf.line(pdf.l_margin, pdf.get_y(), pdf.w - pdf.r_margin, pdf.get_y())
     pdf.ln(1.5)
+    pdf.write_text(text, size=13, style="B", line=6)
+
+
+def _write_contents(pdf: FPDF, sections: Sequence[OutlineSection]) -> None:
+    """Write the title and the page of each chapter; fpdf2 calls this when it knows the pages."""
+    pdf.set_font(FAMILY, "", SIZE)
+    pdf.set_text_color(*INK)
+    pdf.set_x(pdf.l_margin)
+    for section in sections:
+        link = pdf.add_link(page=section.page_number)
+        pdf.cell(pdf.epw - 12, LINE + 0.6, section.name, link=link)
+        pdf.cell(12, LINE + 0.6, str(section.page_number), align="R", link=link, new_x="LMARGIN", new_y="NEXT")
+
+
+def _chapter(pdf: _Pages, chapter: Chapter) -> None:
+    pdf.ln(3)
+    rows = len(chapter.grids[0].rows) + 2 if chapter.grids else 0
+    _break_before(pdf, 32 + rows * ROW * pdf.scale_of_text)
     pdf.start_section(chapter.title)
-    pdf.write_text(chapter.title, size=13, style="B", line=6)
+    _heading(pdf, chapter.title)
     pdf.write_text(chapter.text)
-    _write_missing(pdf, chapter.missing)
+    if chapter.sources:
+        pdf.write_text(chapter.source_line, size=7.5, colour=SOFT)
     for grid in chapter.grids:
         _grid(pdf, grid)
     _pictures_and_sayings(pdf, chapter)
-    if chapter.sources:
-        pdf.ln(1)
-        pdf.write_text(f"From the runs {', '.join(chapter.sources)}.", size=7.5, colour=SOFT)
+
+
+def _break_before(pdf: _Pages, height: float) -> None:
+    """Begin a new page if something of this height does not fit on the rest of the page, and if that rest is small."""
+    free_height = pdf.h - FOOT - pdf.get_y()
+    if height > free_height and (free_height < MIN_REST * (pdf.h - MARGIN - FOOT) or free_height < 32):
+        pdf.add_page()
 
 
 def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
@@ -176,6 +253,8 @@ def _pictures_and_sayings(pdf: _Pages, chapter: Chapter) -> None:
             pdf.ln(2)
             full = PICTURE_MM * pdf.scale_of_text
             pdf.image(io.BytesIO(picture.png), x=Align.C, w=width or full, alt_text=picture.title)
+            pdf.figures += 1
+            pdf.write_text(f"Figure {pdf.figures}. {picture.title}", size=7.5, colour=SOFT, align="C")
         else:
             _write_saying(pdf, sayings.pop(0))
 
@@ -185,15 +264,15 @@ def _fit(pdf: _Pages, picture: Picture) -> float | None:
     this would be less than the smallest width."""
     across, down = struct.unpack(">II", picture.png[16:24])  # a PNG has its width and height at this place
     full = PICTURE_MM * pdf.scale_of_text
-    width = min(full, (pdf.h - FOOT - pdf.get_y() - 2.5) * across / down)
+    width = min(full, (pdf.h - FOOT - pdf.get_y() - 2.5 - LINE) * across / down)
     return width if width >= MIN_SHARE * full else None
 
 
 def _grid(pdf: _Pages, grid: Grid) -> None:
     pdf.ln(2)
-    if pdf.will_page_break(18):
-        pdf.add_page()
-    pdf.write_text(grid.title, style="B")
+    _break_before(pdf, (len(grid.rows) + 2) * ROW * pdf.scale_of_text)
+    pdf.tables += 1
+    pdf.write_text(f"Table {pdf.tables}. {grid.title}", size=SMALL, style="B")
     widths = _widths(pdf, grid)
     pdf.use_ink(SMALL)
     pdf.set_draw_color(215, 221, 229)
@@ -232,19 +311,9 @@ def _widths(pdf: _Pages, grid: Grid) -> list[float]:
 
 
 def _write_saying(pdf: _Pages, saying: Saying) -> None:
-    if not saying.text:  # it is listed as missing
-        return
     pdf.ln(2)
     pdf.write_text(saying.title, style="B")
     left_margin = pdf.l_margin
     pdf.set_left_margin(left_margin + 4)
     pdf.write_text(saying.text, style="I")
     pdf.set_left_margin(left_margin)
-
-
-def _write_missing(pdf: _Pages, missing: tuple[str, ...]) -> None:
-    if missing:
-        pdf.ln(1)
-        pdf.write_text("Still missing", style="B", colour=WARN)
-        for sentence in missing:
-            pdf.write_text(f"–  {sentence.replace('`', '')}", colour=WARN)

@@ -15,6 +15,7 @@ from gpucourse.context import Context
 from gpucourse.course.part_files import name_fault_judge
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.judge.client import Judge, JudgeAnswer
+from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.drill import CodeDiagnosis, CodeDrill, CodeDrills
 from gpucourse.model.manifest import CodeFault, Exercise, Module
 from gpucourse.model.plan import LaunchPlan
@@ -99,6 +100,11 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
     return run(context, resolve(context, replace(run_request, copies=folder)), inject_faults=keep_record)
 
 
+def is_open_drill(paths: WorkspacePaths, record: RunRecord) -> bool:
+    """Return whether a run is one of a copy with a fault in its code that has not been found yet."""
+    return record.drill and not record.repair and record.verdict != "passed" and not paths.drill(record.id).exists()
+
+
 def is_newest_drill(context: Context, exercise_id: str) -> bool:
     """Return whether the newest drill of an exercise is one with an injected code fault."""
     _, exercise = context.catalog.exercise(exercise_id)
@@ -107,17 +113,34 @@ def is_newest_drill(context: Context, exercise_id: str) -> bool:
 
 
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
-    """Judge the learner's diagnosis of the newest copy. Raises MissingError if there is no copy."""
+    """Judge the learner's diagnosis of the newest copy. If it is right, the record of the drill gets it, too.
+
+    Raises MissingError if there is no copy.
+    """
     _, exercise = context.catalog.exercise(exercise_id)
     history, drill, fault = _find_newest_drill(context.paths, exercise)
     right = word == fault.id
     drill.diagnoses.append(CodeDiagnosis(fault=word, right=right, at=now_utc()))
     write_record(context.paths.drill(exercise.id), history)
+    _record_diagnosis(context.paths, exercise.id, drill, fault)
     wrong_count = sum(not diagnosis.right for diagnosis in drill.diagnoses)
     hint = "" if right else fault.hints[min(wrong_count, len(fault.hints)) - 1]
     return JudgedDiagnosis(
         right=right, fault=fault if right else None, hint=hint, copy=context.paths.broken_copy(exercise.id) / fault.file
     )
+
+
+def _record_diagnosis(paths: WorkspacePaths, exercise_id: str, drill: CodeDrill, fault: CodeFault) -> None:
+    """Store in the record of the drill whether its fault was found. A learner may have deleted the run."""
+    record = runs.read(paths, exercise_id, drill.run)
+    if record is None:
+        return
+    is_found = any(diagnosis.right for diagnosis in drill.diagnoses)
+    record.verdict = "passed" if is_found else "failed"
+    if is_found:
+        command = f"gpucourse break {exercise_id} --repaired"
+        record.diagnoses = [Diagnosis(symptom=fault.id, title=fault.title, why=fault.explanation, next=command)]
+    runs.save(paths, record)
 
 
 def judge_repair(context: Context, run_request: RunRequest) -> Repair:
@@ -138,6 +161,9 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     verdict = verdict_on(context, exercise, record) if metrics else None
     fault_answer = _judge_fault(context.catalog, module, fault, folder, metrics) if metrics else None
     repair = Repair(record=record, verdict=verdict, judged=fault_answer)
+    record.repair = True
+    record.verdict = "passed" if repair.is_right else "failed"
+    runs.save(context.paths, record)
     if repair.is_right:
         history = _read_drills(context.paths, exercise)
         history.drills[-1].repaired = record.id

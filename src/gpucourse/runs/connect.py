@@ -47,11 +47,17 @@ def reach(watch: Watcher, fleet: Fleet) -> None:
     values(outcomes)
 
 
-def make_fleet(transport: Transport, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
-    """Return a fleet of the nodes, not connected yet. For a run under Slurm, it works in the folder that all machines share."""
-    from gpucourse.remote.fleet import Fleet
+def make_fleet(
+    transport: Transport, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool, timeout_s: float | None = None
+) -> Fleet:
+    """Return a fleet of the nodes, not connected yet. For a run under Slurm, it works in the folder that all machines share.
 
-    return Fleet(transport, nodes, shared=deployment.shared if scheduled else "")
+    `timeout_s`: the time limit of a connection, if it is not the usual one.
+    """
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.patience import CONNECT_S
+
+    return Fleet(transport, nodes, timeout_s=timeout_s or CONNECT_S, shared=deployment.shared if scheduled else "")
 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
@@ -75,8 +81,9 @@ class Connections:
     If a node did not answer, later requests for it fail without waiting again.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, *, timeout_s: float | None = None) -> None:
+        """Set the time limit of each connection, if it is not the usual one."""
+        self._context, self._timeout_s = context, timeout_s
         self._labs: dict[tuple[str, bool], _Lab] = {}
         self._lock = threading.Lock()
 
@@ -95,9 +102,14 @@ class Connections:
         """Return these nodes of a lab, all connected. Raises UnreachableError for nodes that do not answer."""
         with self._lock:
             if (key := (deployment.stack, scheduled)) not in self._labs:
-                self._labs[key] = _Lab(
-                    make_fleet(self._context.transport, deployment, deployment.nodes or nodes, scheduled=scheduled)
+                fleet = make_fleet(
+                    self._context.transport,
+                    deployment,
+                    deployment.nodes or nodes,
+                    scheduled=scheduled,
+                    timeout_s=self._timeout_s,
                 )
+                self._labs[key] = _Lab(fleet)
         lab = self._labs[key]
         fleet = lab.fleet.part(nodes)
         with lab.lock:

@@ -61,9 +61,9 @@ def diagnose(paths: WorkspacePaths, record: RunRecord, *, loss: str = "") -> lis
     from gpucourse.coach.evidence import Evidence
     from gpucourse.coach.recognise import recognise
 
-    if record.slurm is not None and record.state in {"lost", "failed"}:
+    if record.slurm is not None and record.state != "succeeded":
         of_jobs = jobs.diagnose_jobs(record.slurm.jobs, exercise=shlex.join(record.run_words), lab=record.module)
-        if of_jobs or record.state == "lost":
+        if of_jobs or record.state in {"lost", "cancelled"}:
             return of_jobs
     files = runs.files_of(paths, record)
     plan = read_plan(files)

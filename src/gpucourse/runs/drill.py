@@ -10,7 +10,6 @@ from gpucourse.errors import ExerciseFailed, MissingError, UsageError
 from gpucourse.launch import drill as launch_drill
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.drill import BY_RANK, MEANING, Attempt, How, InjectedFault
-from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
@@ -39,10 +38,9 @@ _HINTS: dict[How, tuple[str, ...]] = {
         "They wait for a rank that no process has: their world size is larger than the number of ranks started.",
     ),
     "slow-rank": (
-        "Nothing failed. So compare times, rank by rank: gpucourse logs RUN --times shows when each line arrived.",
-        "DDP keeps all ranks in step, so the time of a common step says nothing. What does each rank do before they first "
-        "meet, or "
-        "by itself, without communication?",
+        "Nothing failed. So compare times, rank by rank: gpucourse logs {run} --times shows when each line arrived.",
+        "In DDP all ranks wait for each other in every step, so their step times are equal. What does each rank do before "
+        "they first meet, or without communication?",
         "The slow rank joins last: whose line says that it joined 0 s after it was ready? (3.2 also "
         "measures each rank's own step: its metrics, own_steps.)",
     ),
@@ -55,11 +53,11 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
     No log and no file of the run shows the kind of the fault. Raises UsageError if nothing can be broken, ExerciseFailed if the
     fault came too late, and the errors of `run`.
     """
-    module, exercise = context.catalog.exercise(run_request.exercise)
+    _, exercise = context.catalog.exercise(run_request.exercise)
     drills = exercise.launch.traits.drills
     if not drills:
         raise launch_drill.make_ranks_error(exercise.id, exercise.launch.kind, in_code=bool(exercise.faults))
-    run_request = _choose_simulated_lab(context.paths, module, run_request)
+    run_request = choose_simulated_lab(context, run_request)
     kind: How = secrets.choice(list(drills)) if requested_kind is None else requested_kind
     faults: list[InjectedFault] = []
 
@@ -82,9 +80,10 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
     return ran
 
 
-def _choose_simulated_lab(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> RunRequest:
+def choose_simulated_lab(context: Context, run_request: RunRequest) -> RunRequest:
     """Return the request for the simulated lab, if there is one. Otherwise, return it unchanged; its plan is refused later."""
-    labs = (lab for lab in deployments.list_of_module(paths, module.id) if lab.is_simulated and lab.up)
+    module, _ = context.catalog.exercise(run_request.exercise)
+    labs = (lab for lab in deployments.list_of_module(context.paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 
@@ -99,6 +98,7 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
 
 def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the record gets the coach's diagnosis.
+    A wrong one after a right one changes no record.
 
     Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
     """
@@ -114,12 +114,15 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
         )
     verdict = _compare_with_fault(record, fault, answer, rank)
     is_right = verdict.verdict == "passed"
+    if fault.is_solved and not is_right:
+        return record, verdict
     fault.attempts.append(Attempt(how=answer, rank=rank, right=is_right, at=now_utc()))
     write_record(context.paths.drill(record.id), fault)
     write_record(runs.files_of(context.paths, record).verdict, verdict)
     record.verdict = verdict.verdict
     if is_right:
-        record.diagnoses = [_slow(record, fault)] if fault.how == "slow-rank" else diagnose(context.paths, record)
+        diagnoses = [_slow(fault)] if fault.how == "slow-rank" else diagnose(context.paths, record)
+        record.diagnoses = [replace(diagnosis, next="") for diagnosis in diagnoses]  # the fault is found, so nothing is next
     runs.save(context.paths, record)
     return record, verdict
 
@@ -139,7 +142,7 @@ def _find_newest_drill(paths: WorkspacePaths, exercise_id: str) -> tuple[RunReco
 
 def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, rank: int | None) -> ExerciseVerdict:
     hints = _HINTS[fault.how]
-    hint = hints[min(len(fault.attempts), len(hints) - 1)]
+    hint = hints[min(len(fault.attempts), len(hints) - 1)].format(run=record.id)
     kind_right = answer == fault.how
     checks = [
         CheckResult(
@@ -175,15 +178,13 @@ def _compare_with_fault(record: RunRecord, fault: InjectedFault, answer: str, ra
     )
 
 
-def _slow(record: RunRecord, fault: InjectedFault) -> Diagnosis:
+def _slow(fault: InjectedFault) -> Diagnosis:
     return Diagnosis(
         symptom="slow-rank",
         title=f"Rank {fault.rank} was slow",
         why="Nothing fails when a rank is slow: in every AllReduce the others wait for it, so the whole job runs at its "
-        "pace, and the "
-        "time of a common step is the same on every rank. A hot GPU, a busy neighbour or a slow disk does this in real "
-        "clusters.",
-        next=f"gpucourse logs {record.id} --times: whose lines come late? Then compare how long each rank takes for a step "
-        f"without communication",
+        "pace, and every rank measures the same step time. In real clusters, the cause is often a hot GPU, another job on "
+        "the node or a slow disk.",
+        next="",
         ranks=[] if fault.rank is None else [fault.rank],
     )

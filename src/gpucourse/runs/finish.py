@@ -23,6 +23,7 @@ from gpucourse.model.node import is_simulated
 from gpucourse.model.record import MAX_LISTED, RefusedFile, RunRecord, find_end_state
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, parts, slurm
+from gpucourse.runs.mutations import is_as_predicted
 from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file, read_metrics, write_record
@@ -79,6 +80,7 @@ def _judge_and_hand_in(
     with stage(context.watch, "judge", "judging your part", record.phases_s) if has_code else nullcontext():
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
+    record.as_predicted = is_as_predicted(record, verdict)
     # The seal comes first: what cannot be handed in for lack of space is still evidence.
     seals.save_sealed(files, record, _make_seal(files, record.mode, digests))
     deliver(context.paths, exercise, record)
@@ -234,7 +236,8 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
     records = {} if with_gpu else list_recorded_plots(context, exercise)
     plots = [plot for plot in exercise.plots if with_gpu or plot.evidence != "gpu" or plot.file in records]
     for plot, error in context.plot_worker.draw(plots, metrics, subtitle=subtitle, folder=files.folder, records=records):
-        _warn(context.watch, f"no picture {plot.file}: {error.what}")
+        if record.state != "cancelled":  # the learner knows why it has no numbers
+            _warn(context.watch, f"no picture {plot.file}: {error.what}")
 
 
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:

@@ -187,7 +187,7 @@ def _list_files(paths: WorkspacePaths, record: RunRecord, rank: int | None) -> d
     files = {key: path for key, path in ordered.items() if key[1] == rank}
     if not files and record.has_ended:
         ranks = ", ".join(str(key[1]) for key in ordered if key[1] is not None)
-        raise UsageError(f"run {record.id} has no log of rank {rank}", hint=f"its ranks: {ranks or 'none'}")
+        raise UsageError(f"run {record.id} has no log of rank {rank}", hint=f"ranks with a log: {ranks or 'none'}")
     return files
 
 

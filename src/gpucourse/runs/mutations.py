@@ -8,6 +8,7 @@ from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, UnknownName, UsageError
 from gpucourse.grading.edits import MAX_BYTES
 from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace import runs, seals
@@ -15,18 +16,20 @@ from gpucourse.workspace.files import copy_file
 
 
 def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
-    """Check that the exercise has this check and that the learner has edited one of its files.
+    """Check that the exercise has this check and that the learner has edited one of its files. The name of the check may be
+    empty: it is still to be chosen.
 
     Raises UnknownName if it has no such check, UsageError if no file is edited.
     """
     checks = [item.id for item in exercise.checks]
-    if check not in checks:
+    if check and check not in checks:
         raise UnknownName("check", check, checks, hint=f"checks of {exercise.id}: {', '.join(checks)}")
     if not find_edited_files(context, module, exercise):
+        file = next((question.edit for question in exercise.questions if question.edit), exercise.script)
         raise UsageError(
-            f"every file of {exercise.id} is unedited, so no check will fail",
-            hint=f"edit {context.paths.exercises / context.catalog.sources(module, exercise)[exercise.script]}, "
-            f"then: gpucourse run {exercise.id} --expect-red {check}",
+            f"no file of {exercise.id} is edited, apart from parts that you write, so no check will fail",
+            hint=f"edit {context.paths.exercises / context.catalog.sources(module, exercise)[file]}, "
+            f"then: {exercise.mutation_command} {check}".rstrip(),
         )
 
 
@@ -57,21 +60,50 @@ def keep_edited_files(context: Context, record: RunRecord) -> None:
             copy_file(copy, runs.files_of(context.paths, record).edited_file(name))
 
 
+def find_mutated_file(
+    context: Context, module: Module, exercise: Exercise, question: Question, *, is_right: bool
+) -> Path | None:
+    """Return the learner's copy of the question's file if it still is as in a run with the right prediction, otherwise None.
+    Without `is_right`, it may be as in a run with any prediction."""
+    file = find_edited_files(context, module, exercise).get(str(question.edit))
+    if file is None:
+        return None
+    digest = seals.sha256(file)
+    for record in runs.iterate_newest_first(context.paths, exercise.id):
+        has_predicted_it = record.expected_red == question.check if is_right else record.expected_red is not None
+        if has_predicted_it and record.state == "succeeded":
+            edited_file = runs.files_of(context.paths, record).edited_file(str(question.edit))
+            if seals.sha256(edited_file) == digest:
+                return file
+    return None
+
+
 def list_red_checks(verdict: ExerciseVerdict | None) -> list[str]:
     """Return the checks that did not pass."""
     return [check.id for check in verdict.checks if check.verdict in {"failed", "error"}] if verdict else []
 
 
-def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> str:
-    """Return the sentence for a correct prediction: exactly the check that the learner named has failed.
+def is_as_predicted(record: RunRecord, verdict: ExerciseVerdict | None) -> bool:
+    """Return whether the check that the learner named failed, and no other."""
+    return record.expected_red is not None and list_red_checks(verdict) == [record.expected_red]
 
-    Raises CheckFailed if another check, several checks or no check failed.
-    """
+
+def find_explanation(exercise: Exercise, record: RunRecord, verdict: ExerciseVerdict | None) -> str:
+    """Return the explanation of the mutation that a run answered as predicted, or an empty string."""
+    if not is_as_predicted(record, verdict):
+        return ""
+    mutations = (item for item in exercise.questions if item.check == record.expected_red and item.edit in record.edited)
+    return next((item.explanation or "" for item in mutations), "")
+
+
+def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> None:
+    """Check that the check that the learner named failed, and no other. Raises CheckFailed if another check, several checks
+    or no check failed."""
+    if is_as_predicted(record, verdict):
+        return
     red = list_red_checks(verdict)
-    if red == [record.expected_red]:
-        return f"as you predicted: {record.expected_red} failed, and no other check"
     outcome = f"{', '.join(red)} failed" if red else "no check failed"
     raise CheckFailed(
         f"you predicted that {record.expected_red} would fail; {outcome}",
-        hint=f"look at the edit again, then: gpucourse run {record.exercise} --expect-red CHECK",
+        hint=f"look at the edit again, then: gpucourse run {record.exercise} --expect-red",
     )

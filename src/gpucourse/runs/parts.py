@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
+from traceback import format_exception_only
 
 from gpucourse.context import Context
 from gpucourse.course import part_files
@@ -48,6 +49,12 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     return tuple(results)
 
 
+def read_newest_results(paths: WorkspacePaths, exercise: Exercise) -> dict[str, PartResult]:
+    """Return the newest verdict of a `try` or a run on each part that is not open, by the part's id. Raises NewerFormat."""
+    stored = _read_kept(paths, exercise.id)
+    return {**stored.parts, **stored.newest}
+
+
 def make_doubtful(result: PartResult, objection: str) -> PartResult:
     """Return the passed result, changed to `error`. `objection`: the reason."""
     return replace(result, verdict="error", says=objection)
@@ -62,7 +69,7 @@ def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart
     except MissingError as error:
         return error.what
     if record is None:
-        return f"its run {printable(result.run, 80)} is not here"
+        return f"its run {printable(result.run, 80)} is missing"
     files = runs.files_of(paths, record)
     if not record.is_judged or not _was_part_used(files, part) or seals.sha256(files.yours_file(part.file)) != result.sha256:
         return f"run {record.id} did not have this file"
@@ -82,6 +89,24 @@ def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
     return {part: context.paths.exercises / place for part, place in places.items()}
 
 
+def list_changed_files(context: Context, exercise: Exercise, record: RunRecord) -> list[str]:
+    """Return the learner's files that the run used and that have changed since: parts, and other edited files. A drill used
+    files of its own."""
+    if record.own_script or record.drill:
+        return []
+    module, _ = context.catalog.exercise(exercise.id)
+    files, places = runs.files_of(context.paths, record), context.catalog.sources(module, exercise)
+    copies = {name: files.edited_file(name) for name in record.edited if name in places}
+    for part in exercise.yours:
+        copies[part.file] = files.yours_file(part.file)
+        places[part.file] = context.catalog.part_places(module, exercise)[part.id]
+    return [
+        name
+        for name, copy in copies.items()
+        if (digest := seals.sha256(copy)) and digest != seals.sha256(context.paths.exercises / places[name])
+    ]
+
+
 def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
     """Return whether `file` equals the part as the course delivers it."""
     return seals.sha256(file) == seals.sha256(_course_folder(context, exercise) / part.file)
@@ -93,7 +118,8 @@ def is_solution(context: Context, exercise: Exercise, part: LearnerPart, file: P
 
 
 def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> PartResult:
-    """Return the verdict of the part's judge on `file`. A part that is unedited or has no judge is open; no process is started.
+    """Return the verdict of the part's judge on `file`. A part that is unedited or has no judge is open, and a part that is not
+    valid Python is wrong; no process is started for these.
 
     Raises MissingError if the part needs torch or a package that is not installed here.
     """
@@ -102,6 +128,14 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
     open_result = make_open(part, sha256=seals.sha256(file) or "")
     if not part.judge or is_as_delivered(context, exercise, part, file):
         return open_result
+    if (syntax_error := part_files.find_syntax_error(file)) is not None and syntax_error.text:
+        return replace(
+            open_result,
+            verdict="failed",
+            way="not-python",
+            says=f"{file.name}:{syntax_error.lineno}: {syntax_error.msg}",
+            output="".join(format_exception_only(syntax_error)),
+        )
     _check_packages(part)
     folder = _course_folder(context, exercise)
     reply = context.judge.judge(
@@ -244,7 +278,7 @@ def keep(
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
         stored = _read_kept(context.paths, exercise.id)
         results, try_time = stored.parts, stored.tried
-        if not rejudge and any(result.verdict != "open" and not result.run for result, _ in judged_parts):
+        if not rejudge and any(not result.run for result, _ in judged_parts):
             try_time = now_utc("milliseconds")
         new: dict[str, PartResult] = {}
         for part in exercise.yours:
@@ -264,17 +298,23 @@ def keep(
                     text = f"{part.file} is the course's own solution: it earns no points until an instructor accepts it"
                     context.watch(Note(text=text, level="warning"))
             new[part.id] = result
-        if new or try_time != stored.tried:
-            write_record(context.paths.yours(exercise.id), KeptParts(parts={**results, **new}, tried=try_time))
+        newest = {**stored.newest, **{result.id: result for result, _ in judged_parts if result.verdict != "open"}}
+        if new or try_time != stored.tried or newest != stored.newest:
+            kept_parts = KeptParts(parts={**results, **new}, tried=try_time, newest=newest)
+            write_record(context.paths.yours(exercise.id), kept_parts)
+
+
+def list_try_times(paths: WorkspacePaths) -> dict[str, str]:
+    """Return when `try` last judged a part, for each exercise of which it has judged one."""
+    numbers = [file.parent.name for file in paths.list_yours()]
+    with suppress(NewerFormat):
+        return {number: time for number in numbers if (time := _read_kept(paths, number).tried)}
+    return {}
 
 
 def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
-    """Return the time and the exercise of the newest `try` of a part that is not open. Return two empty texts if there is
-    none."""
-    numbers = [file.parent.name for file in paths.list_yours()]
-    with suppress(NewerFormat):
-        return max(((_read_kept(paths, number).tried, number) for number in numbers), default=("", ""))
-    return "", ""
+    """Return the time and the exercise of the newest `try`. Return two empty strings if there is none."""
+    return max(((time, number) for number, time in list_try_times(paths).items()), default=("", ""))
 
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:

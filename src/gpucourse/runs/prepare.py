@@ -31,6 +31,7 @@ from gpucourse.model.plan import LaunchPlan, Upload
 from gpucourse.runs import slurm
 from gpucourse.runs.connect import interfaces, make_fleet, reach
 from gpucourse.runs.resolve import ResolvedRun, RunRequest
+from gpucourse.runs.slurm_hours import check_hours
 from gpucourse.storage import find_shortage
 from gpucourse.workspace import runs
 from gpucourse.workspace.exercises import ensure_copies
@@ -69,8 +70,8 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
     """
     from gpucourse.remote.execute import max_files_of
 
-    request, scheduled = run.request, run.launcher.by_slurm
-    if request.script is not None and run.kind is not None and run.kind.is_shell and not scheduled:
+    request, scheduled = run.request, run.is_scheduled
+    if request.script is not None and run.kind is not None and run.kind.is_shell and not run.launcher.takes_batch_files:
         raise make_shell_script_error(request.script)
     deployment = run.require_deployment()
     if not scheduled and run.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
@@ -90,6 +91,7 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
             reach(context.watch, fleet)
             if scheduled:
                 plan = slurm.plan_on(context.watch, fleet, launch_request, run, deployment)
+                check_hours(context, run, plan)
             else:
                 plan = plan_on(context, fleet, launch_request, run.launcher, skew_s)
         plan = replace(
@@ -136,7 +138,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     # A learner's script receives only what was typed, not parameters that it may not have.
     parameters = {name: value for name, value in values.items() if request.script is None or name in request.settings}
     script, uploads = _uploads(context, run)
-    lab = None if launcher.by_slurm or isinstance(run.deployment, MissingError) else run.deployment
+    lab = None if run.is_scheduled or isinstance(run.deployment, MissingError) else run.deployment
     if lab is not None and request.nodes is None:
         if script == exercise.script:
             _tell_of_few(context.watch, exercise, lab)

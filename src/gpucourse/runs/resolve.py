@@ -6,10 +6,11 @@ This is done once, and the result is passed on.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
@@ -18,12 +19,11 @@ from gpucourse.launch.own_batch import ScriptKind, read_kind
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Mode
-from gpucourse.model.record import GivenPrediction
+from gpucourse.model.record import GivenPrediction, RunRecord
+from gpucourse.model.slurm_settings import SlurmSettings
+from gpucourse.units import write_duration
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.paths import WorkspacePaths
-
-if TYPE_CHECKING:
-    from gpucourse.course.catalog import Catalog
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,8 @@ class RunRequest:
     handed_on: tuple[str, ...] = ()  # variables whose values are read on this computer when the run starts
     torchrun: str = ""
     checks: tuple[Mapping[str, object], ...] = ()  # the checks of a learner's own script
+    slurm: SlurmSettings = field(default_factory=SlurmSettings)  # they override the settings of a lab on a Slurm cluster
+    max_gpu_hours: float | None = None  # a job that may need more is not submitted
     copies: Path | None = None  # a folder whose files replace the learner's own, by their names
     kind: ScriptKind | None = None  # the kind of the script, if the script was read already
 
@@ -60,6 +62,23 @@ class RunRequest:
     def place(self) -> str:
         """Return the folder of the run below `runs/`."""
         return runs.script_place(self.script) if self.script else self.exercise
+
+    @property
+    def command(self) -> str:
+        """Return the command that was typed, as far as it decides what the nodes are asked for."""
+        subject = ["--script", str(self.script)] if self.script else [self.exercise]
+        words = ["gpucourse", "run", *(["--module", self.python_module] if self.python_module else subject)]
+        values = {
+            "--launcher": self.launcher,
+            "--nodes": self.nodes,
+            "--procs": self.processes,
+            "--target": self.target,
+            "--gpu": self.gpu,
+            "--timeout": None if self.timeout_s is None else write_duration(self.timeout_s),
+        }
+        words += [word for flag, value in values.items() if value is not None for word in (flag, str(value))]
+        words += [word for name, value in self.settings.items() for word in ("--set", f"{name}={value}")]
+        return shlex.join([*words, *self.slurm.list_words(), *(["--", *self.arguments] if self.arguments else [])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +106,11 @@ class ResolvedRun:
         return self.deployment
 
     @property
+    def is_scheduled(self) -> bool:
+        """Return whether Slurm runs it: the launcher needs Slurm, or the lab is a cluster."""
+        return self.launcher.by_slurm or (isinstance(self.deployment, Deployment) and self.deployment.runs_as_jobs)
+
+    @property
     def is_own_batch(self) -> bool:
         """Return whether the learner's own file is passed to sbatch unchanged."""
         return self.kind is not None and self.launcher.takes_batch_files and (self.kind.is_batch or self.kind.is_shell)
@@ -104,7 +128,7 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
         raise objection
     kind = (request.kind or read_kind(request.script)) if request.script else None
     if launcher.by_slurm:
-        lab = _find_slurm_module(context.catalog, module)
+        lab = _find_slurm_module(context, module, request)
     else:
         lab = find_script_lab(context, module, request) if request.script else module
     deployment: Deployment | MissingError
@@ -115,6 +139,14 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
     return ResolvedRun(
         request=request, module=module, exercise=exercise, launcher=launcher, lab=lab, deployment=deployment, kind=kind
     )
+
+
+def find_run(context: Context, name: str | None) -> RunRecord:
+    """Return the run that `name` identifies, as `workspace.runs.find` does. Raises UnknownName also for the number of an
+    exercise that does not exist."""
+    if name and runs.is_exercise_number(name) and not runs.list_folders(context.paths, name):
+        context.catalog.exercise(name)
+    return runs.find(context.paths, name)
 
 
 def find_deployed_lab(
@@ -156,15 +188,22 @@ def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Mod
     return usual if newest is None or is_usual else context.catalog.module(newest.module)
 
 
-def _find_slurm_module(catalog: Catalog, module: Module) -> Module:
-    """Return a module whose lab has Slurm: this module if it does, otherwise the first of the course.
+def _find_slurm_module(context: Context, module: Module, request: RunRequest) -> Module:
+    """Return a module whose lab has Slurm: this module if it does, otherwise the first of the course. If that lab is not ready,
+    return the module of the lab on a Slurm cluster that was used last.
 
     Raises MissingError if there is none.
     """
+    catalog = context.catalog
+    labs = [lab for lab in deployments.readable(context.paths)[0] if lab.up and request.target in {None, lab.target}]
+    if any(lab.module == module.id and lab.runs_as_jobs for lab in labs):
+        return module
     slurm_module = next((item for item in (module, *catalog.modules) if item.lab.scheduler == "slurm"), None)
     if slurm_module is None:
         raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
-    return slurm_module
+    newest = max((lab for lab in labs if lab.runs_as_jobs), key=lambda lab: lab.updated, default=None)
+    is_usual = newest is None or any(lab.module == slurm_module.id for lab in labs)
+    return slurm_module if newest is None or is_usual else catalog.module(newest.module)
 
 
 @dataclass(frozen=True)

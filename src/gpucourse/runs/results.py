@@ -122,10 +122,28 @@ def _judge_groups(exercise: Exercise, record: RunRecord) -> tuple[CheckResult, .
     return (check,)
 
 
+_NEWER = "not measured: this check is newer than the run"
+
+
+def _list_judged_checks(paths: WorkspacePaths, record: RunRecord) -> set[str]:
+    """Return the ids of the checks by which a run was judged before. The set is empty if the run has no verdict yet, or a
+    damaged one."""
+    try:
+        stored = read_record(runs.files_of(paths, record).verdict, ExerciseVerdict)
+    except MissingError:
+        return set()
+    return {check.id for check in stored.checks if check.observed != _NEWER} if stored else set()
+
+
+def _leave_out(check: CheckResult) -> CheckResult:
+    return replace(check, verdict="not_measured", observed=_NEWER, hint="run the exercise again")
+
+
 def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
     """Return the verdict of an exercise's current checks on one run, with the results of the learner's parts after the run.
 
-    Writes nothing, and runs no code of the learner. Raises MissingError.
+    A check that the course did not have yet when the run was judged is not measured if the run lacks its value. Writes nothing,
+    and runs no code of the learner. Raises MissingError.
     """
     from gpucourse.grading.checks import evaluate, overall
 
@@ -134,5 +152,10 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
     verdict = add_stored_parts(
         context, exercise, record, evaluate(exercise, metrics, plan, run, mode=record.mode, run_id=record.id)
     )
-    checks = (*verdict.checks, *_judge_groups(exercise, record))
+    stored_ids = _list_judged_checks(context.paths, record)
+    judged = (
+        _leave_out(check) if check.verdict == "error" and stored_ids and check.id not in stored_ids else check
+        for check in verdict.checks
+    )
+    checks = (*judged, *_judge_groups(exercise, record))
     return replace(verdict, verdict=overall(checks), checks=checks)

@@ -57,7 +57,7 @@ def run(
     with plan_run(context, resolved, is_drill=inject_faults is not None) as planned_run:
         if (objection := object_to(planned_run.plan)) is not None:
             raise objection
-        if not resolved.launcher.by_slurm:
+        if not resolved.is_scheduled:
             _warn_of_others(context, planned_run.deployment, {node.name for node in planned_run.fleet.nodes})
         run_id = runs.new_run(context.paths, resolved.request.place)
         # Locked before there is a record: another command would assume that a run that has not started yet never will.
@@ -77,13 +77,27 @@ def run(
 
 
 def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -> None:
-    """Warn about other runs that may be under way on these nodes: they share the processors, which distorts all timings."""
-    run_ids = [record.id for record in runs.list_unfinished(context.paths, deployment.stack) if nodes & set(record.nodes)]
-    if run_ids:
-        text = f"{', '.join(run_ids[-3:])} may still run on these nodes, which distorts the timings of both"
-        context.watch(
-            Note(text=f"{text}. To see it: gpucourse runs; to end it: gpucourse cancel {run_ids[-1]}", level="warning")
-        )
+    """Warn about other runs that are under way on these nodes: they share the processors, which distorts all timings. A run
+    that ended unattended is collected first."""
+    records = [record for record in runs.list_unfinished(context.paths, deployment.stack) if nodes & set(record.nodes)]
+    if not records:
+        return
+    from gpucourse.runs.connect import Connections
+    from gpucourse.runs.settle import settle
+
+    running_ids = []
+    with Connections(context) as connections:
+        for record in records:
+            try:
+                if not settle(context, record, connections).has_ended:
+                    running_ids.append(record.id)
+            except GpucourseError as error:
+                text = f"{record.id} may still be running here ({error.what}), so timings may be unreliable"
+                context.watch(Note(text=f"{text}. Its state: gpucourse runs", level="warning"))
+    if running_ids:
+        verb, runs_text = ("is", "both runs") if len(running_ids) == 1 else ("are", "all runs")
+        text = f"{', '.join(running_ids[-3:])} {verb} still running here; timings of {runs_text} will be unreliable"
+        context.watch(Note(text=f"{text}. To end it: gpucourse cancel {running_ids[-1]}", level="warning"))
 
 
 def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan: LaunchPlan) -> RunRecord:

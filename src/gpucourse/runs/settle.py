@@ -6,14 +6,17 @@ The next command about such a run finishes it. `runs` finishes all of them; `can
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.parallel import run_all
-from gpucourse.runs import follow
+from gpucourse.runs import follow, slurm
 from gpucourse.runs.connect import RUNS_AT_ONCE, Connections, nodes_of
 from gpucourse.runs.finish import deliver
 from gpucourse.units import now_utc
@@ -21,9 +24,14 @@ from gpucourse.workspace import deployments, runs, seals
 from gpucourse.workspace.lock import try_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
+if TYPE_CHECKING:
+    from gpucourse.remote.answers import JobState
 
-def settle(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
+
+def settle(context: Context, record: RunRecord, connections: Connections, job_state: JobState | None = None) -> RunRecord:
     """Return the current record of a run. If the run ended unattended, finish it; if it is under way, leave it alone.
+
+    `job_state`: the state of a run under Slurm, if it is known already.
 
     Raises UnreachableError if its nodes do not answer.
     """
@@ -33,7 +41,7 @@ def settle(context: Context, record: RunRecord, connections: Connections) -> Run
         if not has_lock:  # another process follows it
             return runs.reread(context.paths, record)
         record = _reread(context, record)
-        return record if record.collected else _take_up(context, record, connections)
+        return record if record.collected else _take_up(context, record, connections, job_state)
 
 
 def collect_later(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
@@ -86,14 +94,49 @@ def _reread(context: Context, record: RunRecord) -> RunRecord:
     return record
 
 
-def _take_up(context: Context, record: RunRecord, connections: Connections) -> RunRecord:
+def ask_clusters(records: Sequence[RunRecord], connections: Connections) -> dict[str, JobState]:
+    """Return the states of runs under Slurm, by their ids, with one request for all runs of a lab.
+
+    Other runs are left out, and those on which a cluster does not report.
+    """
+    from gpucourse.remote import jobs
+
+    by_lab: dict[tuple[str, ...], list[RunRecord]] = {}
+    for record in records:
+        if record.slurm is not None and not record.collected:
+            by_lab.setdefault((record.stack, *record.nodes), []).append(record)
+    states: dict[str, JobState] = {}
+    for group in by_lab.values():
+        with suppress(GpucourseError):  # each of these runs then asks for itself, and reports the error
+            fleet = connections.reach_run(group[0])
+            for start in range(0, len(group), jobs.RUNS_IN_REQUEST):
+                run_ids = [record.id for record in group[start : start + jobs.RUNS_IN_REQUEST]]
+                states |= jobs.states(fleet.link(fleet.nodes[0]), run_ids)
+    return states
+
+
+def describe_waits(records: Sequence[RunRecord], connections: Connections) -> dict[str, str]:
+    """Ask the clusters of these runs, and return why each run waits whose jobs have not started, by its id."""
+    states = ask_clusters(records, connections)
+    waits: dict[str, str] = {}
+    for record in records:
+        if record.slurm is not None and record.id in states:
+            slurm_run = replace(record.slurm, jobs=states[record.id].jobs)
+            waits[record.id] = slurm.describe_wait(replace(record, slurm=slurm_run))
+    return {run_id: text for run_id, text in waits.items() if text}
+
+
+def _take_up(context: Context, record: RunRecord, connections: Connections, job_state: JobState | None) -> RunRecord:
     from gpucourse.remote.execute import states
 
     deployment = deployments.load(context.paths, record.stack)
     if deployment is None or not nodes_of(deployment, record):
         return _mark_lost(context.paths, record, "its nodes are gone")
     fleet = connections.reach_run(record)
-    node_states = states(fleet, record.id)
+    if job_state is not None and job_state.state != "absent":  # a run that is absent may have begun in the meantime
+        node_states = {fleet.nodes[0].name: job_state}
+    else:
+        node_states = states(fleet, record.id)
     active = [state for state in node_states.values() if state.state != "absent"]
     if not active:
         return _mark_lost(context.paths, record, "it never started on any node")
@@ -106,6 +149,9 @@ def _take_up(context: Context, record: RunRecord, connections: Connections) -> R
         runs.save(context.paths, record)
     if all(state.exit is not None for state in active):
         follow.follow_to_end(context, fleet, record)
+    elif record.slurm is not None and active[0].jobs and record.slurm.jobs != active[0].jobs:
+        record.slurm.jobs = list(active[0].jobs)
+        runs.save(context.paths, record)
     return record
 
 
@@ -151,13 +197,16 @@ def list_settled_runs(context: Context, exercise: str | None = None) -> tuple[li
     records, errors = runs.readable(context.paths, exercise)
     open_records = [record for record in records if not record.collected]
     with Connections(context) as connections:
-        looks = run_all([partial(_look, context, record, connections) for record in open_records], limit=RUNS_AT_ONCE)
+        states = ask_clusters(open_records, connections)
+        tasks = [partial(_look, context, record, connections, states.get(record.id)) for record in open_records]
+        looks = run_all(tasks, limit=RUNS_AT_ONCE)
     looks_by_record = {record.id: item for record, item in zip(open_records, looks, strict=True)}
     return [looks_by_record.get(record.id) or ListedRun(record=record) for record in records], list(errors.values())
 
 
-def _look(context: Context, record: RunRecord, connections: Connections) -> ListedRun:
+def _look(context: Context, record: RunRecord, connections: Connections, job_state: JobState | None) -> ListedRun:
     try:
-        return ListedRun(record=settle(context, record, connections))
+        settled = settle(context, record, connections, job_state)
+        return ListedRun(record=settled, detail=slurm.describe_wait(settled))
     except GpucourseError as error:
         return ListedRun(record=record, detail=error.what)

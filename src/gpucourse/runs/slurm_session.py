@@ -124,7 +124,9 @@ def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
 
 
 def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, place: SessionState) -> tuple[str, ...]:
-    """Return the ssh arguments that open a terminal, enter the run's folder, set its environment, and start srun."""
+    """Return the words that open a terminal on the node, enter the run's folder, set its environment, and start srun."""
+    from gpucourse.remote.transport import list_terminal_words
+
     command = plan.commands[0]
     environ = {**place.places, **command.env, "GPUCOURSE_OUT": place.outputs}
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environ.items())
@@ -132,7 +134,7 @@ def _terminal(paths: WorkspacePaths, deployment: Deployment, plan: LaunchPlan, p
     path = f'PATH={shlex.quote(folder)}:"$PATH"' if folder else ""
     line = f"cd {shlex.quote(place.work)} && export {exports} {path} && exec {shlex.join(command.argv)}"
     config = paths.stack(deployment.stack).ssh_config
-    return ("-tt", "-q", "-F", str(config), command.node.name, f"exec /bin/sh -c {shlex.quote(line)}")
+    return tuple(list_terminal_words(command.node, config, f"exec /bin/sh -c {shlex.quote(line)}", terminal=True))
 
 
 def _watch(open_session: OpenSession, end_event: threading.Event) -> None:

@@ -16,6 +16,7 @@ from gpucourse.guard import guard
 from gpucourse.model.node import is_simulated
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.out import Out
+from gpucourse.ui.pager import show_in_pager
 from gpucourse.ui.tables import Cell, View
 from gpucourse.ui.text import clean, wrap
 
@@ -71,6 +72,7 @@ class Console:
     ) -> None:
         self.json, self.quiet, self.verbose = json, quiet, verbose
         self.out, self.err = Out(stdout), Out(stderr)
+        self._environ = environ
         self._dumb = environ.get("TERM", "") in {"dumb", "unknown"}
         self._colourless = bool(environ.get("NO_COLOR"))
         self._columns = environ.get("COLUMNS", "")
@@ -92,8 +94,9 @@ class Console:
         """Return whether this stream shows lines that change in place."""
         return out.terminal and not self._dumb
 
-    def show(self, view: View) -> None:
-        """Write a result to standard output. With --json, write nothing, because the document is the result."""
+    def show(self, view: View, *, paged: bool = False) -> None:
+        """Write a result to standard output. With --json, write nothing, because the document is the result. With `paged`, show
+        a result that is longer than the terminal in the person's pager."""
         if self.json:
             return
         if self.quiet and view.headline is not None:
@@ -103,6 +106,13 @@ class Console:
         from gpucourse.ui.render import render  # imports rich, which --help does not need
 
         page = render(view, width=self.width(self.out), colour=self.colour(self.out))
+        if (
+            paged
+            and self.can_redraw(self.out)
+            and page.count("\n") >= self.out.size()[1]
+            and show_in_pager(page, self._environ)
+        ):
+            return
         self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
@@ -153,15 +163,15 @@ class Console:
             return
         if self.verbose:
             self._write(self.err, _traceback(error))
-        if isinstance(error, ManifestError):  # `file: key: reason`: editors jump to these lines
-            lines = [line for complaint in error.complaints for line in clean(complaint).split("\n")]
-        else:
-            lines = wrap(clean(error.what), self.width(self.err))
-        texts = [("\n".join(lines), "error")]
+        width = self.width(self.err)
+        # A complaint about a file begins its line with `file:`, so that editors can jump to it.
+        complaints = error.complaints if isinstance(error, ManifestError) else ()
+        lines = [line for text in complaints for line in wrap(clean(text), width, indent="  ")]
+        texts = [("\n".join(lines or wrap(clean(error.what), width)), "error")]
         if error.hint:
-            texts.append(("\n".join(wrap(clean(error.hint), None, first=f"{UNICODE.arrow} ")), "accent"))
+            texts.append(("\n".join(wrap(clean(error.hint), width, first=f"{UNICODE.arrow} ")), "accent"))
         if error.log is not None:
-            texts.append((f"  log: {clean(str(error.log))}", "dim"))
+            texts.append(("\n".join(wrap(f"log: {clean(str(error.log))}", width, first="  ")), "dim"))
         self._print(self.err, *texts)
 
     def ask(self, question: str, answers: TextIO) -> bool:

@@ -25,7 +25,7 @@ class Glyphs(NamedTuple):
         return {"passed": self.good, "failed": self.bad, "error": self.error}.get(verdict, self.absent)
 
     def frame(self, now: float) -> str:
-        """Return the sign of the spinner at this time."""
+        """Return the character of the spinner at the time `now`, in seconds."""
         return self.spinner[int(now * 8) % len(self.spinner)]
 
 

@@ -28,7 +28,7 @@ from gpucourse.ui.logscreen import LogScreen, draw_line
 from gpucourse.ui.out import Out
 from gpucourse.ui.progress import Progress
 from gpucourse.ui.region import Region
-from gpucourse.ui.styles import draw, line
+from gpucourse.ui.styles import draw, line, wrap_line
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.units import format_seconds
 
@@ -191,6 +191,8 @@ class Live:
         if keep:
             now = time.monotonic()
             self._kept.extend((now, row) for row in rows)
+        if self._out.terminal:
+            rows = [wrap_line(row, self._out.size()[0]) for row in rows]
         if self._moving:
             self._above.extend(rows)
         elif rows and (loud or not self._quiet):

@@ -11,21 +11,22 @@ from pathlib import Path
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.styles import RANK_STYLES
-from gpucourse.ui.text import clean
+from gpucourse.ui.text import clean, wrap
 from gpucourse.workspace.paths import RunPaths
 
 LAST = 20  # lines kept of every rank, for the end of a run that failed
 MAX_LINE = 2000  # bytes of one line on the screen; the file has the whole line
+MIN_GAPS = 4  # of a row of a table: five columns
 _NUMBERED = re.compile(r"^node-?(\d+)$")
 # Frames of libraries in a traceback, and the C++ stack that torch adds to some errors: neither is the learner's code.
 _FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')
 _LIBRARY = re.compile(rb"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<frozen ")
 _CPP_FRAME = re.compile(rb"frame #\d+: |Exception raised from \S+ at ")
-TABLE_MARKER = (
-    b"[table: shown with the result]"  # exercises/shared/bench.py writes it before a table that the result shows again
-)
+TABLE_MARKER = b"[table of the result]"  # exercises/shared/bench.py writes it before a table that the result shows again
 _NOTHING = re.compile(rb"\s*(?:rank \d+:|\[rank\d+\]:)?\s*")  # an empty line, even if each line begins with its rank
 MARKERS = (TABLE_MARKER, b"-packages", b"/lib/python3", b"<frozen ", b"frame #", b"Exception raised from ")
+_PREFIX = re.compile(r"(?: *[\d.]+ s  )?\[[\w ,-]+\] ")
+_GAP = re.compile(r"\S {2,}(?=\S)")  # between two columns of a table
 _RANK = re.compile(rb"(?:\x1b\[[0-9;]*m)*\[rank\d+\]:")
 # Bytes that are shown unchanged: printable ASCII, the tab and the newline.
 _HARMLESS = bytes({9, 10} | set(range(32, 127)))
@@ -202,3 +203,19 @@ def visible_block(raw: bytes) -> str:
     if b"\r" in raw:
         raw = b"\n".join([line.rstrip(b"\r").rsplit(b"\r", 1)[-1] for line in raw.split(b"\n")])
     return clean(raw.decode("utf-8", "replace"))
+
+
+def wrap_lines(block: str, width: int | None) -> str:
+    """Break lines of logs between words into rows of at most `width` columns, or not at all if `width` is None. Rows after the
+    first are aligned after the prefix of their line, such as `[n0 r1] `. A row of a table is not broken."""
+    if width is None:
+        return block
+    lines = ((text, match.end() if (match := _PREFIX.match(text)) else 0) for text in block.split("\n"))
+    return "\n".join(row for text, cut in lines for row in _wrap_line(text, cut, width))
+
+
+def _wrap_line(text: str, cut: int, width: int) -> list[str]:
+    """Return the rows of a line that has a prefix of `cut` characters."""
+    if len(text) <= width or len(_GAP.findall(text, cut)) >= MIN_GAPS:
+        return [text]
+    return wrap(text[cut:], width, first=text[:cut])

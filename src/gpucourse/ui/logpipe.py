@@ -1,11 +1,12 @@
-"""Write logs to a pipe or a file: every line of every rank, with a prefix. Writes are large, and wait for the reader."""
+"""Write logs to a pipe, a file or a simple terminal: every line of every rank, with a prefix. Writes are large, and wait for
+the reader."""
 
 from __future__ import annotations
 
 import threading
 
 from gpucourse.model.event import LogBytes
-from gpucourse.ui.loglines import LineLimit, Source, source_of, visible_block
+from gpucourse.ui.loglines import LineLimit, Source, source_of, visible_block, wrap_lines
 from gpucourse.ui.out import Out
 from gpucourse.ui.styles import paint
 
@@ -68,5 +69,10 @@ class LogPipe:
             if not lines:
                 return
             block = b"\n".join(lines)
-        prefix = (paint(source.prefix, source.style) if self._colour else source.prefix) + " "
-        self._out.write(prefix + visible_block(block).replace("\n", "\n" + prefix) + "\n")
+        start = f"\n{source.prefix} "
+        text = start + visible_block(block).replace("\n", start)
+        if self._out.terminal:
+            text = f"\n{wrap_lines(text[1:], self._out.size()[0])}"
+        if self._colour:
+            text = text.replace(start, f"\n{paint(source.prefix, source.style)} ")
+        self._out.write(text[1:] + "\n")

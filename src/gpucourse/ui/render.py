@@ -30,7 +30,7 @@ from gpucourse.ui.tables import (
     style_of,
     text_of,
 )
-from gpucourse.ui.text import clean, clean_line, pad, wrap
+from gpucourse.ui.text import clean, clean_line, has_code_marks, pad, strip_code_marks, wrap, wrap_command
 
 NEXT = "Next: "
 PIPE_PROSE = 92  # columns of running text if the width of the reader's window is unknown
@@ -73,13 +73,15 @@ def _block(part: Block, width: int | None) -> Iterator[RenderableType]:
     elif isinstance(part, Lines):
         yield from _rows(part, width)
     elif isinstance(part, Paragraph):
-        yield from _texts(wrap(clean(part.text), _prose_width(width)), part.style)
+        yield from _texts(_wrap_words(part.text, _prose_width(width)), part.style)
     elif isinstance(part, Markdown) and width is not None:
         from gpucourse.ui.prose import Lesson
 
         yield Constrain(Lesson(clean(part.text)), _prose_width(width))
     else:  # exactly these characters, including tabs
         text = clean(part.text)
+        if isinstance(part, Code) and part.are_commands and width is not None:
+            text = "\n".join(row for command in text.split("\n") for row in wrap_command(command, width))
         yield Segments([Segment(text.strip("\n") if isinstance(part, Markdown) else text)], new_lines=True)
 
 
@@ -100,7 +102,9 @@ def _table(table: Table, width: int | None) -> Iterator[RenderableType]:
         grid.add_column(Text(clean_line(column.title), "dim"), justify=column.align, width=size, overflow="fold")
     for row in table.rows:
         contents = zip(row, table.columns, strict=True)
-        grid.add_row(*(Text(clean_line(text_of(cell)), style_of(cell, column.style)) for cell, column in contents))
+        grid.add_row(
+            *(Text(clean_line(strip_code_marks(text_of(cell))), style_of(cell, column.style)) for cell, column in contents)
+        )
     yield grid
     if left_out:
         yield from _texts(wrap(f"no room for: {', '.join(left_out)}", width), "dim")
@@ -108,23 +112,23 @@ def _table(table: Table, width: int | None) -> Iterator[RenderableType]:
 
 def _facts(part: Facts, width: int | None) -> Iterator[Text]:
     """Yield names, padded to the same width, and their values. If the values would have little room, long names are put on a
-    line above them.
+    line above them, and so is any name beside which a path would not fit.
 
     A path that is longer than the line is not broken, so that it can be copied whole.
     """
     indent = " " * GAP if part.title else ""
     names = [clean_line(name) for name, _ in part.pairs]
-    values = [clean(text_of(value)) for _, value in part.pairs]
+    values = [text_of(value) for _, value in part.pairs]
     longest = max(map(cell_len, names), default=0)
-    widest = max((cell_len(text) for value in values for text in value.split("\n")), default=0)
+    widest = max((cell_len(row) for value in values for row in _wrap_words(value, None)), default=0)
     room = None if width is None else width - len(indent) - longest - GAP
     stacked = width is not None and room is not None and room < widest and longest > width // 3
     for name, value, (_, content) in zip(names, values, part.pairs, strict=True):
-        lead = f"{indent}{pad(name, longest)}{' ' * GAP}"
-        if stacked and width is not None:
-            yield line((f"{indent}{name}", "dim"))
-            lead, room = f"{indent}{' ' * GAP}", width - len(indent) - GAP
-        yield from _hang_lines(lead, wrap(value, room), style_of(content))
+        lead, value_room = f"{indent}{pad(name, longest)}{' ' * GAP}", room
+        if width is not None and room is not None and (stacked or max(map(cell_len, clean(value).split()), default=0) > room):
+            yield from _texts(wrap(name, width, first=indent), "dim")
+            lead, value_room = f"{indent}{' ' * GAP}", width - len(indent) - GAP
+        yield from _hang_lines(lead, _wrap_words(value, value_room), style_of(content))
 
 
 def _items(part: Items, width: int | None) -> Iterator[Text]:
@@ -133,13 +137,19 @@ def _items(part: Items, width: int | None) -> Iterator[Text]:
     for mark, item in zip(marks, part.items, strict=True):
         lead = f"{' ' * GAP}{mark:>{longest}} "
         yield from _hang_lines(
-            lead, wrap(clean(text_of(item)), _prose_width(width) - cell_len(lead)), style_of(item, part.style)
+            lead, _wrap_words(text_of(item), _prose_width(width) - cell_len(lead)), style_of(item, part.style)
         )
 
 
 def _rows(part: Lines, width: int | None) -> Iterator[Text]:
     for content in part.rows:
-        yield from _texts(wrap(clean(text_of(content)), width, indent=" " * GAP), style_of(content))
+        yield from _texts(_wrap_words(text_of(content), width, indent=" " * GAP), style_of(content))
+
+
+def _wrap_words(text: str, width: int | None, *, indent: str | None = None) -> list[str]:
+    """Return the lines of a text from outside, without the backticks around code."""
+    rows = wrap(clean(text), width, indent=indent)
+    return [row.replace("`", "") for row in rows] if has_code_marks(text) else rows
 
 
 def _hang_lines(lead: str, texts: Sequence[str], style: str) -> Iterator[Text]:

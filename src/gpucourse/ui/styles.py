@@ -9,6 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.theme import Theme
 
+from gpucourse.ui.text import wrap
+
 RANK_STYLES = 6  # neighbouring ranks differ clearly; red and yellow are reserved for things that went wrong
 _PIPE_COLUMNS = 1 << 16  # nothing is wrapped
 _THEME = Theme(
@@ -37,6 +39,22 @@ Piece = str | tuple[str, str] | Text  # a text, with a style or plain
 def line(*pieces: Piece) -> Text:
     """Make one line from pieces. It is shown unchanged, neither wrapped nor cut."""
     return Text.assemble(*pieces, no_wrap=True, overflow="ignore")
+
+
+def wrap_line(row: Text, width: int) -> Text:
+    """Break a line between words into rows of at most `width` columns, and indent the rows after the first. A text that already
+    has several rows is returned unchanged."""
+    if row.cell_len <= width or "\n" in row.plain:
+        return row
+    wrapped, at = Text(no_wrap=True, overflow="ignore"), 0
+    for text in wrap(row.plain, width, indent="  "):
+        body = text.strip()
+        shown = body if body in row.plain else body.removesuffix(" \\")  # wrap continues a long command with a backslash
+        start = row.plain.index(shown, at)
+        wrapped.append(f"\n{text[: -len(text.lstrip())]}" if at else row.plain[:start])
+        wrapped.append(row[start : start + len(shown)]).append(body[len(shown) :])
+        at = start + len(shown)
+    return wrapped
 
 
 def paint(text: str, style: str) -> str:

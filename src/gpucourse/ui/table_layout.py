@@ -1,7 +1,7 @@
 """Choose the columns of a table that have room, and their widths. rich would cut words, or break them between two rows.
 
 A pipe has room for everything. A terminal drops empty columns first. Then titles use several lines, cells that wrap become
-narrower, and spare columns are dropped. Finally, other columns are dropped, and a line below the table names them.
+narrower, and spare columns are dropped. Finally, other columns are dropped. A line below the table names what was dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Table, text_of
-from gpucourse.ui.text import clean_line
+from gpucourse.ui.text import clean_line, strip_code_marks
 
 GAP = 2  # blank columns between two columns of a table
 MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of columns that wrap: as long as spare columns can be dropped, and afterwards
@@ -36,12 +36,13 @@ def lay_out(table: Table, width: int | None) -> Layout:
     columns = range(len(table.columns))
     table = _keep(table, [i for i in columns if table.columns[i].title == "" or not _is_empty(table, i)] or [*columns])
     left_out: list[str] = []
+    all_columns = table.columns
     while (sizes := _squeeze(table, width)) is None and len(table.columns) > 1:
         dropped_index = max(range(1, len(table.columns)), key=lambda i: (table.columns[i].spare, not table.columns[i].wrap, i))
-        if not table.columns[dropped_index].spare:
-            left_out.insert(0, clean_line(table.columns[dropped_index].title))
+        left_out.append(clean_line(table.columns[dropped_index].title))
         table = _keep(table, [i for i in range(len(table.columns)) if i != dropped_index])
-    return Layout(table, sizes or (width,), tuple(left_out))
+    titles = [clean_line(column.title) for column in all_columns]
+    return Layout(table, sizes or (width,), tuple(sorted(left_out, key=titles.index)))
 
 
 def _squeeze(table: Table, width: int) -> tuple[int, ...] | None:
@@ -50,7 +51,7 @@ def _squeeze(table: Table, width: int) -> tuple[int, ...] | None:
     min_width = MIN_WIDTH if any(column.spare for column in table.columns) else MIN_WIDTH_LAST
     sizes, bodies, floors = [], [], []
     for i, column in enumerate(table.columns):
-        title, texts = clean_line(column.title), [clean_line(text_of(row[i])) for row in table.rows]
+        title, texts = clean_line(column.title), [clean_line(strip_code_marks(text_of(row[i]))) for row in table.rows]
         body = max(_longest_word([title]), *map(cell_len, texts), 0)
         sizes.append(max(body, cell_len(title)))
         bodies.append(body)

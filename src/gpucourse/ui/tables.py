@@ -6,7 +6,7 @@ colour.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 Style = Literal["", "good", "bad", "warn", "dim", "strong", "accent"]
@@ -35,12 +35,14 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows with one cell for each column. `total` is the number of all rows, if the table has only some of them."""
+    """Rows with one cell for each column. `total` is the number of all rows, if the table has only some of them. `keep` has the
+    indexes of rows that stay when the table is shortened."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Content]]
     title: str = ""
     total: int = 0
+    keep: Collection[int] = ()
 
 
 class Facts(NamedTuple):
@@ -51,8 +53,8 @@ class Facts(NamedTuple):
 
 
 class Items(NamedTuple):
-    """A list with a bullet before each item or, if `numbered` is set, a number from 1. `style` is for items that have no
-    style."""
+    """A list with a bullet before each item or, if `numbered` is set, a number from 1. `style` is the style of items that set
+    none themselves."""
 
     items: Sequence[Content]
     title: str = ""
@@ -74,10 +76,12 @@ class Paragraph(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Lines to copy, which are never wrapped or cut."""
+    """Lines to copy, which are never wrapped or cut. With `are_commands`, a terminal shows a long one on several lines that a
+    shell reads as one."""
 
     text: str
     title: str = ""
+    are_commands: bool = False
 
 
 class Markdown(NamedTuple):

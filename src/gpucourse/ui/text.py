@@ -27,7 +27,14 @@ _ESCAPES = re.compile(
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
 _UNSAFE = re.compile(_CONTROL)
 _SPACE = re.compile(r"\s+")
-_WORD = re.compile(r"\s*\S+")
+# A command of this program is kept together like one word: its options with their values, and other words with a digit, a
+# capital letter or a sign in them. A comma, a semicolon, a colon or a bracket ends it. `18 %` and short code between backticks
+# are kept together, too.
+_ARGUMENT = r"""(?<![,;:)]) (?:--?[a-z][\w-]*(?:[ =](?:'[^'\n]*'|[^\s'-][^\s']*))?|'[^'\n]*'|[^\s']*[\d./=A-Z~][^\s']*)"""
+_WORD = re.compile(
+    rf"\s*(?:[(`]?gpucourse(?: [a-z][a-z-]*)?(?:{_ARGUMENT})*\S*|\S*\d %(?!\w)\S*|[(]?`[^`\n]{{1,30}}`[^\s`]*|\S+)"
+)
+_SHELL_WORD = re.compile(r"""\s*(?:--?[a-z][\w-]* +(?!-))?(?:'[^']*'|"[^"]*"|\S)+""")  # an option with its value is one word
 
 
 def clean(text: str) -> str:
@@ -43,6 +50,17 @@ def clean_line(text: str) -> str:
     return _SPACE.sub(" ", clean(text)).strip()
 
 
+def has_code_marks(text: str) -> bool:
+    """Return whether the text has code between backticks, as `report.html.mark_code` reads it. A backtick without a partner is
+    no mark."""
+    return "`" in text and text.count("`") % 2 == 0
+
+
+def strip_code_marks(text: str) -> str:
+    """Return the text without the backticks around code."""
+    return text.replace("`", "") if has_code_marks(text) else text
+
+
 def pad(text: str, width: int) -> str:
     """Fill the text with spaces to `width` columns; longer text stays whole."""
     return text + " " * (width - cell_len(text))
@@ -52,7 +70,8 @@ def wrap(text: str, width: int | None, *, first: str = "", indent: str | None = 
     """Break text into lines of at most `width` columns, or only at its line breaks if `width` is None. The first line is
     indented with `first`, the others with `indent`.
 
-    A paragraph keeps its own indent. A word that is longer than the line is not broken, so that paths can be copied.
+    A paragraph keeps its own indent. A word that is longer than the line is not broken, so that paths can be copied, and a
+    command of this program that is longer is continued as a shell continues it.
     """
     indent = " " * cell_len(first) if indent is None else indent
     lines: list[str] = []
@@ -61,18 +80,13 @@ def wrap(text: str, width: int | None, *, first: str = "", indent: str | None = 
         if width is None or cell_len(lead + paragraph) <= width:
             lines.append((lead + paragraph).rstrip())
         else:
-            lines.extend(_fill(_WORD.findall(paragraph), max(width, cell_len(lead) + 20), lead, indent))
+            lines.extend(_fill(_WORD.findall(paragraph.rstrip()), max(width, cell_len(lead) + 16), lead, indent))
     return lines
 
 
 def format_count(number: int, noun: str, nouns: str = "") -> str:
     """Return a number with its noun: `1 file`, `2 files`; `nouns` is the plural if it is not made with an s."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
-
-
-def format_points(points: float) -> str:
-    """Format points with at most one decimal: `3.4`, `25`."""
-    return f"{points:.1f}".removesuffix(".0")
 
 
 def shorten_path(path: Path) -> str:
@@ -105,16 +119,36 @@ def hourly(amount: Decimal | None) -> str:
     return "not known" if amount is None else f"{usd(amount)} an hour"
 
 
+def wrap_command(command: str, width: int) -> list[str]:
+    """Break a shell command into lines of at most `width` columns. A backslash ends each line except the last, so that the
+    lines can be copied and pasted as they are."""
+    if cell_len(command) <= width:
+        return [command]
+    rows, row = [], ""
+    for word in _SHELL_WORD.findall(command):
+        if row.strip() and cell_len(row + word) > width - len(" \\"):
+            rows.append(f"{row} \\")
+            row = f"  {word.lstrip()}"
+        else:
+            row += word
+    return [*rows, row]
+
+
 def _fill(words: Iterable[str], width: int, lead: str, indent: str) -> Iterator[str]:
     """Yield lines with as many words as fit. Each word includes the space before it."""
-    line, empty = lead, True
+    line, is_empty = lead, True
     for word in words:
-        if empty or cell_len(line + word) <= width:
-            line += word
-        else:
+        text = word
+        if not is_empty and cell_len(line + word) > width:
             yield line
-            line = indent + word.lstrip()
-        empty = False
+            line, is_empty, text = indent, True, word.lstrip()
+        if is_empty and " " in text.strip() and cell_len(line + text) > width:
+            *rows, text = wrap_command(text, width - cell_len(indent))
+            for row in rows:
+                yield line + row
+                line = indent
+        line += text
+        is_empty = False
     yield line
 
 

@@ -19,7 +19,7 @@ _NAME_ANOTHER = "name a folder: gpucourse init DIR, then gpucourse --workspace D
 _SETTINGS = """\
 # Settings of this workspace: the only file here to edit by hand.
 
-# Where `deploy` builds labs: local (simulated nodes on this machine), aws, or hosts (machines that you have).
+# Where `deploy` builds labs: local (simulated nodes on this machine), here, hosts (machines that you have), slurm, or aws.
 target: local
 
 # Ports on the head node where ranks may meet; the first free one is taken.
@@ -34,11 +34,19 @@ rendezvous_ports: 29500-29599
 # budget_usd: 20           # deploy refuses to go above it
 # owner: your-name         # a tag on everything
 
+# For the target slurm. gpucourse doctor --target slurm --login me@cluster prints these lines as they fit your cluster.
+# slurm:
+#   login: me@cluster
+#   partition: gpu         # else the one that has GPUs and allows the longest time
+#   cpu_partition: cpu     # for jobs without a GPU
+#   account: abc123
+#   setup: [module load pytorch]
+#   folder: $SCRATCH       # else your home folder
+
 # For the target hosts.
 # hosts: [me@gpu1, "me@gpu2:2222"]
 # node_python: /opt/conda/bin/python      # the Python with torch there; else the first one that is found
 # host_pythons: {{me@gpu1: /home/me/venv/bin/python}}  # for machines that need another one
-# shared_folder: /scratch/me              # on a Slurm cluster whose machines do not share the home folders
 """
 
 
@@ -51,7 +59,7 @@ def settings_text() -> str:
 
 
 @dataclass(kw_only=True)
-class Identity:
+class _Identity:
     """The identity of a workspace.
 
     `version`: the version of the workspace's layout.
@@ -155,7 +163,7 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file, not a workspace folder", hint=_NAME_ANOTHER)
     paths = WorkspacePaths(root)
-    identity = read_record(paths.identity, Identity)
+    identity = read_record(paths.identity, _Identity)
     if identity is not None:
         return Workspace(paths=paths, id=identity.id, created=False)
     if must_exist and not paths.settings.is_file():
@@ -173,11 +181,11 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
         except FileNotFoundError as error:  # as in /proc, where no folder can be created
             raise UsageError(f"cannot make the folder {root}", hint=_NAME_ANOTHER) from error
     with hold_lock(paths.lock("workspace"), "making the workspace"):
-        if (stored := read_record(paths.identity, Identity)) is not None:
+        if (stored := read_record(paths.identity, _Identity)) is not None:
             return Workspace(paths=paths, id=stored.id, created=False)
         if not paths.settings.exists():
             write_text(paths.settings, settings_text())
-        identity = Identity(id=secrets.token_hex(6))
+        identity = _Identity(id=secrets.token_hex(6))
         write_record(paths.identity, identity)
     return Workspace(paths=paths, id=identity.id, created=True)
 

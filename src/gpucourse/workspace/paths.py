@@ -65,6 +65,10 @@ class WorkspacePaths(Folder):
         """Return the file with every answer that was given to the choice and number questions of one exercise."""
         return self.deliverables(exercise) / "attempts.json"
 
+    def list_attempts(self) -> list[Path]:
+        """Return the file `attempts` of every exercise that has one."""
+        return list(self.deliverables_root.glob("*/attempts.json"))
+
     def yours(self, exercise: str) -> Path:
         """Return the file with the verdicts on the learner's parts of one exercise."""
         return self.deliverables(exercise) / "yours.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -25,12 +26,14 @@ swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zep
 
 _SCRIPTS = "scripts"  # the folder for runs of the learner's own scripts
 _MAX_NAME = 80
+LATEST = "latest"
+"""The name of the newest run, for every argument and option that accepts a run."""
 _NUMBER = re.compile(r"\w+\.\d+")  # of an exercise
 _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
 
 
-def format_now() -> str:
+def _format_now() -> str:
     """Return the local time as run ids contain it, to the second."""
     return time.strftime(_FORM)
 
@@ -41,7 +44,7 @@ def script_place(script: Path) -> str:
     return f"{_SCRIPTS}/{f'_{name}' if name.startswith(('.', '-')) else name}"
 
 
-def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_now) -> str:
+def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = _format_now) -> str:
     """Make the folder of a new run and return its id, such as `20260131-142501-otter`. No other command can get the same
     folder.
 
@@ -69,6 +72,11 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = format_n
                 continue
             return run_id
     raise UsageError(f"too many runs of {place} were started in the same second", hint="wait a second and type it again")
+
+
+def is_exercise_number(name: str) -> bool:
+    """Return whether a name has the form of an exercise's number, such as `3.2`."""
+    return _NUMBER.fullmatch(name) is not None
 
 
 def list_folders(paths: WorkspacePaths, place: str | None = None) -> list[Path]:
@@ -160,14 +168,16 @@ def list_unfinished(paths: WorkspacePaths, stack: str | None = None) -> list[Run
     return sorted((record for record in records if stack in {None, record.stack}), key=_order)
 
 
-def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
+def find(paths: WorkspacePaths, name: str | None, subject: str | None = None) -> RunRecord:
     """Return the run that `name` identifies. Without a name, return the newest run.
 
     A name may be an exercise or a script, which means its newest run. It may also be a run's id, the beginning of an id, or an
-    id's last word.
+    id's last word. The name `latest` means the newest run of `subject`, an exercise or a script, or of all runs.
 
     Raises UnknownName if no run matches, UsageError if several do, and MissingError if the record cannot be read.
     """
+    is_latest = name == LATEST
+    name = subject if is_latest else name
     records, errors = readable(paths)
     if not records and not errors and not _NUMBER.fullmatch(name or ""):
         raise UsageError("there are no runs yet", hint="gpucourse next")
@@ -177,19 +187,43 @@ def find(paths: WorkspacePaths, name: str | None) -> RunRecord:
         raise next(iter(errors.values()))
     path = name.strip("/")
     name = path.rpartition("/")[2]
-    if exact := [record for record in records if name in {record.id, record.subject if record.place else record.exercise}]:
+    if exact := [record for record in records if name in {record.id, _name_subject(record)}]:
         # Scripts in several folders may have one name: the one whose path was typed is preferred.
         return next((record for record in reversed(exact) if record.is_of_script(path)), exact[-1])
-    if matches := [record for record in records if _fits(record.id, name)]:
+    if matches := [record for record in records if not is_latest and _fits(record.id, name)]:
         if len(matches) == 1:
             return matches[0]
         newest = ", ".join(record.id for record in matches[-4:])
         raise UsageError(f"'{name}' matches {len(matches)} runs", hint=f"type more of it: {newest}")
-    if _NUMBER.fullmatch(name):
-        raise UsageError(f"{name} has no run yet", hint=f"gpucourse run {name}")
+    if is_latest or _NUMBER.fullmatch(name):
+        hint = f"gpucourse run {name}" if _NUMBER.fullmatch(name) else "gpucourse runs"
+        raise UsageError(f"{name} has no run yet", hint=hint)
     if error := next((error for files, error in errors.items() if _fits(files.folder.name, name)), None):
         raise error
     raise UnknownName("run", name, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
+
+
+def find_newest_two(paths: WorkspacePaths, subject: str) -> list[RunRecord]:
+    """Return the two newest good runs of an exercise or of a script, the older one first. A good run succeeded, without a
+    profiler and without --expect-red. Of scripts with one name, the one whose path was typed is meant. Raises UsageError if
+    there are fewer than two."""
+    records = [record for record in readable(paths)[0] if _name_subject(record) == subject.rpartition("/")[2]]
+    records = [record for record in records if record.is_of_script(subject)] or records
+    good_records = [
+        record for record in records if record.state == "succeeded" and not (record.profiled or record.expected_red)
+    ]
+    if len(good_records) < 2:
+        words = records[-1].run_words if records else [subject]
+        count = "1 good run" if good_records else "no good run"
+        raise UsageError(
+            f"{subject} has {count}, and a comparison needs two: runs that succeeded without --profile or --expect-red",
+            hint=shlex.join(["gpucourse", "run", *words]),
+        )
+    return good_records[-2:]
+
+
+def _name_subject(record: RunRecord) -> str:
+    return record.subject if record.place else record.exercise
 
 
 def _fits(run_id: str, name: str) -> bool:
@@ -199,6 +233,14 @@ def _fits(run_id: str, name: str) -> bool:
 def _order(record: RunRecord) -> tuple[str, str, str]:
     """Return the key that sorts records from the oldest to the newest. Within one second, the exact time decides."""
     return record.id[: len(_STAMP)], record.created, record.id
+
+
+def read_start(folder: Path) -> str:
+    """Return when the run in that folder was started, from the folder's name, as a moment in UTC. Return an empty string for
+    another folder."""
+    if not _has_date(folder.name):
+        return ""
+    return datetime.strptime(_read_stamp(folder), _FORM).astimezone(UTC).isoformat()
 
 
 def _read_stamp(folder: Path) -> str:

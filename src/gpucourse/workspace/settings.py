@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gpucourse.errors import ManifestError, suggest
 from gpucourse.limits import DEFAULT_LAB_HOURS, MAX_LAB_HOURS
 from gpucourse.model.fields import Bytes, Seconds
 from gpucourse.model.labs import GPU
+from gpucourse.model.slurm_settings import SlurmClusters, SlurmContainer, SlurmSettings
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, is_shown, printable
 from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, read_document
@@ -38,6 +40,9 @@ class Settings(BaseModel):
         description=f"how long a lab lives before it ends itself: {DEFAULT_LAB_HOURS:.0f}h",
     )
     budget_usd: Decimal | None = Field(default=None, ge=0, le=10**9, description="what the course may cost in all, in USD")
+    max_gpu_hours: float | None = Field(
+        default=None, ge=0, le=10**6, description="how many GPU hours runs on Slurm clusters may use in all"
+    )
     owner: str = Field(default="", max_length=64, description="who pays, as a tag of every resource; your login by default")
     ssh_cidr: str = Field(
         default="", description="the address that may log in, such as 203.0.113.7/32 (default: looked up online)"
@@ -60,15 +65,17 @@ class Settings(BaseModel):
         default=10 << 30, ge=1 << 20, description="how much of the outputs of one node is collected, for each run: 10 GiB"
     )
     hosts: tuple[str, ...] = Field(default=(), description="machines that exist already, for the target hosts: user@name:port")
+    slurm: SlurmClusters = Field(
+        default_factory=SlurmClusters, description="the Slurm cluster where you have an account, or several by name"
+    )
 
     @field_validator("target")
     @classmethod
     def _check_target(cls, value: str, info: ValidationInfo) -> str:
         targets = info.context or ()
         if targets and value not in targets:
-            raise ValueError(
-                f"Input should be {', '.join(map(repr, targets[:-1]))} or {targets[-1]!r}.{suggest(value, targets)}"
-            )
+            suggestion = suggest(value, targets, cutoff=0.65)
+            raise ValueError(f"Input should be {', '.join(map(repr, targets[:-1]))} or {targets[-1]!r}.{suggestion}")
         return value
 
     @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "host_pythons", "shared_folder", "hosts")
@@ -145,8 +152,16 @@ def _place(path: Path, complaint: Complaint) -> str:
     return f"{path}: {steps}{complaint.reason}" + (f", line {complaint.line}" if complaint.line else "")
 
 
+def _list_keys(steps: Sequence[object]) -> list[str]:
+    """Return the keys that are allowed where the last of these steps is."""
+    if len(steps) == 1:
+        return list(Settings.model_fields)
+    kinds = {2: SlurmClusters, 4: SlurmSettings}
+    return [item.name for item in fields(SlurmContainer if steps[-2] == "container" else kinds.get(len(steps), SlurmSettings))]
+
+
 def _complaint(path: Path, steps: list[object], reason: str, kind: str) -> str:
-    if kind == "extra_forbidden":
-        suggestion = suggest(str(steps[-1]), Settings.model_fields)
-        reason = f"unknown key.{suggestion} Known: {', '.join(Settings.model_fields)}"
+    if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
+        keys = _list_keys(steps)
+        reason = f"unknown key.{suggest(str(steps[-1]), keys)} Known: {', '.join(keys)}"
     return f"{path}: {printable('.'.join(map(str, steps)), 80)}: {printable(reason.removeprefix('Value error, '))}"

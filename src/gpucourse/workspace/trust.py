@@ -27,7 +27,7 @@ TRUST_LIST = "trusted.json"
 
 
 @dataclass(kw_only=True)
-class TrustList:
+class _TrustList:
     """The content of the file: the folders that this user trusts, as absolute paths without links."""
 
     version: int = 1
@@ -63,20 +63,39 @@ def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the folders that this user trusts, sorted by name. Without a home folder, there are none. Raises MissingError if
     the list is damaged."""
     try:
-        record = read_record(_file(environ), TrustList)
+        record = read_record(_file(environ), _TrustList)
     except HomeMissing:
         return ()
     return tuple(sorted(record.folders)) if record else ()
 
 
 def trust(folder: Path, environ: Mapping[str, str]) -> str:
-    """Trust a folder from now on, and return its absolute path. Raises UsageError if it is not a folder, and StorageError."""
+    """Trust a folder from now on, and return its absolute path.
+
+    Raises UsageError if it is neither a workspace nor a course, and StorageError.
+    """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", hint="gpucourse trust DIR: the folder of a workspace or of a course")
+    if not _can_be_trusted(folder):
+        raise UsageError(
+            f"{folder} is neither a workspace nor a course",
+            hint="name the folder with gpucourse.yaml, or with modules/ and exercises/: gpucourse trust DIR",
+        )
     name = str(folder.resolve())
     with _changing(environ) as record:
         record.folders = sorted({*record.folders, name})
     return name
+
+
+def _can_be_trusted(folder: Path) -> bool:
+    """Return whether a folder contains a workspace or a course, or nothing yet, so that `init` may make a workspace there."""
+    paths = WorkspacePaths(folder)
+    if any(os.path.lexists(path) for path in (paths.settings, paths.private, folder / "modules")):
+        return True
+    try:
+        return not any(folder.iterdir())
+    except OSError:
+        return False
 
 
 def distrust(folder: Path, environ: Mapping[str, str]) -> str:
@@ -91,10 +110,10 @@ def distrust(folder: Path, environ: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _changing(environ: Mapping[str, str]) -> Iterator[TrustList]:
+def _changing(environ: Mapping[str, str]) -> Iterator[_TrustList]:
     path = _file(environ)
     with hold_lock(path.with_suffix(".lock"), "gpucourse trust", wait_s=10.0):
-        record = read_record(path, TrustList) or TrustList()
+        record = read_record(path, _TrustList) or _TrustList()
         yield record
         write_record(path, record, mode=0o600)
 
@@ -126,10 +145,10 @@ def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[
         return
     place = printable(shlex.quote(str(root)), 4096)
     alternative = "name another with --workspace DIR" if kind == "workspace" else "unset GPUCOURSE_COURSE"
-    raise UntrustedFolder(
-        f"{objection}, and a {kind} can run commands: nothing in it was read",
-        hint=f"if you know who made it: gpucourse trust {place}; otherwise {alternative}",
-    )
+    remedy = f"if you trust it: gpucourse trust {place}; otherwise {alternative}"
+    if not _can_be_trusted(root):
+        remedy = "choose an empty folder: gpucourse init DIR"
+    raise UntrustedFolder(f"{objection}, so the {kind} was not loaded: it can run commands as you", hint=remedy)
 
 
 def _find_accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:

@@ -1,4 +1,5 @@
-"""`deploy` of larger labs on AWS, and again: unchanged, with a node gone, with an older state, two GPUs side by side."""
+"""`deploy` of labs on AWS: tagged and in the ledger, a run on one; again: unchanged, with a node gone, with an older state; two
+GPUs side by side."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from tests.waiting import until
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 DEPLOY = ("deploy", "3", "--target", "aws")
+SCRIPT = "import os\nfor name in ('RANK', 'WORLD_SIZE'):\n    print(name, os.environ[name], flush=True)\n"
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +30,35 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
         assert learner.list_resources() == []
 
 
-def test_deploy_makes_two_tagged_nodes_and_shared_storage(lab: CloudLearner) -> None:
+def test_deploy_tags_its_nodes_schedules_their_end_and_enters_them_in_the_ledger(lab: CloudLearner) -> None:
+    deployment = lab.deployment()
+    cloud = deployment["cloud"]
+    assert deployment["phase"] == "ready"
+    assert (cloud["zone"], cloud["backstop"]) == ("us-east-2a", "")
     kinds = [resource.kind for resource in lab.list_resources()]
-    assert kinds.count("instance") == kinds.count("schedule") == 2
-    for kind in ("file system", "placement group"):
-        [resource] = lab.list_resources(kind)
-        assert resource.tags["Stack"] == lab.deployment()["uid"]
-    ledger = (lab.workspace / ".gpucourse/ledger.jsonl").read_text()
-    assert '"storage"' in ledger
+    assert kinds.count("instance") == kinds.count("volume") == kinds.count("schedule") == 2
+    for resource in lab.list_resources("instance", "volume", "vpc", "subnet", "security group", "key pair"):
+        assert resource.tags["Stack"] == deployment["uid"]
+        assert resource.tags["Expires"] == cloud["expires"]
+        assert {"Project", "Course", "Module", "Owner"} <= set(resource.tags)
+    for node in lab.inventory():
+        assert node["host_key"].startswith("ssh-ed25519 ")
+        assert (node["gpus"], node["proxy"] != "") == (0, True)
+    ledger = [json.loads(line) for line in (lab.workspace / ".gpucourse/ledger.jsonl").read_text().splitlines()]
+    entries = [entry["kind"] for entry in ledger if entry["event"] == "start"]
+    assert [entries.count(kind) for kind in ("address", "disk", "instance")] == [2, 4, 2]
+    assert json.loads((lab.workspace / ".gpucourse/regions.json").read_text())["regions"] == ["us-east-2"]
+
+
+def test_run_brings_the_output_of_the_node_home(lab: CloudLearner, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SCRIPT)
+    words = ("--script", str(tmp_path / "mine.py"), "--launcher", "python", "--nodes", "1")
+    result = lab.types("run", *words, timeout=240)
+    assert "RANK 0" in result.out + result.err
+    assert "simulated nodes" not in result.err
+    record = lab.newest_run()
+    assert (record["mode"], record["state"], record["world_size"], record["stack"]) == ("aws", "succeeded", 1, "03-aws-t4")
+    assert lab.types("ssh", "3", "--", "echo", "here").out == "here\n"
 
 
 def test_deploy_again_changes_nothing(lab: CloudLearner) -> None:
@@ -78,9 +101,7 @@ def test_deploy_with_an_older_state_builds_no_node_twice(lab: CloudLearner) -> N
     assert len(lab.list_resources("vpc")) == 1
 
 
-def test_deploy_of_two_gpus_makes_a_lab_of_each_and_a_second_plan_changes_nothing(
-    learner: CloudLearner, tmp_path: Path
-) -> None:
+def test_deploy_of_two_gpus_makes_a_lab_of_each(learner: CloudLearner, tmp_path: Path) -> None:
     words = ("deploy", "4", "--gpu", "t4,l4", "--target", "aws")
     learner.environ["GPUCOURSE_COURSE"] = str(write_course(tmp_path / "course"))
     learner.account.fail("ec2:RunInstances", "RequestLimitExceeded", times=2)
@@ -90,9 +111,6 @@ def test_deploy_of_two_gpus_makes_a_lab_of_each_and_a_second_plan_changes_nothin
     types = {lab["deployment"]["stack"]: lab["deployment"]["cloud"]["instance_type"] for lab in labs}
     assert types == {"04-aws-l4": "g6.xlarge", "04-aws-t4": "g4dn.xlarge"}
     assert len({resource.tags["Stack"] for resource in learner.list_resources("vpc")}) == 2
-
-    document = learner.types(*words, "--dry-run", "--json", timeout=240).document
-    assert [quote["changes"] for quote in document["quotes"]] == [[], []]
 
     result = learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
     assert "Terraform failed" not in result.err

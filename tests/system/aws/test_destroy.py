@@ -9,18 +9,13 @@ import pytest
 from gpucourse.labs.aws import ledger
 from gpucourse.labs.destroy import DestroyRequest
 from gpucourse.model.deployment import Receipt
-from gpucourse.workspace import runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import launch
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
-from tests.unit.ui.examples import record
-from tests.waiting import STUCK_S, until
 
 pytestmark = pytest.mark.system
-
-TERMINATE = "ec2:TerminateInstances"
 
 
 def destroy_well(learner: CloudLearner, *, module: str | None = "3", discard: bool = False) -> Receipt:
@@ -53,21 +48,6 @@ def test_destroy_with_expired_credentials_stops_before_anything_happens(lab_owne
 
 
 @pytest.mark.slow
-def test_destroy_keeps_a_lab_whose_outputs_cannot_be_collected(learner: CloudLearner) -> None:
-    lab = hand_made.lab(learner)
-    run = record(id="20261121-101500-away", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
-    runs.save(WorkspacePaths(learner.workspace), run)
-    hand_made.cut_off(learner)
-    result = learner.types("destroy", "3", "--yes", code=7)
-    assert "meanwhile 03-aws-t4 costs about $0." in result.err
-    assert "gpucourse allow-ip 3" in result.err
-    assert "gpucourse destroy 3 --discard" in result.err
-    assert len(hand_made.ids(learner)) == 1
-    assert destroy_well(learner, discard=True).outputs_discarded == ["20261121-101500-away: discarded with --discard"]
-    assert learner.list_resources() == []
-
-
-@pytest.mark.slow
 def test_destroy_of_a_lab_whose_state_is_lost_removes_it_and_nothing_else(learner: CloudLearner) -> None:
     stranger = launch(learner.account)
     lab = hand_made.lab(learner, nodes=2)
@@ -94,45 +74,3 @@ def test_destroy_finds_a_lab_whose_record_is_lost(learner: CloudLearner) -> None
     receipt = destroy_well(learner, module="3")
     assert learner.list_resources() == []
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
-
-
-@pytest.mark.slow
-def test_destroy_that_may_not_look_calls_nothing_gone(learner: CloudLearner) -> None:
-    hand_made.lab(learner)
-    learner.account.deny("ec2:DescribeVolumes")
-    result = learner.types("destroy", "3", "--yes", code=8)
-    assert "volume  unknown in us-east-2 (not allowed to look: ec2:DescribeVolumes)" in result.out
-    assert "\naws ec2 describe-volumes --region us-east-2" in result.out
-    assert "volume unknown" in result.err
-    assert learner.deployment()["phase"] == "destroying"
-    assert learner.list_resources("instance") == []
-    learner.account.calm()
-    destroy_well(learner)
-    assert learner.deployment() == {}
-
-
-@pytest.mark.slow
-def test_destroy_of_a_lab_whose_node_ended_itself_says_why(learner: CloudLearner) -> None:
-    lab = hand_made.lab(learner, spot=True)
-    [instance] = hand_made.ids(learner)
-    run = record(id="20261121-101500-spot", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
-    runs.save(WorkspacePaths(learner.workspace), run)
-    learner.account.interrupt(instance)
-    receipt = destroy_well(learner)
-    assert "AWS took the spot instance back" in receipt.ended[0]
-    assert instance in receipt.outputs_discarded[0]
-    assert learner.list_resources() == []
-
-
-@pytest.mark.slow
-def test_destroy_after_a_killed_destroy_finishes(learner: CloudLearner) -> None:
-    hand_made.lab(learner)
-    learner.account.hold(TERMINATE, after=True)
-    process = learner.begins("destroy", "3", "--yes")
-    until(lambda: TERMINATE in learner.account.list_held_calls(), "the instance is being terminated")
-    process.kill()
-    process.communicate(timeout=STUCK_S)
-    learner.account.release()
-    destroy_well(learner)
-    assert learner.list_resources() == []
-    assert learner.deployment() == {}

@@ -5,13 +5,11 @@ Each finding has its tests in tests/unit/aws/test_preflight.py.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpucourse.aws.policy import policy_text, setup_text
 from tests.mock_aws.account import Account
 from tests.mock_aws.shared import GRAPHICS
 from tests.system.aws.terminal import Terminal
@@ -76,10 +74,3 @@ def test_doctor_asks_for_quota_once_after_a_yes(learner: Learner, account: Accou
     assert [call.params["DesiredValue"] for call in account.calls("RequestServiceQuotaIncrease")] == [16]
     assert "a request for 16 is open" in learner.types("doctor", "--request-quota", "--yes").out
     assert len(account.calls("RequestServiceQuotaIncrease")) == 1
-
-
-def test_doctor_prints_policy_and_setup_for_an_administrator(learner: Learner) -> None:
-    assert learner.documents("doctor", "--setup")["setup"] == json.loads(setup_text())
-    assert learner.types("doctor", "--policy").out == policy_text()
-    assert "(partition aws-us-gov)" in learner.types("doctor", "--setup", "--region", "us-gov-west-1").out
-    assert learner.types("doctor", "--policy", "--region", "cn-north-1").out == policy_text("aws-cn")

@@ -6,7 +6,7 @@ from email.message import Message
 
 import pytest
 
-from gpucourse.aws.caller import CHECKIP, VARIABLE, caller_cidr, validate_cidr
+from gpucourse.aws.caller import CHECKIP, caller_cidr, validate_cidr
 from gpucourse.errors import MissingError, UsageError
 
 
@@ -48,7 +48,3 @@ def test_validate_cidr_accepts_one_public_ipv4_address_alone(text: str) -> None:
     assert validate_cidr(" 18.220.1.2 ") == validate_cidr("18.220.1.2/32") == "18.220.1.2/32"
     with pytest.raises(UsageError):
         validate_cidr(text)
-
-
-def test_caller_cidr_reads_the_page_that_the_environment_names() -> None:
-    assert caller_cidr({VARIABLE: "data:,203.0.113.7%0A"}) == "203.0.113.7/32"

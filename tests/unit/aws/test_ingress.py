@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpucourse.aws import ingress
-from gpucourse.errors import MissingError, UsageError
+from gpucourse.errors import MissingError
 from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount
 from tests.unit.aws.conftest import Lab, make_lab
 
@@ -28,12 +28,6 @@ def test_allow_changes_the_address_in_the_same_rule_of_this_stack_alone(moto: Mo
     assert "18.1.2.3/32" not in {cidr for cidr, _text in after.values()}
     for group in (foreign.group, second_lab.group):
         assert "18.1.2.3/32" in {cidr for cidr, _text in list_rules(moto, group).values()}
-
-
-@pytest.mark.parametrize("cidr", ["0.0.0.0/0", "18.0.0.0/8", "10.0.0.1/32"])
-def test_allow_refuses_more_than_one_public_address(cidr: str) -> None:
-    with pytest.raises(UsageError):
-        ingress.allow(ScriptedAccount({}), cidr, stack="s-1")
 
 
 def test_allow_fails_when_the_stack_has_no_rule() -> None:

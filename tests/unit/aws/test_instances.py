@@ -43,18 +43,6 @@ def test_find_reads_what_aws_says_of_an_instance() -> None:
     assert (instance.ended, instance.reason) == (None, "")
 
 
-def test_find_asks_by_tags_and_sorts_by_node() -> None:
-    scripted = account(
-        make_instance(InstanceId="i-1", Tags=as_tag_list({**TAGS, "Node": "node1"})),
-        make_instance(InstanceId="i-0", Tags=as_tag_list({**TAGS, "Node": "node0"})),
-    )
-    assert [instance.id for instance in instances.find(scripted, course="c0ffee")] == ["i-0", "i-1"]
-    assert scripted.list_calls("describe_instances")[0]["Filters"] == [
-        {"Name": "tag:Project", "Values": ["gpucourse"]},
-        {"Name": "tag:Course", "Values": ["c0ffee"]},
-    ]
-
-
 @pytest.mark.parametrize(
     ("state", "message", "code", "reason", "end"),
     [
@@ -135,14 +123,6 @@ def test_find_nodes_waits_for_nodes_that_are_listed_late() -> None:
     entries = instances.find_nodes(scripted, stack="s-1", names=["node0", "node1"], sleep=clock.sleep, clock=clock)
     assert [entry.node for entry in entries] == ["node0"]
     assert clock.now == instances.POLL_S + instances.LISTED_S
-
-
-def test_start_without_room_is_a_matter_of_capacity() -> None:
-    scripted = ScriptedAccount({("ec2", "start_instances"): error("InsufficientInstanceCapacity", "no room")})
-    instances.start(ScriptedAccount({}), [])
-    with pytest.raises(CloudError) as caught:
-        instances.start(scripted, ["i-0"])
-    assert caught.value.kind == "capacity"
 
 
 def test_survive_power_off_names_instances_that_would_only_stop() -> None:

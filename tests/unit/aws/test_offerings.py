@@ -7,7 +7,6 @@ import pytest
 from gpucourse.aws import offerings
 from gpucourse.aws.offerings import instance_type, type_for, validate_region
 from gpucourse.errors import UnknownName, UsageError
-from gpucourse.hardware import hardware
 from tests.unit.aws.cloud import ScriptedAccount
 
 
@@ -82,10 +81,3 @@ def test_validate_region_refuses_other_words_and_other_partitions(region: str, c
         return
     with pytest.raises(UsageError, match=complaint):
         validate_region(region)
-
-
-def test_types_of_lists_each_type_of_the_table_with_its_quota() -> None:
-    types = {item.name: item for item in offerings.types_of(hardware())}
-    small = types["g4dn.xlarge"]
-    assert (small.gpu, small.gpus, small.quota["on-demand"]) == ("T4", 1, "L-DB2E81BA")
-    assert set(hardware().startable_types) <= set(types)

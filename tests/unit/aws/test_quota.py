@@ -75,14 +75,11 @@ def test_assess_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
     ("name", "spot", "code"),
     [
         ("g4dn.xlarge", False, G),
-        ("vt1.3xlarge", False, G),
         ("g6e.xlarge", True, G_SPOT),
         ("p5.4xlarge", False, "L-417A185B"),
         ("p5en.48xlarge", True, P5_SPOT),
         ("t3.medium", False, STANDARD),
-        ("c7i.large", True, "L-34B43A08"),
         ("trn1.2xlarge", False, None),
-        ("x2idn.xlarge", False, None),
     ],
 )
 def test_in_use_counts_a_type_against_the_quota_of_its_family(name: str, spot: bool, code: str | None) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -120,27 +119,6 @@ def test_find_leaves_out_schedules_and_roles_that_may_not_be_seen() -> None:
     ]
 
 
-def test_find_passes_over_a_role_that_goes_meanwhile() -> None:
-    def role(name: str) -> dict[str, object]:
-        date = datetime(2026, 11, 21, tzinfo=UTC)
-        return {
-            "Path": "/gpucourse/",
-            "RoleName": name,
-            "RoleId": "AROA" + "0" * 16,
-            "Arn": f"arn:{name}" + "x" * 20,
-            "CreateDate": date,
-        }
-
-    def role_tags(params: dict[str, object]) -> dict[str, object]:
-        if params["RoleName"] == "another":
-            raise error("NoSuchEntity", "Role another not found")
-        return {"Tags": as_tag_list(TAGS)}
-
-    account = make_account(list_roles={"Roles": [role("another"), role("ours")]})
-    account.answers["iam", "list_role_tags"] = role_tags
-    assert [thing.id for thing in resource_scan.find(account, stack="s-1")] == ["ours"]
-
-
 def test_find_fails_when_a_region_does_not_answer() -> None:
     account = make_account(describe_vpcs=CloudUnreachable("AWS does not answer", hint="network"))
     with pytest.raises(CloudUnreachable):
@@ -174,14 +152,6 @@ class Places(ScriptedAccount):
         place = ScriptedAccount({**self.answers, TAGGING: tagged, VOLUMES: volumes}, region)
         place.calls = self.calls
         return place
-
-
-def test_find_regions_in_use_asks_the_api_that_lists_by_tag() -> None:
-    disk = {"ResourceARN": "arn:aws:ec2:eu-west-1:1:volume/vol-1", "Tags": as_tag_list(TAGS)}
-    account = Places({"eu-west-1": ({"ResourceTagMappingList": [disk]}, {}), "ap-south-1": ({}, {})})
-    assert find_regions_in_use(account, known_regions=KNOWN) == (["eu-west-1"], "")
-    [filters, _second_filters] = [call["TagFilters"] for call in account.list_calls("get_resources")]
-    assert filters == [{"Key": "Project", "Values": ["gpucourse"]}]
 
 
 @pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeVolumes"), error("AuthFailure"), CloudUnreachable("no answer")])

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from gpucourse.aws import resource_scan, schedule, tags
-from gpucourse.aws.kinds import POLICY_NAME, ROLE, SCHEDULES
+from gpucourse.aws import schedule
+from gpucourse.aws.kinds import POLICY_NAME
 from gpucourse.errors import CloudUnreachable, GpucourseError
 from tests.unit.aws.cloud import TAGS, Clock, MotoAccount, ScriptedAccount, error, make_expiry, make_refusal
 
@@ -29,15 +29,6 @@ def test_arm_schedules_each_instance_ten_minutes_after_its_end(moto: MotoAccount
     assert json.loads(entry["Target"]["Input"]) == {"InstanceIds": ["i-1"]}
     assert entry["ActionAfterCompletion"] == "DELETE"
     assert entry["ScheduleExpressionTimezone"] == "UTC"
-
-
-def test_retag_expires_changes_the_group_and_the_role_of_the_stack(moto: MotoAccount) -> None:
-    schedule.retag_expires(moto, EXPIRES, stack="s-1")  # without a backstop there is nothing to write on
-    schedule.arm(moto, IDS, EXPIRES, project_tags={**TAGS, "Expires": "before"})
-    schedule.retag_expires(moto, EXPIRES, stack="s-1")
-    [group] = resource_scan.items(moto, SCHEDULES, TAGS)
-    [role] = resource_scan.items(moto, ROLE, TAGS)
-    assert tags.read(group) == tags.read(role) == {**TAGS, "Expires": "2026-11-21T13:00:00+00:00"}
 
 
 def test_arm_makes_a_role_that_ends_only_what_is_ours_for_schedules_of_this_account(moto: MotoAccount) -> None:
@@ -116,12 +107,3 @@ def test_arm_waits_for_a_group_that_is_being_deleted() -> None:
     )
     assert schedule.arm(account, ["i-1"], EXPIRES, project_tags=TAGS, sleep=clock.sleep).state == "ok"
     assert clock.now == 10.0
-
-
-def test_readiness_makes_nothing(moto: MotoAccount) -> None:
-    assert schedule.readiness(moto).state == "warning"
-    assert names(moto) == []
-    moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument="{}")
-    assert schedule.readiness(moto).state == "ok"
-    moto.fail = [("list_schedule_groups", make_refusal("scheduler:ListScheduleGroups"))]
-    assert schedule.readiness(moto).state == "unknown"

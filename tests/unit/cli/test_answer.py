@@ -9,19 +9,23 @@ from tests.learning import Learning
 
 def test_answer_at_a_terminal_asks_every_open_question(learning: Learning) -> None:
     learning.record()
-    typing = "It falls.\nfast\n1.9\n\nz\nb\n"  # 'fast' is no number, 'z' no option: asked again; busy left open; then Ctrl-D
-    reply = learning.types("answer", "1.1", typing=typing)
+    # The text is right; 'fast' is no number, 'z' no option, so both are asked again. busy is left open; then Ctrl-D.
+    reply = learning.types("answer", "1.1", typing="It falls.\nyes\nfast\n1.9\n\nz\nb\n")
     assert "'fast' is not a number" in reply.err
     assert "'z' is not one of a, b, c" in reply.err
     assert "2 right" in reply.out
     assert "b. in the sea" in reply.out
-    result = learning.types("answer", "1.1", typing="82\n\n")
-    assert result.out.startswith("3 of 5 busy"), "the first open question"
-    assert "Question 3 is the first to answer; --set NAME=ANSWER changes an earlier answer." in result.err
-    assert "Your answer so far: b" in result.out
-    assert "3 right" in result.out
-    learning.types("answer", "1.1", "--set", "power=70")
-    assert learning.types("answer", "1.1", typing="").out.startswith("1 of 5 why"), "nothing is open: from the first question"
+    assert "self-reviewed, counts 50 %" in reply.out
+    assert reply.out.count("All rivers run into the sea.") == 1, "an explanation is shown once"
+    result = learning.types("answer", "1.1", typing="9\n\n", code=5)
+    assert result.out.startswith("3 of 5 · busy"), "the first open question"
+    assert "5 questions, 2 to answer" in result.err
+    result = learning.types("answer", "1.1", typing="82\n70\n")
+    assert "Your answer so far: 9" in result.out, "a wrong answer with an attempt left is asked again"
+    assert "where does it end" not in result.out.lower()
+    assert learning.types("answer", "1.1", typing="").out.startswith("simulated nodes"), "nothing is asked"
+    learning.types("answer", "1.1", "--set", "why=Rain.")
+    assert learning.types("answer", "1.1", typing="no\n").out.startswith("1 of 1 · 1.1 why"), "a text without a review"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.cli.app import name_in_python, tree
+from gpucourse.cli.app import name_in_python, spell_numbers, tree
 from gpucourse.cli.help import COMMANDS
 
 
@@ -18,3 +18,10 @@ def test_name_in_python_is_no_word_of_python(command: str, name: str) -> None:
 @pytest.mark.parametrize(("names", "count"), [("status", 1), ("stauts", len(COMMANDS)), (None, len(COMMANDS))])
 def test_tree_builds_only_the_command_that_was_typed(names: str | None, count: int) -> None:
     assert len(tree(names).registered_commands) == count
+
+
+def test_spell_numbers_leaves_arguments_of_a_script_as_they_are() -> None:
+    options = {"exercise": "b.2", "runs": ["b", "a"], "part": "b", "script": None}
+    assert spell_numbers(options) == {"exercise": "B.2", "runs": ["B", "A"], "part": "b", "script": None}
+    for option in ("script", "python_module"):
+        assert spell_numbers({"exercise": "a", option: "train"}) == {"exercise": "a", option: "train"}

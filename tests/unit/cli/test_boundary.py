@@ -31,7 +31,6 @@ Type = Callable[..., Answer]
         ("ssh 3", 3, "the lab of module 3 is not deployed", "gpucourse deploy 3"),
         ("show 3 --part 6", 2, "the lesson of module 3 has 5 parts, not 6", "gpucourse show 3"),
         ("show 3.1 --part 2", 2, "3.1 is an exercise; only a lesson has parts", "gpucourse show 3.1"),
-        ("cancel otter", 2, "there are no runs yet", "gpucourse next"),
         ("destroy", 2, "name one module, or all of them", "gpucourse destroy --all"),
         ("destroy 3 --all", 2, "name one module, or all of them", "gpucourse destroy --all"),
     ],

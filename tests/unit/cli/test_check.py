@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpucourse.model.drill import CodeDrill, CodeDrills, InjectedFault
+from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from tests.learning import METRICS, Learning, deploy
 from tests.system.small_course import write_course
@@ -42,10 +43,15 @@ def test_check_with_wrong_words_names_them(learning: Learning) -> None:
 def test_check_diagnosis_of_a_drill_gives_a_hint_until_it_is_right(learning: Learning) -> None:
     record = learning.record(state="broken", drill=True, launcher="torchrun")
     write_record(learning.context.paths.drill(record.id), InjectedFault(run=record.id, exercise="1.1", how="block-port"))
+    assert learning.types("next", "--json").document["command"] == "gpucourse check 1.1 --diagnosis WORD"
     message = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
-    assert "not yet. What was broken: a fault other than this (kill-rank)" in " ".join(message.split())
+    assert "Not kill-rank." in " ".join(message.split())
+    output = learning.types("check", "1.1", "--diagnosis", "block-port").out
+    assert "Next: gpucourse deploy 1" in output
+    assert "\n  next" not in output
     document = learning.types("check", "1.1", "--diagnosis", "block-port", "--json").document
     assert (document["run"]["id"], document["verdict"]["verdict"]) == (record.id, "passed")
+    assert learning.types("next", "--json").document["command"] == "gpucourse deploy 1"
 
 
 def test_check_diagnosis_of_a_fault_in_code_gives_its_hints_until_it_is_right(learning: Learning) -> None:
@@ -53,10 +59,23 @@ def test_check_diagnosis_of_a_fault_in_code_gives_its_hints_until_it_is_right(le
     record = learning.record(state="broken", drill=True)
     drills = CodeDrills(exercise="1.1", drills=[CodeDrill(fault="ten-times", run=record.id)])
     write_record(learning.context.paths.drill("1.1"), drills)
+    deploy(learning)
     rejection = learning.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
-    assert "not yet: it is not kill-rank" in rejection
+    assert "Not kill-rank." in rejection
     assert "Look at the litres." in rejection
     refusal = learning.types("check", "1.1", "--diagnosis", "ten-times", "--rank", "0", code=2).err
     assert "--rank is for faults of a rank, not for a fault in the code" in refusal
+    assert "Faults in code, all exercises: ten-times" in learning.types("check", "1.1", "--diagnosis", "nonsense", code=2).err
+    output = learning.types("show", "1.1", "--run", record.id, "--verbose").out
+    assert "the litres are ten times too many" in output
+    assert output.splitlines()[-1] == "Next: gpucourse check 1.1 --diagnosis WORD"
     document = learning.types("check", "1.1", "--diagnosis", "ten-times", "--json").document["diagnosis"]
     assert (document["right"], document["explanation"]) == (True, "The river is small.")
+    assert learning.types("next", "--json").document["command"] == "gpucourse break 1.1 --repaired"
+    repair = learning.record(state="broken", drill=True, repair=True)
+    repair.verdict = "passed"
+    runs.save(learning.context.paths, repair)
+    assert learning.types("next", "--json").document["command"] == "gpucourse run 1.1"
+    run = next(run for run in learning.types("runs", "--json").document["runs"] if run["id"] == record.id)
+    assert (run["verdict"], run["diagnoses"][0]["symptom"]) == ("passed", "ten-times")
+    assert "✓ found" in learning.types("runs").out

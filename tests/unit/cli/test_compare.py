@@ -5,10 +5,14 @@ import pytest
 from tests.learning import Learning
 
 
-def test_compare_of_runs_with_equal_settings_labels_them_by_their_word(learning: Learning) -> None:
-    runs = [learning.record().id for _ in range(2)]
-    document = learning.types("compare", *runs, "--json").document
-    assert document["labels"] == {run: run.rsplit("-", 1)[-1] for run in runs}
+def test_compare_of_an_exercise_takes_its_two_newest_good_runs(learning: Learning) -> None:
+    _, *good_runs = [learning.record().id for _ in range(3)]
+    learning.record(state="failed")
+    learning.record("1.2")
+    result = learning.types("compare", "1.1", "--json")
+    assert result.document["labels"] == {run: run.rpartition("-")[2] for run in good_runs}
+    assert f"the two newest good runs of 1.1: {' and '.join(good_runs)}" in result.err
+    assert "1.2 has 1 good run, and a comparison needs two: runs that succeeded" in learning.types("compare", "1.2", code=2).err
 
 
 @pytest.mark.parametrize("second", ["same", "other exercise", "unknown", "without metrics"])

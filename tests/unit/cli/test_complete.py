@@ -42,7 +42,7 @@ def test_complete_offers_parameters_checks_and_questions(learning: Learning) -> 
     assert complete(learning, "run 1.1 --predict ") == set()
     assert complete(learning, "answer 1.1 --set w") == {"why=", "where="}
     assert {"t4", "l4"} <= complete(learning, "run 1.1 --gpu ")
-    assert complete(learning, "run 9.9 --set ") == set()
+    assert complete(learning, "run 9.9 --set ") == complete(learning, "edit 1.1 --part ") == set()
 
 
 def test_complete_offers_what_authors_can_do(learning: Learning) -> None:
@@ -57,7 +57,7 @@ def test_complete_offers_runs_by_id_word_and_exercise(learning: Learning) -> Non
     assert complete(learning, "logs ") >= {first.id, second.id, word, "1.1", "1.2"}
     assert complete(learning, "cancel ") >= {second.id}
     assert first.id not in complete(learning, "cancel ")
-    assert complete(learning, "check 1.1 --run ") == complete(learning, "show 1.1 --run ") == {first.id}
+    assert complete(learning, "check 1.1 --run ") == complete(learning, "show 1.1 --run ") == {first.id, "latest"}
     assert complete(learning, f"logs {first.id} --rank ") == complete(learning, "check 1.1 --rank ") == {"0", "1"}
 
 

@@ -23,9 +23,9 @@ def test_deploy_without_terraform_names_the_missing_program(type_line: Type, mon
     ("line", "reason", "hint"),
     [
         ("deploy 33", "there is no module '33'", "known: "),
-        ("deploy 3 --nodes 0", "--nodes 0: module 3 accepts 1 to 64 nodes", "gpucourse deploy 3 --nodes 1"),
-        ("deploy 3 --nodes 65", "--nodes 65: module 3 accepts 1 to 64 nodes", "gpucourse deploy 3 --nodes 64"),
-        ("deploy 3 --nodes two", "Invalid value for '--nodes'", "gpucourse deploy --help"),
+        ("deploy 3 --nodes 0", "--nodes 0: module 3 accepts 1 to 64 nodes", "gpucourse deploy 3 --nodes 2"),
+        ("deploy 3 --nodes 65", "--nodes 65: module 3 accepts 1 to 64 nodes", "gpucourse deploy 3 --nodes 2"),
+        ("deploy 3 --nodes two", "--nodes needs a whole number, not 'two'", "gpucourse deploy 3 --nodes 2"),
         ("deploy 3 --target moon", "'moon' is not", "gpucourse deploy --help"),
     ],
 )

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.learning import Learning
 
 
@@ -15,3 +17,16 @@ def test_doctor_policy_prints_a_policy_of_the_region(learning: Learning) -> None
     policy = json.loads(learning.types("doctor", "--policy", "--region", "us-east-2").out)
     assert learning.types("doctor", "--policy", "--json").document["policy"] == policy
     assert "arn:aws:" in json.dumps(policy)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("doctor --login me@uni", "--login and --cluster: only with --target slurm"),
+        ("doctor --target slurm --gpu a100", "--gpu: only with --target aws"),
+        ("doctor --target slurm --cluster uni", "no Slurm cluster 'uni'"),
+    ],
+)
+def test_doctor_refuses_options_of_another_target(learning: Learning, line: str, reason: str) -> None:
+    refused = learning.types(*line.split(), code=2)
+    assert reason in refused.err

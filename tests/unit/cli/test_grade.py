@@ -29,7 +29,7 @@ def test_grade_of_a_module_that_is_not_begun_is_one_line(learning: Learning) -> 
     assert "Not begun" not in output
     rows = {line.partition("  ")[0]: line.rpartition("  ")[2] for line in output.splitlines()}
     assert rows["All exercises completed"] == "1.2: no run yet"
-    assert rows["Understanding shown"] == "1.1: 4 open"
+    assert rows["Understanding shown"] == "1.1: 4 answers open"
 
 
 def test_grade_review_at_a_terminal_asks_for_each_text(learning: Learning) -> None:
@@ -46,7 +46,7 @@ def test_grade_review_at_a_terminal_asks_for_each_text(learning: Learning) -> No
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--review", "--judge", "1.1/why=120"], "120% is not from 0 to 100%"),
+        (["--review", "--judge", "1.1/why=120"], "120 % is not from 0 to 100 %"),
         (["--review", "--judge", "1.1/why"], "not of the form 3.2/why=80"),
         (["--review", "--judge", "1.1/why=50", "--judge", "1.1/whi=80"], "there is no question 'whi'"),
         (["--review", "--judge", "1.9/why=80"], "there is no exercise '1.9'"),
@@ -68,7 +68,9 @@ def test_grade_with_wrong_words_names_them(learning: Learning, words: list[str],
 def test_grade_csv_has_every_row_and_the_total(learning: Learning) -> None:
     hand_in(learning)
     table = list(csv.DictReader(io.StringIO(learning.types("grade", "--csv").out)))
-    assert [row["row"] for row in table] == ["completed", "deliverables", "understanding", "rain", "total", "bonus"]
+    assert [row["row"] for row in table] == [
+        *("completed", "deliverables", "understanding", "rain", "1.1", "1.2", "total", "bonus", "whole course")
+    ]
     assert {row["row"]: float(row["earned"]) for row in table}["total"] == 17.5
     assert table[2]["missing"] == "1.1: 1 needs review"
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpucourse.workspace import runs
 from tests.learning import Learning
 
 
@@ -12,6 +13,7 @@ from tests.learning import Learning
         ("-f --grep x", "--follow and --grep cannot be combined", "gpucourse logs --grep PATTERN after the run has ended"),
         ("--times --fold", "--times can be combined only with --rank", "gpucourse logs --times after the run has ended"),
         ("--since soon", "--since: 'soon' is not a duration", "gpucourse logs --since 5m"),
+        ("otter --run latest", "two runs were typed: otter and --run latest", "leave out --run latest"),
         ("--grep (", "--grep '(': missing )", r"gpucourse logs --grep '\('"),
     ],
 )
@@ -19,3 +21,14 @@ def test_logs_refuses_options_with_what_to_type(learning: Learning, words: str, 
     output = " ".join(learning.types("logs", *words.split(), code=2).err.split())
     assert message in output
     assert hint in output
+
+
+def test_logs_with_a_pattern_that_matches_no_line_says_so(learning: Learning) -> None:
+    run = learning.record().id
+    for words in ([run], ["--run", "latest"]):
+        result = learning.types("logs", *words, "--grep", "zzz")
+        assert (result.out, result.err) == ("", f"no line of run {run} matches 'zzz'\n")
+    for log in (learning.folder(runs.find(learning.context.paths, run)) / "logs").iterdir():
+        log.unlink()
+    assert f"run {run} has no logs" in learning.types("logs", run).err
+    assert "gpucourse logs" not in learning.types("runs").out

@@ -39,7 +39,12 @@ def test_logs_cuts_long_lines_for_a_terminal_alone(
     text = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     out = Out(text)
     out.terminal = terminal
-    show(SimpleNamespace(console=SimpleNamespace(out=out, colour=lambda _out: False)), [log])
+    show(
+        SimpleNamespace(
+            console=SimpleNamespace(out=out, colour=lambda _out: False, width=lambda _out: 80 if terminal else None)
+        ),
+        [log],
+    )
     text.seek(0)
     output = text.read()
     if terminal:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.cli.prediction import ask_prediction, read_prediction
+from gpucourse.cli.prediction import ask_prediction, ask_red_check, read_prediction
 from gpucourse.cli.session import Options, Session
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.record import GivenPrediction
@@ -28,11 +28,16 @@ def ask(
     monkeypatch: pytest.MonkeyPatch, text: str, *, json: bool = False, out: io.StringIO | None = None, **request: Any
 ) -> tuple[GivenPrediction | None, str]:
     """Return what a person who types this at a terminal has predicted of 1.1, and what was shown."""
-    monkeypatch.setattr(sys, "stdin", Terminal(text))
     terminal = Terminal() if out is None else out
-    face = Console(json=json, quiet=False, verbose=False, stdout=terminal, stderr=terminal, environ={"TERM": "dumb"})
-    session = Session(options=Options(json=json), console=face)
+    session = open_session(monkeypatch, text, terminal, json=json)
     return ask_prediction(session, RunRequest(**({"exercise": "1.1"} | request))), terminal.getvalue()
+
+
+def open_session(monkeypatch: pytest.MonkeyPatch, text: str, terminal: io.StringIO, *, json: bool = False) -> Session:
+    """Return the session of a person who types this at a terminal."""
+    monkeypatch.setattr(sys, "stdin", Terminal(text))
+    face = Console(json=json, quiet=False, verbose=False, stdout=terminal, stderr=terminal, environ={"TERM": "dumb"})
+    return Session(options=Options(json=json), console=face)
 
 
 def test_ask_prediction_repeats_until_the_answer_is_a_number(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +65,25 @@ def test_ask_prediction_without_terminal_lab_or_question_asks_nothing(
     assert ask(monkeypatch, "1.8\n", out=io.StringIO()) == (None, "")
     assert ask(monkeypatch, "1.8\n", exercise="1.2") == (None, "")
     assert ask(monkeypatch, "1.8\n", script=tmp_path / "mine.py") == (None, "")
+
+
+def test_ask_prediction_and_red_check_refuse_wrong_nodes_first(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(learning)
+    request = RunRequest(exercise="1.1", nodes=99)
+    for ask_for in (ask_prediction, ask_red_check):
+        terminal = Terminal()
+        with pytest.raises(UsageError, match="not on 99"):
+            ask_for(open_session(monkeypatch, "wet\n", terminal), request)
+        assert terminal.getvalue() == ""
+
+
+def test_ask_red_check_on_a_simulated_lab_lists_no_check_for_gpus(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    session = open_session(monkeypatch, "3\n2\n", terminal)
+    deploy(learning)
+    assert ask_red_check(session, RunRequest(exercise="1.1")) == "flows"
+    assert "It is deep" not in terminal.getvalue()
+    assert "'3' is not the number or the name of a check" in terminal.getvalue()
 
 
 def test_read_prediction_checks_what_was_typed(learning: Learning) -> None:

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from gpucourse.model.record import GivenPrediction
 from tests.learning import Learning
-from tests.unit.learning.test_report import PLAN
+from tests.unit.learning.test_predictions import ask_for_prediction
+from tests.unit.learning.test_report import PLAN, rivers
 
-
-@pytest.fixture
-def rivers(learning: Learning) -> Learning:
-    learning.put("modules/report.yaml", PLAN)
-    return learning
+__all__ = ["rivers"]  # the fixture
 
 
 @pytest.mark.parametrize(
@@ -21,10 +19,13 @@ def test_report_in_one_format_writes_its_files(rivers: Learning, ending: str, fi
     assert sorted(path.name for path in (rivers.workspace / "deliverables" / "final").iterdir()) == files
 
 
-def test_report_without_runs_is_refused(rivers: Learning) -> None:
+def test_report_of_predictions_alone_is_refused(rivers: Learning) -> None:
+    ask_for_prediction(rivers)
+    rivers.record(prediction=GivenPrediction(id="faster", answer="3.8"))
+    rivers.put("modules/report.yaml", PLAN.replace('exercise: "1.1"', 'exercise: "1.2"'))
     result = rivers.types("report", code=3)
-    assert "no good run of 1.1, 1.2" in result.err
-    assert "gpucourse run 1.1" in result.err
+    assert "no good run of 1.2" in result.err
+    assert "gpucourse run 1.2" in result.err
     assert not (rivers.workspace / "deliverables" / "final").exists()
 
 

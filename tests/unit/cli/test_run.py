@@ -19,6 +19,7 @@ Type = Callable[..., Answer]
     ("words", "message", "hint"),
     [
         ("", "which exercise?", "gpucourse list shows them; or --script FILE for a script of your own"),
+        ("my/train.py", "my/train.py is a file, not an exercise", "gpucourse run --script my/train.py"),
         ("3.2 --timeout soon", "--timeout: 'soon' is not a duration", "gpucourse run 3.2 --timeout 10m"),
         ("3.2 --set a", "--set a: not of the form name=value", "gpucourse show 3.2 lists its parameters"),
         ("3.2 --sweep a=1 --sweep b=2", "and was typed 2 times", "gpucourse run 3.2 --sweep a=1, then the other one"),

@@ -12,11 +12,7 @@ from tests.unit.cli.conftest import Answer
     [
         ("3.2 --checks c.yaml", "--checks is for a script of your own", "gpucourse run --script FILE --checks FILE"),
         ("--script x.py --checks none.yaml", "--checks none.yaml: No such file", "name a YAML file"),
-        (
-            "3.2 --env RANK=1",
-            "--env RANK: gpucourse, the launcher or Slurm sets it",
-            "the launcher numbers the ranks",
-        ),
+        ("3.2 --env RANK=1", "--env RANK: gpucourse, the launcher or Slurm sets it", "the launcher numbers the ranks"),
         ("3.2 --env 1A=x", "--env '1A': not the name of a variable", "--env NCCL_DEBUG=INFO"),
         ("3.2 --env A=1 --env A=2", "--env A was typed twice", "type A once"),
         ("3.2 --env PYTHONPATH=/mine", "--env PYTHONPATH changes which code runs", "a script of your own: --script FILE"),

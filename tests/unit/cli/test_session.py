@@ -29,7 +29,16 @@ def test_command_refuses_a_misspelt_workspace_and_creates_nothing(
     assert not has_folder or list(root.iterdir()) == []
 
 
-@pytest.mark.parametrize(("command", "words"), [("status", "Nothing is deployed."), ("runs", "There are no runs yet.")])
+LOOKS = {
+    "status": "Nothing is deployed.",
+    "runs": "There are no runs yet.",
+    "list": "eBPF tracing",
+    "next": "0.1",
+    "doctor": "workspace",
+}
+
+
+@pytest.mark.parametrize(("command", "words"), LOOKS.items())
 def test_command_that_only_looks_makes_no_workspace(
     type_line: Callable[..., Answer], workspace: Path, command: str, words: str
 ) -> None:

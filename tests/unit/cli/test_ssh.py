@@ -14,7 +14,10 @@ def test_ssh_becomes_the_client_of_openssh(learning: Learning, monkeypatch: pyte
     commands: list[list[str]] = []
     monkeypatch.setattr("shutil.which", lambda _name: "/bin/ssh")
     monkeypatch.setattr(os, "execv", lambda _file, words: commands.append(words))
-    learning.types("ssh", "1", "--", "echo", "in")
-    assert commands == [["/bin/ssh", "-F", str(config), "node0", "echo", "in"]]
+    learning.types("ssh", "1", "--", "squeue; sinfo")
+    learning.types("ssh", "1", "--", "sinfo", "-o", "%P %l")
+    learning.types("ssh", "1")
+    ssh = ["/bin/ssh", "-F", str(config), "node0"]
+    assert commands == [[*ssh, "squeue; sinfo"], [*ssh, "sinfo -o '%P %l'"], ssh]
     monkeypatch.setattr("shutil.which", lambda _name: None)
-    assert "OpenSSH's client is not installed" in learning.types("ssh", "1", code=3).err
+    assert "OpenSSH's client (ssh) is not installed" in learning.types("ssh", "1", code=3).err

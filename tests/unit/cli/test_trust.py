@@ -10,7 +10,3 @@ def test_trust_lists_a_folder_until_it_is_removed(learning: Learning) -> None:
     assert learning.types("trust", "--list", "--json").document["trusted"] == [str(folder)]
     assert f"no longer trusted: {folder}" in learning.types("trust", "--remove", str(folder)).err
     assert learning.types("trust", "--list", "--json").document["trusted"] == []
-
-
-def test_trust_without_words_names_its_options(learning: Learning) -> None:
-    assert "trust needs a folder, --list or --remove DIR" in learning.types("trust", code=2).err

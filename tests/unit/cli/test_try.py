@@ -19,7 +19,7 @@ def test_try_of_a_part_as_delivered_is_open_and_shows_its_place(writer: Learning
     assert "Twice: open" in result.out
     assert "Write the body of double." in result.out
     assert str(own(writer)) in result.out
-    assert "type: gpucourse try 1.2" in result.out
+    assert "Write it in my_double.py and save it." in result.out
 
 
 def test_try_of_a_wrong_part_names_the_way_and_exits_5(writer: Learning) -> None:
@@ -36,3 +36,11 @@ def test_try_of_a_wrong_part_names_the_way_and_exits_5(writer: Learning) -> None
 
 def test_try_of_an_exercise_without_a_part_is_refused(writer: Learning) -> None:
     assert "has no part" in writer.types("try", "1.1", code=2).err
+
+
+def test_try_of_wrong_syntax_shows_the_line_and_starts_no_judge(writer: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("gpucourse.judge.client.Judge.judge")
+    write(writer, "def double(n)\n    return 2 * n\n")
+    result = writer.types("try", "1.2", code=5)
+    assert "my_double.py:1: expected ':'" in result.out
+    assert "    def double(n)\n                 ^\n" in result.out

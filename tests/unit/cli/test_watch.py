@@ -65,18 +65,21 @@ def test_watch_acts_on_each_key(watching: Watching) -> None:
     watching.wait_for(KEYS)
     assert "1 Rivers  ────────────────────  0 of 2 done" in watching.shown
     watching.press("z")  # of no use here
-    watching.press("h")
-    watching.wait_for("hint 1 of 3")
-    watching.wait_for(KEYS, times=2)
+    for number in (1, 2, 3):
+        watching.press("h")
+        watching.wait_for(f"hint {number} of 3")
+        watching.wait_for(KEYS, times=number + 1)
+    assert "The next one:" not in watching.shown
+    assert "That was the last one" in watching.shown
     watching.press("l")
     watching.wait_for("The course")
-    watching.wait_for(KEYS, times=3)
+    watching.wait_for(KEYS, times=5)
     watching.press("c")
     watching.wait_for("no run of 1.1 has succeeded yet")
-    watching.wait_for(KEYS, times=4)
+    watching.wait_for(KEYS, times=6)
     watching.press("n")  # 1.1 is what comes next
     watching.wait_for("gpucourse run 1.1", times=watching.shown.count("gpucourse run 1.1") + 1)
-    watching.wait_for(KEYS, times=5)
+    watching.wait_for(KEYS, times=7)
     watching.press("q")
     watching.wait_for("no longer watching")
     assert watching.process.wait(STUCK_S) == 0

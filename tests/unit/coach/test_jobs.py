@@ -40,3 +40,17 @@ def test_job_that_a_signal_ended_is_named_unless_another_failed() -> None:
     assert "time limit" in diagnosis.why
     assert jobs.diagnose_jobs([signalled, row(8, "FAILED")], exercise="2.1", lab="2") == []
     assert jobs.SIGNALLED == SIGNALLED
+
+
+def test_job_that_others_ended_names_them() -> None:
+    cancelled = replace(row(7, "CANCELLED", "node1"), asked=True, cancelled_by="0")
+    by_root = replace(row(8, "CANCELLED", "node1"), cancelled_by="0")
+    for jobs_of_run, symptom, title in (
+        ([cancelled, by_root], "job-cancelled", "job 8 was cancelled by the administrator (root)"),
+        ([row(7, "PREEMPTED", "node1")], "job-preempted", "job 7 was preempted"),
+        ([row(7, "DEADLINE")], "job-deadline", "job 7 reached its deadline"),
+    ):
+        (diagnosis,) = jobs.diagnose_jobs(jobs_of_run, exercise="3.2", lab="3")
+        assert (diagnosis.symptom, diagnosis.title) == (symptom, title)
+        assert "gpucourse run 3.2" in diagnosis.next
+    assert jobs.diagnose_jobs([cancelled], exercise="3.2", lab="3") == []

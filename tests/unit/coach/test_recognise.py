@@ -66,8 +66,6 @@ DOCUMENTED = {  # the words as NCCL, CUDA and torch print them on GPUs
     "../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, "
     "unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5\n"
     "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
-    "out-of-memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
-    "14.58 GiB",
     "gpu-shared": "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n"
     "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1e0",
     "driver": "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
@@ -103,7 +101,6 @@ def test_recognise_knows_the_documented_words(symptom: str) -> None:
 @pytest.mark.parametrize(
     ("symptom", "line"),
     [  # lines that scripts from elsewhere left on nodes without a GPU
-        ("no-gpu", "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'"),
         ("no-gpu", "AssertionError: Torch not compiled with CUDA enabled"),
         ("no-gpu", "RuntimeError: Cannot access accelerator device when none is available."),  # set_device_index, pin_memory
         ("no-gpu", "RuntimeError: Tried to instantiate dummy base class Event"),
@@ -150,7 +147,6 @@ def test_recognise_knows_the_documented_words(symptom: str) -> None:
         ("server-silent", "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>"),
         ("no-internet", "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>"),
         ("no-internet", "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>"),
-        ("no-internet", "urllib.error.URLError: <urlopen error [Errno 101] Network is unreachable>"),
         ("script-error", "urllib.error.URLError: <urlopen error unknown url type: htps>"),
         ("script-error", "httpx.ConnectError: All connection attempts failed"),
         (
@@ -158,7 +154,6 @@ def test_recognise_knows_the_documented_words(symptom: str) -> None:
             'Traceback (most recent call last):\n  File "/w/train.py", line 3, in <module>\n    run(["false"], check=True)\n'
             "subprocess.CalledProcessError: Command '['false']' returned non-zero exit status 1.",
         ),
-        ("wrong-arguments", "train.py: error: unrecognized arguments: --epochs=3"),
         (
             "wrong-arguments",
             "Traceback (most recent call last):\n"

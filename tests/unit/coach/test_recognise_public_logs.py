@@ -1,8 +1,7 @@
 """The coach on logs of scripts from public repositories: each file says where its script is from and how it was run here.
 
 The labels were written by hand, as a good engineer would say it, from the log alone. The third is the script's line that the
-learner is led to. quoted-* are of things that need GPUs or Slurm's memory limits: not run, but shortened from what a public
-thread shows.
+learner is led to.
 """
 
 from __future__ import annotations
@@ -20,22 +19,14 @@ from gpucourse.model.record import NodeExit
 
 FOLDER = Path(__file__).parents[2] / "data" / "coach" / "public"
 LABELS: dict[str, tuple[str, list[int], str]] = {
-    "accelerate-bad-argument": ("wrong-arguments", [0], ""),
     "accelerate-cv-timm": ("module-missing", [0], "cv_example.py, line 21"),
-    "accelerate-nlp-offline": ("script-error", [0], "nlp_example.py, line 122"),
-    "accelerate-no-config": ("wrong-config", [0], ""),
-    "lambda-worlds": ("never-started", [0, 1], ""), "mingpt-open-files": ("open-files", [0], ""),
+    "mingpt-open-files": ("open-files", [0], ""),
     "mingpt-worker-killed": ("worker-lost", [0], "model.py, line 27"),
     "nanogpt-checkpoint": ("checkpoint-mismatch", [0], "train.py, line 178"),
     "nanogpt-gloo-given": ("no-gpu", [0, 1], "train.py, line 89"),
-    "nanogpt-nccl": ("no-gpu", [0, 1], "train.py, line 84"), "nanogpt-no-data": ("file-missing", [0], "train.py, line 120"),
-    "pe-multigpu-cuda": ("no-gpu", [0, 1], "multigpu_torchrun.py, line 14"),
-    "pe-rpc-port": ("port-busy", [0], "main.py, line 76"), "pe-script-misspelt": ("file-missing", [0, 1], ""),
-    "quoted-nccl-memory": ("out-of-memory", [0], ""), "quoted-srun-memory": ("out-of-memory", [0], ""),
-    "slurm-princeton": ("variable-missing", [0], "simple_dpp.py, line 21"), "slurm-pyxis": ("wrong-arguments", [0], ""),
-    "slurm-torchrun-error": ("script-error", [0], "toy.py, line 36"),
+    "nanogpt-nccl": ("no-gpu", [0, 1], "train.py, line 84"),
+    "pe-rpc-port": ("port-busy", [0], "main.py, line 76"),
     "stas-mismatch-gloo": ("collective-timeout", [0, 1], "collective_mismatch.py, line 15"),
-    "template-no-torchvision": ("wrong-config", [0], ""),
 }  # fmt: skip
 
 
@@ -77,15 +68,14 @@ def test_advice_that_was_followed_is_not_repeated() -> None:
     assert "--backend=gloo" in advice("nanogpt-nccl")
     assert "--device=cpu" not in advice("nanogpt-gloo-given"), "both were given"
     assert "torch.cuda.is_available()" in advice("nanogpt-gloo-given")
-    assert "--device=cpu" in advice("pe-multigpu-cuda")
 
 
 def test_advice_about_a_busy_port_depends_on_who_chose_it() -> None:
     busy = read_evidence("pe-rpc-port")
-    assert "another port" in recognise(busy)[0].next
+    assert "gpucourse cancel" in recognise(busy)[0].next
     diagnosis = recognise(replace(busy, typed="MASTER_PORT=23456 python main.py"))[0]
     assert diagnosis.next.startswith("the script sets port 29500 itself")
-    assert "another port" in recognise(replace(busy, typed="MASTER_PORT=29500 python main.py"))[0].next
+    assert "gpucourse cancel" in recognise(replace(busy, typed="MASTER_PORT=29500 python main.py"))[0].next
 
 
 def test_advice_about_a_missing_module_names_the_python_of_the_node() -> None:

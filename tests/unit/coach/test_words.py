@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.coach.evidence import Log
 from gpucourse.coach.recognise import recognise
-from gpucourse.coach.words import blank_all_but_last_words, find_exception, find_line
+from gpucourse.coach.words import LevelReader, blank_all_but_last_words, find_exception, find_line
 from gpucourse.model.diagnosis import Silence
 from tests.unit.coach.test_recognise import evidence, log
 
@@ -58,10 +58,20 @@ def test_lines_printed_on_the_way_are_no_cause(output: str) -> None:
         ("out-of-memory", "RuntimeError: CUDA error: out of memory"),
         ("out-of-memory", "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 74.5 GiB for an array"),
         ("out-of-memory", "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        (
+            "out-of-memory",
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried",
+        ),
         ("nccl-error", "RuntimeError: NCCL Error 2: unhandled system error (run with NCCL_DEBUG=INFO for details)"),
         ("clock-skew", "botocore.exceptions.ClientError: (SignatureDoesNotMatch): Signature not yet current: 20261121T1"),
         ("wrong-interface", "RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error"),
         ("wrong-interface", "RuntimeError: [../tcp/pair.cc:799] connect [127.0.1.1]:19427: Connection refused"),
+        ("wrong-interface", "RuntimeError: [enforce fail at device.cc:84] ifa != nullptr. Unable to find address for: eth9"),
+        (
+            "different-models",
+            "RuntimeError: DDP expects same model across all ranks, but Rank 0 has 4 params, while rank 1 has inconsistent 2.",
+        ),
+        ("unused-parameters", "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new"),
         ("wrong-arguments", "launcher.py: error: 8 nodes of 8 processes: there must be 1 to 32 processes in all"),
         ("meeting-point", "RuntimeError: connect() timed out. Original timeout was 60000 ms."),
         (
@@ -76,6 +86,30 @@ def test_lines_printed_on_the_way_are_no_cause(output: str) -> None:
 )
 def test_words_of_other_versions_and_libraries_are_known(symptom: str, line: str) -> None:
     assert diagnose(log(0, TRACEBACK + line + "\n"), log(1, "begins\n", 143, 2.0, is_ended=True))[0][0] == symptom
+
+
+@pytest.mark.parametrize(
+    ("symptom", "text"),
+    [
+        ("wrong-arguments", "srun: unrecognized option '--container-image=x'\nTry \"srun --help\" for more information\n"),
+        (
+            "out-of-memory",
+            "begins\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=372053.0. Some of your processes may have been "
+            "killed by the cgroup out-of-memory handler.\nsrun: error: node0: task 0: Out Of Memory\n",
+        ),
+        (
+            "out-of-memory",
+            "begins\n0: slurmstepd-gpu2: error: StepId=4.0 exceeded memory limit (309690368 > 209715200), being killed\n"
+            'bash: line 19:   158 Killed                  bash -c "$rank_command" bash "$@"\n',
+        ),
+        (
+            "wrong-config",
+            f"{TRACEBACK}FileNotFoundError: The passed configuration file `cluster.yaml` does not exist. Please\n",
+        ),
+    ],
+)
+def test_words_of_launchers_are_known(symptom: str, text: str) -> None:
+    assert diagnose(log(0, text)) == [(symptom, [0])]
 
 
 def test_general_symptom_gives_way_to_the_one_that_says_more() -> None:
@@ -154,3 +188,19 @@ def test_blanked_text_keeps_its_places() -> None:
     text = "one\r\ntwo\rthree\u2028\n" + MISTAKE
     assert len(blank_all_but_last_words(text, ended_itself=True)) == len(text)
     assert blank_all_but_last_words(text, ended_itself=True).endswith(MISTAKE)
+
+
+@pytest.mark.parametrize(
+    ("level", "lines"),
+    [
+        ("error", f"[default1]:[rank1]: {MISTAKE}"),
+        ("error", "rank 1: torch.OutOfMemoryError: CUDA\nERROR:root:x\n2026-01-01 12:00:00 ERROR x\na.py: error: x"),
+        ("error", "E1128 23:05:20.381000 21778 torch/api.py:1002] x\nbash: line 1: foo: command not found\n  what():  x"),
+        ("warning", "/x/y.py:3: UserWarning: x\nnode0:4:9 [0] misc/socket.cc:4 NCCL WARN x\n[W1121 09:42:31.9 socket.cpp:9] x"),
+        ("info", "max_error: 1e-3\nrelative error 0.1\n0 errors, 0 warnings\n    RuntimeErrors are bad\nstep 7 loss 2.5"),
+    ],
+)
+def test_read_finds_the_level_of_each_line(level: str, lines: str) -> None:
+    reader = LevelReader()
+    assert [reader.read(line) for line in lines.splitlines()] == [level] * len(lines.splitlines())
+    assert reader.read("bye") == "info"

@@ -90,7 +90,7 @@ def test_sources_of_a_folder_are_all_files_in_it(course: Any) -> None:
     [
         ("77", "there is no module '77'. Did you mean 7?"),
         ("07", "there is no module '07'. Did you mean 7?"),
-        ("../7", "there is no module '../7'."),
+        ("../7", "there is no module '../7'"),
     ],
 )
 def test_module_that_is_unknown_names_the_near_one(course: Any, question: str, message: str) -> None:

@@ -55,10 +55,8 @@ def test_find_recorded_plots_reads_what_the_writer_writes(tmp_path: Path) -> Non
     "changes",
     [
         {"x": "bytes"},
-        {"kind": "bar"},
         {"by": "way"},
         {"series": [{"key": "best", "label": "copy"}]},
-        {"file": "time"},
     ],
 )
 def test_find_recorded_plots_ignores_other_axes_or_keys(changes: dict[str, Any], tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def course(right_course: Path, tmp_path: Path) -> Path:
 
 
 def check(course: Path) -> list[str]:
-    return lint(load(course_in(course, named_by="DIR", hint="")))
+    return lint(load(course_in(course, hint="")))
 
 
 def test_lint_of_an_empty_course(tmp_path: Path) -> None:

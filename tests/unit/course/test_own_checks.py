@@ -19,14 +19,10 @@ checks:
 @pytest.mark.parametrize(
     ("text", "complaints"),
     [
-        ("checks: []\n", ["checks: is empty, line 1"]),
-        ("", ["is empty"]),
         ("check: []\n", ["check: is not a key here (did you mean checks?), line 1"]),
         (FILE.replace("at_least", "atleast"), ["checks.0: needs exactly one of", "line 2"]),
-        (FILE.replace("hint: Take", "hnt: Take"), ["checks.0.hnt: is not a key here (did you mean hint?), line 2"]),
         (FILE.replace("value: metrics.ranks", "value: ranks"), ["checks.1.value", "line 3"]),
         (FILE.replace("id: whole", "id: fast"), ["the id fast appears twice"]),
-        ("checks: [", ["is not YAML", "line"]),
     ],
 )
 def test_read_own_checks_of_a_bad_file_names_place_key_and_suggestion(tmp_path: Path, text: str, complaints: list[str]) -> None:

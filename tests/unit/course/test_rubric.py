@@ -1,82 +1,126 @@
-"""What this course's points are given for: somebody who only presses buttons gets at most 35 of 100."""
+"""What this course's points are given for: somebody who only presses buttons gets at most 30 of 100."""
 
 from __future__ import annotations
 
 import functools
+import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gpucourse.course.catalog import load
+from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.locate import find_course
+from gpucourse.course.part_files import is_solution, list_solutions
 from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, parts_of, read_rubric
-from gpucourse.grading.answers import judge
+from gpucourse.grading.answers import SECOND, compare, compute_credit, count_attempts
 from gpucourse.grading.points import grade
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.questions import Question
+from gpucourse.model.questions import Prediction, Question
 from gpucourse.model.rubric import Rubric
-from gpucourse.model.score import ExerciseEvidence, Grade
-from gpucourse.model.verdict import CheckResult
+from gpucourse.model.score import ExerciseEvidence, Grade, PartReview
+from gpucourse.model.verdict import CheckResult, choose_needed
 from gpucourse.runs.parts import make_open
 from tests.unit.course.conftest import SmallCourse
 
-MOST = 35
-Answer = Callable[[Question], str | None]
+MAX_PERCENT = 30
+Answer = Callable[[Question], float | None]
 
 
-def give(question: Question, answer: str | None) -> AnswerResult:
-    """Return the result of an answer to a question that needs no run; others stay open."""
-    return judge(question, answer if question.kind == "choice" else None, None, on_gpu=False)
-
-
-def press_buttons(exercise: Exercise, answer: Answer) -> ExerciseEvidence:
-    """Return an exercise that was run as delivered, with every check passed and every file there; nothing was written."""
+def press_buttons(module: Module, exercise: Exercise, credit: Answer, *, copied: bool) -> ExerciseEvidence:
+    """Return an exercise that was run, with every check passed and every file there, and this credit for each choice. A second
+    run repeated the number that the first had measured as its prediction. With `copied`, each part is a solution of the course
+    as it is; otherwise, nothing was written."""
     checks = tuple(
         CheckResult(id=check.id, title=check.title, verdict="passed", evidence="logic", observed="", expected="")
         for check in exercise.checks
     )
     files = tuple(deliverable.title for deliverable in exercise.deliverables)
+
+    def answer(question: Question) -> AnswerResult:
+        is_number = isinstance(question, Prediction) and question.kind == "numeric" and question.evidence != "gpu"
+        share = credit(question) if question.kind == "choice" else SECOND if is_number else None
+        verdict = "open" if share is None else "passed" if share > 0 else "failed"
+        return AnswerResult(id=question.id, kind=question.kind, text="t", verdict=verdict, share=share)  # type: ignore[arg-type]
+
+    folders, catalog = find_course({}), read_catalog()
+    reviews = {}
+    for part in exercise.yours if copied else ():
+        delivered = folders.exercises / catalog.part_places(module, exercise)[part.id]
+        reviews[part.id] = PartReview(is_solution=all(is_solution(file, delivered) for file in list_solutions(delivered)))
+    parts = [make_open(part) for part in exercise.yours]
+    parts = [replace(part, verdict="passed") for part in parts] if copied else parts
     return ExerciseEvidence(
         exercise=exercise.id, run="r", level="logic", checks=checks, wanted=files, handed_in=files,
-        answers=tuple(give(question, answer(question)) for question in exercise.questions),
-        prediction=give(exercise.predict, answer(exercise.predict)) if exercise.predict else None,
-        parts=tuple(make_open(part) for part in exercise.yours),
+        answers=tuple(map(answer, exercise.questions)), part_reviews=reviews,
+        prediction=answer(exercise.predict) if exercise.predict else None, parts=choose_needed(exercise.yours, parts),
     )  # fmt: skip
 
 
 @functools.cache
-def read_course() -> tuple[tuple[Module, ...], Rubric | None]:
-    """Return the modules and the rubric of this course."""
-    folders = find_course({})
-    return load(folders).modules, read_rubric(folders.modules)
+def read_catalog() -> Catalog:
+    """Return this course."""
+    return load(find_course({}))
 
 
-def walk(answer: Answer) -> Grade:
+def walk(credit: Answer, *, copied: bool = False) -> Grade:
     """Return the points for the whole course, walked like that."""
-    modules, rubric = read_course()
+    modules, rubric = read_catalog().modules, read_rubric(find_course({}).modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
-    evidence = {exercise.id: press_buttons(exercise, answer) for module in modules for exercise in module.exercises}
+    evidence = {
+        exercise.id: press_buttons(module, exercise, credit, copied=copied)
+        for module in modules
+        for exercise in module.exercises
+    }
     return grade(parts_of(rubric, modules), exercises, evidence)
 
 
+def leave_open(_question: Question) -> None:
+    """Answer nothing."""
+
+
+def guess(question: Question) -> float:
+    """Return the mean credit of all ways to answer a choice, once or as often as an attempt is left."""
+    letters, most = question.choices, count_attempts(question)
+    if isinstance(question, Prediction):  # one attempt; a question with ranges is like one whose key is the right letter
+        results = [compare(question.model_copy(update={"ranges": {}, "key": "a"}), name, {}, on_gpu=False) for name in letters]
+        return statistics.mean(result.share or 0 for result in results)
+    means = []
+    for count in range(1, most + 1):
+        shares = [compute_credit(question, wrong, is_right=True) for wrong in range(count)]
+        stays_wrong = compute_credit(question, count, is_right=False)
+        means.append((sum(shares) + (len(letters) - count) * stays_wrong) / len(letters))
+    assert means == pytest.approx([means[0]] * most)
+    return means[0]
+
+
 def test_parts_have_the_titles_of_the_modules() -> None:
-    titles = {module.id: module.title for module in read_course()[0]}
-    assert {part.module: part.title for part in walk(lambda _question: None).parts} == titles
+    titles = {module.id: module.title for module in read_catalog().modules}
+    parts = walk(leave_open).parts
+    assert {part.module: part.title for part in parts} == {part.module: titles[part.module] for part in parts}
 
 
-@pytest.mark.parametrize("letter", [None, "a", "b", "c", "d"])
-def test_grade_of_pressing_buttons_and_one_letter_everywhere_is_low(letter: str | None) -> None:
-    points = walk(lambda question: letter if letter in question.choices else None)
+@pytest.mark.parametrize("copied", [False, True])
+def test_grade_of_pressing_buttons_is_low_also_with_copied_solutions(copied: bool) -> None:
+    points = walk(leave_open, copied=copied)
     assert points.points == 100
-    assert points.earned <= MOST
-    own_parts = [part for part in points.parts if part.counts == "own"]
-    assert sum(part.earned for part in own_parts) <= MOST / 100 * sum(part.points for part in own_parts)
+    assert points.earned <= MAX_PERCENT
+    assert points.bonus <= MAX_PERCENT / 100 * points.bonus_points
+    assert points.whole_course.percent <= MAX_PERCENT
 
 
-def test_grade_of_right_choices_is_above_pressing_buttons() -> None:
-    assert walk(lambda question: question.key).earned > walk(lambda _question: None).earned
+def test_grade_of_guessing_every_answer_adds_nothing_on_average() -> None:
+    points, open_points = walk(guess), walk(leave_open)
+    assert points.earned == pytest.approx(open_points.earned, abs=0.01)
+    assert points.whole_course.earned == pytest.approx(open_points.whole_course.earned, abs=0.01)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_grade_of_choices_is_above_pressing_buttons_only_if_they_are_right(sign: int) -> None:
+    difference = walk(lambda _question: float(sign)).whole_course.earned - walk(leave_open).whole_course.earned
+    assert difference * sign > 0
 
 
 def make_rubric(*rows: dict[str, Any], module: str = "7") -> Rubric:
@@ -102,4 +146,4 @@ def test_find_pressed_exercises_names_those_whose_delivered_script_earns_too_muc
     modules, delivery = course.load().modules, {"evidence": ["yours"]}
     assert list(find_pressed_exercises(make_rubric({"evidence": ["checks"], "points": 1}, delivery), modules)) == []
     (complaint,) = find_pressed_exercises(make_rubric({"evidence": ["checks"]}, delivery), modules)
-    assert "checks and deliverables of 7.1 give 50% of its points" in complaint
+    assert "checks and deliverables of 7.1 give 50 % of its points" in complaint

@@ -20,3 +20,10 @@ def test_lint_checks_the_number_of_restarts(clean_course: Any) -> None:
     assert "100" in lint(clean_course.load())[0]
     clean_course.change("kind: torchrun, nodes: 2, restarts: 101", "kind: python, restarts: 1")
     assert "restarts are torchrun's" in lint(clean_course.load())[0]
+
+
+def test_lint_refuses_a_question_with_the_id_of_a_part(clean_course: Any) -> None:
+    part = clean_course.load().modules[0].exercises[0].yours[0].id
+    question = clean_course.load().modules[0].exercises[0].questions[0].id
+    clean_course.change(f"id: {question}", f"id: {part}")
+    assert f"'{part}' is also the id of a question" in lint(clean_course.load())[0]

@@ -67,16 +67,11 @@ def put_question(**keys: object) -> Callable[[Any], Any]:
 SPOILED: dict[str, Callable[[Any], Any]] = {
     "unknown key": lambda manifest: manifest.update(extra=1),
     "missing key": lambda manifest: manifest.pop("title"),
-    "newer format": lambda manifest: manifest.update(format=2),
-    "unknown launcher": lambda manifest: manifest["exercises"][0]["launch"].update(kind="torchurn"),
     "two comparisons": lambda manifest: manifest["exercises"][0]["checks"][0].update(below=3),
     "no duration": lambda manifest: manifest["exercises"][0]["launch"].update(timeout="soon"),
-    "script leads out": lambda manifest: manifest["exercises"][0].update(script="../x.py"),
     "code for a value": lambda manifest: manifest["exercises"][0]["checks"][0].update(value="exit()"),
-    "no hints": lambda manifest: manifest["exercises"][0].update(hints=[]),
     "number without a value": put_question(kind="numeric"),
     "value and a band": put_question(kind="numeric", value=3, low="metrics.a", high="metrics.b"),
-    "choice of one": put_question(kind="choice", options=["a"], key="a"),
     "key of another kind": put_question(key="a"),
 }
 

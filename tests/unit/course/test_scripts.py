@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpucourse.course.lint import lint
-from gpucourse.course.scripts import words_of
 
 M = "modules/07-rivers/module.yaml: 7.1."
 ASKED = "{id: why, text: Why does it run?}"
@@ -37,19 +35,6 @@ def test_lint_names_a_key_that_no_script_writes(clean_course: Any, old: str, new
 def test_lint_accepts_keys_that_the_program_writes(clean_course: Any, path: str) -> None:
     clean_course.change(ASKED, f"{{id: why, text: t, kind: numeric, value: {path}}}")
     assert lint(clean_course.load()) == []
-
-
-def test_words_of_a_script(tmp_path: Path) -> None:
-    path = tmp_path / "a.py"
-    path.write_text(
-        "class Row:\n    field: int\n\nmetrics = dict(keyword=1)\nmetrics['quoted'] = 2\n"
-        "name = 'x'\nmetrics[f'{name}_ms'] = 3\n"
-        "print(f'{name}', f'took {name} ms')\n"
-    )
-    words = words_of([path, tmp_path / "gone.py"])
-    for key in ("field", "keyword", "quoted", "median_ms"):
-        assert key in words
-    assert "anything" not in words
 
 
 def test_lint_names_a_solution_of_nothing_and_one_that_solves_nothing(clean_course: Any) -> None:

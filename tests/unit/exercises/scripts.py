@@ -25,7 +25,7 @@ def beside_the_script(folder: str, name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
     places = [str(path.parent), str(exercises / "shared")]  # on a node both lie beside the script
-    sys.path += places
+    sys.path[:0] = places  # before what another test or script may have added
     try:
         spec.loader.exec_module(module)
     finally:

@@ -44,7 +44,7 @@ def test_plateau_of_the_published_curve() -> None:
 
 def test_plateau_is_none_if_the_curve_still_rises() -> None:
     plateau = bandwidth.plateau(*p4de(6))
-    assert (plateau.size, plateau.words) == (None, "not reached: still rising 55% a doubling")
+    assert (plateau.size, plateau.words) == (None, "not reached: still rises 55 % per doubling")
 
 
 def test_plateau_counts_the_last_step_in_doublings() -> None:

@@ -35,6 +35,25 @@ def test_the_spread_is_in_milliseconds(bench: ModuleType) -> None:
     assert spread == {"median_ms": 3.5, "p20_ms": 2.0, "p80_ms": 5.0, "samples": 6}
 
 
+@pytest.mark.parametrize(
+    ("variables", "shared"),
+    [
+        ({}, True),
+        ({"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "GPUCOURSE_MODE": "local"}, True),
+        ({"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "GPUCOURSE_MODE": "slurm"}, True),
+        ({"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "GPUCOURSE_MODE": "slurm"}, False),
+    ],
+)
+def test_ranks_of_several_machines_are_not_on_one_computer(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], shared: bool
+) -> None:
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE", "GPUCOURSE_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert bench.is_on_one_computer() == shared
+
+
 def test_exactly_as_many_calls_as_asked(bench: ModuleType) -> None:
     calls: list[int] = []
     assert len(bench.time_each(lambda: calls.append(1), bench.torch.device("cpu"), 7)) == len(calls) == 7
@@ -96,7 +115,7 @@ def test_where_the_results_are_is_said_to_somebody_who_started_the_script(
     assert output.startswith(f"{table}cpu (")
     assert output.endswith(f"cores per rank · an engine\nwritten: {tmp_path / 'metrics.json'}\n")
     monkeypatch.setenv("GPUCOURSE_OUT", str(tmp_path))
-    assert print_all() == "[table: shown with the result]\nA step:\nstep ms\n-------\n    1.5\n\n"
+    assert print_all() == "[table of the result]\nA step:\nstep ms\n-------\n    1.5\n\n"
     assert bench.TABLE.encode() == TABLE_MARKER
 
 
@@ -119,7 +138,7 @@ def test_measured_on_a_cpu_by_torchs_own_timer(bench: ModuleType) -> None:
     seconds = bench.measure(lambda: calls.append(1), bench.torch.device("cpu"), budget_s=0.01, at_least=7)
     assert len(seconds) >= 7
     assert len(calls) > len(seconds), "calls that are too short for the clock are taken together"
-    assert 0 < bench.percentile(seconds, 50) < 1e-3
+    assert bench.percentile(seconds, 50) > 0
 
 
 def test_threads_are_as_asked_for_and_as_before_afterwards(bench: ModuleType) -> None:

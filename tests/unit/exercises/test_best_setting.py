@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.exercises.scripts import beside_the_script
 
 best_setting = beside_the_script("04-benchmarking", "best_setting")
@@ -24,3 +26,11 @@ def test_best_setting_is_uncertain_after_one_outlier() -> None:
     assert best_setting.choose_best(rows)["batch"] == 8
     assert best_setting.within_the_spread(rows) == [4, 8], "by its slowest round 8 at a time is no faster than 4"
     assert best_setting.within_the_spread([]) == []
+
+
+@pytest.mark.parametrize(("chosen", "wrong"), [(1, 1), (2, 0), (4, 1), (8, 1), (None, 1)])
+def test_count_wrong_batch_sizes(chosen: int | None, wrong: int) -> None:
+    rounds = {1: [98, 101], 2: [380, 402], 4: [390, 405], 8: [700, 710]}
+    sweep = {batch: {"speeds": speeds, "arrived": [[0.1, 0.2 if batch < 8 else 0.9]]} for batch, speeds in rounds.items()}
+    answer = {"tails": {str(batch): [100, 100 if batch < 8 else 800] for batch in sweep}, "batch": chosen}
+    assert best_setting.count_wrong(sweep, answer, 150.0) == wrong

@@ -36,6 +36,7 @@ def test_predict_bubble_by_stages_and_micro_batches(bubble: ModuleType) -> None:
     assert bubble.predict_bubble(4, 8) == pytest.approx(0.2727, abs=1e-4)
     assert bubble.predict_bubble(2, 1) == 0.5
     assert bubble.predict_bubble(1, 5) == 0
+    assert bubble.predict_bubble(2, 8, chunks=2) == pytest.approx(1 / 17)
     assert [round(bubble.predict_bubble(p, 1), 6) for p in (2, 3, 4)] == [round(1 - 1 / p, 6) for p in (2, 3, 4)]
 
 
@@ -46,6 +47,16 @@ def test_replay_of_equal_stages_gives_the_formula(bubble: ModuleType, stages: in
         seconds = bubble.replay(orders)
         assert seconds == pytest.approx(3 * (m + stages - 1))
         assert bubble.idle_share(orders, seconds) == pytest.approx(bubble.predict_bubble(stages, m))
+
+
+def test_replay_of_two_short_stages_per_rank_passes_each_rank_twice(bubble: ModuleType) -> None:
+    """Ranks 0 and 1 have stages 0 and 2, and 1 and 3: the one micro-batch visits the ranks in turn, forward and back."""
+    order = [
+        bubble.Piece(*piece)
+        for piece in (("forward", 0, 1, 0), ("forward", 0, 1, 1), ("backward", 0, 2, 1), ("backward", 0, 2, 0))
+    ]
+    assert bubble.replay([order, order]) == 12
+    assert bubble.summary([order, order], 1.0)["bubble_predicted_percent"] == pytest.approx(100 / 3)
 
 
 def test_replay_of_a_slow_stage_has_a_larger_bubble_than_the_formula(bubble: ModuleType) -> None:

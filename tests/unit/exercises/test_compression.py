@@ -19,7 +19,7 @@ def compression() -> ModuleType:
 def test_bytes_of_each_way_to_compress(compression: ModuleType) -> None:
     elements = 512 * 784 + 512 + 5120 + 10
     assert compression.plain_bytes(SHAPES) == 4 * elements
-    assert compression.half_bytes(SHAPES) == 2 * elements
+    assert compression.half_bytes(SHAPES) == 2 * compression.byte_bytes(SHAPES) == 2 * elements
     assert compression.power_sgd_bytes(SHAPES, 1) == 4 * (512 + 784 + 512 + 522 + 10)
     assert compression.power_sgd_bytes(SHAPES, 2) == 4 * (2 * (512 + 784) + 512 + 2 * 522 + 10)
 
@@ -37,6 +37,7 @@ def test_judge_compares_a_row_with_the_plain_one(compression: ModuleType) -> Non
         "median_ms": 5.0,
         "without_network_ms": 4.0,
         "loss_after": 0.5,
+        "gathers": False,
     }
     row = plain | {
         "bytes_per_step": 750_000,
@@ -52,3 +53,4 @@ def test_judge_compares_a_row_with_the_plain_one(compression: ModuleType) -> Non
     assert judgement["pays_below_gbps"] == pytest.approx(10)
     assert judgement["loss_gap_percent"] == pytest.approx(20)
     assert compression.judge(plain, plain, 2)["pays_below_gbps"] is None
+    assert compression.count_wire_bytes(1, 8, gathers=True) == compression.count_wire_bytes(4, 8) == 7

@@ -22,7 +22,10 @@ def test_command_of_vllm_has_float16_and_no_prefix_cache_on_a_t4(shared_files: A
     assert words[:3] == ["vllm", "serve", "openai-community/gpt2"]
     assert {"--no-enable-prefix-caching", "--dtype=half", "--enforce-eager", "--max-num-seqs=64"} <= set(words)
     assert arguments == {"including_emulation": False}
-    assert "--enforce-eager" not in shared_files.engines.command("vllm", "m", 1, max_num_seqs=1, max_model_len=9, eager=False)
+    limits = {"max_num_seqs": 1, "max_model_len": 9, "budget": 64, "is_sharing": True}
+    words = shared_files.engines.command("vllm", "m", 1, **limits, eager=False)
+    assert "--enforce-eager" not in words
+    assert {"--max-num-batched-tokens=64", "--enable-prefix-caching"} <= set(words)
 
 
 def test_choose_follows_the_hardware(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,3 +89,6 @@ def test_choose_batching_uses_the_names_of_the_installed_version(
     settings = shared_files.engines.choose_batching(known_names, requests=4, longest=100)
     assert set(settings) == SETTINGS | extra_names
     assert settings["num_blocks"] == 4 * (100 // 32 + 1)
+    assert (settings["max_batch_tokens"], settings["allow_block_sharing"]) == (256, False)
+    chosen = shared_files.engines.choose_batching(known_names, requests=4, longest=100, budget=64, is_sharing=True)
+    assert (chosen["max_batch_tokens"], chosen["allow_block_sharing"]) == (64, True)

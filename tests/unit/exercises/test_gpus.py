@@ -75,15 +75,3 @@ def test_derive_is_none_for_an_unknown_generation_or_clock() -> None:
     assert gpus.derive(props, 1_000) is None
     assert gpus.derive(SimpleNamespace(major=7, minor=5, multi_processor_count=40), None) is None
     assert gpus.derive(SimpleNamespace(major=7, minor=5, multi_processor_count=40), 1_590).tflops["bfloat16"] is None
-
-
-@pytest.mark.parametrize(
-    ("name", "fp16", "gb_per_s"),
-    [
-        ("NVIDIA A100-PCIE-40GB", 312, 1555), ("NVIDIA L40S", 362, 864), ("NVIDIA GeForce RTX 4090", 165.2, 1008),
-    ],
-)  # fmt: skip
-def test_find_knows_gpus_outside_of_the_labs(name: str, fp16: float, gb_per_s: float) -> None:
-    gpu = gpus.find(name)
-    assert (gpu.fp16, gpu.gb_per_s) == (fp16, gb_per_s)
-    assert gpus.find(f"{name} Ti") is None

@@ -61,6 +61,17 @@ def test_kernel_memory_names_two_programs_that_store_the_same_number(
         watched._note_store(traffic, np.array([4, 5]))
 
 
+def test_kernel_memory_allows_programs_to_change_a_number_by_atomic_operations(
+    memory: ModuleType, torch: ModuleType, np: ModuleType
+) -> None:
+    watched = launch_on(memory, torch.zeros(10), (0, 0, 0))
+    (traffic,) = watched._now
+    for program in ((0, 0, 0), (1, 0, 0)):
+        watched._builder.grid_idx = program
+        watched._note_atomic(traffic, np.array([3, 4]))
+    assert (watched.atomic_bytes, traffic.loaded_bytes, traffic.stored_bytes) == (16, 16, 16)
+
+
 @pytest.mark.parametrize(("version", "mended"), [("3.6.0", True), ("3.7.1", False)])
 def test_mend_numbers_lets_a_number_bound_a_range_in_an_old_interpreter(
     memory: ModuleType, np: ModuleType, version: str, mended: bool

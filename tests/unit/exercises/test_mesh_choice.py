@@ -12,30 +12,10 @@ import pytest
 
 from tests.parts import needs_module
 from tests.unit.exercises.scripts import beside_the_script
+from tests.unit.exercises.test_mesh_report import FOLDER, model, report, shape, traffic
 
 pytestmark = needs_module("torch")
-FOLDER = "06-training-at-scale"
-
-
-@pytest.fixture(scope="module")
-def report() -> ModuleType:
-    return beside_the_script(FOLDER, "mesh_report")
-
-
-@pytest.fixture(scope="module")
-def model(report: ModuleType) -> ModuleType:
-    return sys.modules[report.Layout.__module__]
-
-
-@pytest.fixture(scope="module")
-def traffic(report: ModuleType) -> ModuleType:
-    return sys.modules[report.price_by_dimension.__module__]
-
-
-@pytest.fixture
-def shape(model: ModuleType) -> Any:
-    """As 6.3 comes on simulated nodes."""
-    return model.Shape(layers=4, width=64, heads=4, length=32, batch_size=16, micro_batches=4, steps=4)
+__all__ = ["model", "report", "shape", "traffic"]  # the fixtures
 
 
 @pytest.fixture
@@ -96,3 +76,26 @@ def test_choice_counts_groups_that_are_not_of_the_mesh(choose: Callable[[str], A
     layout = model.Layout(2, 2, 2)
     choice = choose(WRITTEN.replace("return list(by_rest.values())", "return list(by_rest.values())[1:]"))
     assert choice.count_wrong_groups(layout, choice.place_ranks(layout)) == 3
+
+
+@pytest.mark.parametrize(("body", "yours", "is_right", "error"), [
+    ('raise NotImplementedError("open")', None, None, ""), ("return 8", 8, False, ""),
+    ("return 1 / 0", None, None, "ZeroDivisionError"),
+])  # fmt: skip
+def test_ask_limits_of_a_part(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    report: ModuleType,
+    body: str,
+    yours: int | None,
+    is_right: object,
+    error: str,
+) -> None:
+    assert report is not None
+    (tmp_path / "my_limits.py").write_text(f"def largest(way, cluster):\n    {body}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_limits", raising=False)
+    rows, text = beside_the_script(FOLDER, "mesh_choice").ask_limits()
+    assert (rows[0]["yours"], rows[0]["is_right"]) == (yours, is_right)
+    assert text.startswith(error)
+    assert bool(text) == bool(error)

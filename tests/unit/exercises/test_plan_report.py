@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 
-from gpucourse.course.locate import find_course
 from tests.unit.exercises.scripts import beside_the_script
+from tests.unit.exercises.test_plans import FOLDER, plans
 
-FOLDER = "06-training-at-scale"
-
-
-@pytest.fixture(scope="module")
-def plans() -> Iterator[ModuleType]:
-    place = str(find_course({}).exercises / FOLDER)
-    sys.path.append(place)
-    yield beside_the_script(FOLDER, "plans")
-    sys.path.remove(place)
+__all__ = ["plans"]  # the fixture
 
 
 @pytest.fixture(scope="module")

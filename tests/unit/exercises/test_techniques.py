@@ -33,16 +33,16 @@ def test_measure_of_each_technique_is_what_it_says(techniques: ModuleType, devic
     result = {}
     for technique in techniques.MENU:
         step = functools.partial(techniques.train, technique)
-        result[technique.label] = techniques.measure(step, shape, 2, device_memory.SimulatedMemory(1 << 40), cpu, technique)
-    plain = result["plain"]
+        result[technique.name] = techniques.measure(step, shape, 2, device_memory.SimulatedMemory(1 << 40), cpu, technique)
+    plain = result["plain step"]
     parameters = 2 * (12 * 32**2 + 13 * 32) + 64 * 32 + 16 * 32 + 2 * 32 + 33 * 64
     products = 2 * 12 * 32**2 + 64 * 32
     assert plain.held == 16 * parameters
-    assert result["SGD"].held == 8 * parameters
-    assert plain.flops == result["4 parts"].flops == 6 * 7 * 16 * products, "two for forward, four for backward, each token"
-    assert result["ckpt all"].flops == plain.flops + 2 * 7 * 16 * 2 * 8 * 32**2, "all of a block but the product by down"
+    assert result["... and SGD instead of AdamW"].held == 8 * parameters
+    assert plain.flops == result["4 micro-batches"].flops == 6 * 7 * 16 * products, "two forward, four backward, each token"
+    assert result["checkpoint every block"].flops == plain.flops + 2 * 7 * 16 * 2 * 8 * 32**2, "all but the product by down"
     for technique in techniques.MENU:
-        measurement = result[technique.label]
+        measurement = result[technique.name]
         assert measurement.calls == min(technique.parts, 7)
         if technique.same_training:
             assert measurement.losses == pytest.approx(plain.losses, abs=1e-5)

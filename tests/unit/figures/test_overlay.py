@@ -33,7 +33,7 @@ RECORD = record_of({"mib": 1, "way": "copy", "gb_per_s": 20.0}, {"mib": 4, "way"
 def test_add_record_draws_a_dashed_line_with_its_label() -> None:
     plot = Plot.model_validate(LINE)
     figure = compose(plot, add_record(plot, drawable(plot, OWN), RECORD))
-    assert {LABEL, CAPTION, "speed: copy", "speed: fill"} <= set(list_texts(figure))
+    assert {LABEL, CAPTION, "copy", "fill"} <= set(list_texts(figure))
     run_line, copy, fill, legend = figure.axes[0].lines
     assert run_line.get_linestyle() == "-"
     assert {line.get_linestyle() for line in (copy, fill, legend)} == {"--"}
@@ -75,10 +75,20 @@ def test_record_alone_shows_what_only_a_gpu_measures(base: dict[str, Any]) -> No
         record_of(),
         record_of({"mib": 1, "way": "copy", "gb_per_s": None}),
         record_of({"mib": "small", "way": "copy", "gb_per_s": 1.0}),
+        record_of(*OWN["rows"]),
     ],
-    ids=["no row", "no number", "words where the run has numbers"],
+    ids=["no row", "no number", "words where the run has numbers", "the points of the run"],
 )
-def test_add_record_changes_nothing_if_no_point_is_on_these_axes(record: RecordedPlot) -> None:
+def test_add_record_changes_nothing_if_it_has_no_other_point_on_these_axes(record: RecordedPlot) -> None:
     plot = Plot.model_validate(LINE)
     data = drawable(plot, OWN)
     assert add_record(plot, data, record) == data
+
+
+def test_add_record_leaves_out_values_beside_which_the_run_would_look_like_0() -> None:
+    plot = Plot.model_validate(LINE)
+    data = add_record(plot, drawable(plot, OWN), record_of({"mib": 1, "way": "copy", "gb_per_s": 301.0}))
+    assert (data.recorded, data.notes) == (
+        {},
+        ["not drawn: what was recorded on Imaginary GPU 1, more than 100 times as large"],
+    )

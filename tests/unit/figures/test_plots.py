@@ -169,6 +169,8 @@ def test_lines_of_many_points_have_no_marks() -> None:
     rows = [{"x": x + 1, "y": x + 1} for x in range(41)]
     markers = [compose(plot, drawable(plot, {"rows": rows[:count]})).axes[0].lines[0].get_marker() for count in (40, 41)]
     assert [marker != "None" for marker in markers] == [True, False]
+    plot = plot.model_copy(update={"connect": False})
+    assert compose(plot, drawable(plot, {"rows": rows})).axes[0].lines[0].get_marker() != "None", "points without a line"
 
 
 @pytest.mark.parametrize("kind", ["line", "bar"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from matplotlib import rc_context
+from matplotlib.text import Text
 
 from gpucourse.figures.rows import drawable
 from gpucourse.figures.style import STYLE
@@ -24,16 +25,20 @@ def lay_out(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> Any:
     return figure
 
 
-MANY_LINES = [{"x": x, "y": 1.0 + x, "way": f"a way with a long name {way}"} for way in range(11) for x in (1, 2, 4)]
+MANY_LINES = [{"x": x, "y": 1.0 + x, "z": 9.0, "way": f"a way with a long name {way}"} for way in range(11) for x in (1, 2, 4)]
+PHASES = [{"x": 10 * phase + x, "y": 100.0, "way": name} for phase, name in enumerate(("idle", "copying")) for x in (1, 4)]
+POINTS = [{"x": 1.0 + x / 9, "y": 1.0 + x / 9, "way": f"kernel {x}th"} for x in range(9)]
+MIDDLE = [{"x": x, "y": float(y), "way": f"to {end}"} for end, y in ((2, 9), (4, 1)) for x in (1, 2, 4) if x <= end]
 WIDE_BARS = [{"case": f"A100 80 GB, number {number}", "a": 1e4 + number, "b": 2e4 + number} for number in range(11)]
 BY_WAY = {**LINE, "x": "x", "by": "way", "series": [{"key": "y", "label": "measured"}]}
+BY_LONG_WAY = {**BY_WAY, "series": [{"key": "y", "label": "measured by a long way"}, {"key": "z", "label": "possible"}]}
 TWO_BARS = {**BAR, "ideal_key": None, "series": [{"key": key, "label": f"the time of {key}, with copies"} for key in "abc"]}
 
 
 @pytest.mark.parametrize(
     ("plot", "rows"),
-    [(BY_WAY, MANY_LINES), (BY_WAY, MANY_LINES[:6]), (TWO_BARS, WIDE_BARS), (TWO_BARS, WIDE_BARS[:2])],
-    ids=["eleven lines", "two lines", "eleven places", "two places"],
+    [(BY_LONG_WAY, MANY_LINES[:6]), (TWO_BARS, WIDE_BARS), (TWO_BARS, WIDE_BARS[:2])],
+    ids=["two lines", "eleven places", "two places"],
 )
 def test_layout_covers_no_data_and_cuts_no_text(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
     figure = lay_out(plot, rows)
@@ -50,6 +55,24 @@ def test_layout_covers_no_data_and_cuts_no_text(plot: dict[str, Any], rows: Sequ
         assert box.x0 >= whole.x0 - 1, text.get_text()
         assert box.x1 <= whole.x1 + 1, text.get_text()
         assert box.y0 >= whole.y0 - 1, text.get_text()
+
+
+@pytest.mark.parametrize("rows", [MANY_LINES, PHASES, POINTS, MIDDLE], ids=["lines", "phases", "points", "an end within"])
+def test_layout_labels_lines_where_they_are_without_overlaps(rows: Sequence[Mapping[str, object]]) -> None:
+    figure = lay_out({**BY_WAY, "log_x": False, "log_y": False}, rows)
+    (axes,) = figure.axes
+    labels = [text for text in axes.texts if text.get_text()]
+    assert (axes.get_legend(), {text.get_text() for text in labels}) == (None, {row["way"] for row in rows})
+    boxes = [Text.get_window_extent(text) for text in labels]
+    assert not any(left.overlaps(right) for left, right in itertools.combinations(boxes, 2))
+    assert all(figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1 for box in boxes)
+    marks = [axes.transData.transform(point) for line in axes.lines for point in line.get_xydata()]
+    assert not any(box.contains(*mark) for box in boxes for mark in marks)
+
+
+def test_layout_draws_bars_as_points_on_a_logarithmic_axis() -> None:
+    axes = lay_out({**TWO_BARS, "log_y": True}, WIDE_BARS[:2]).axes[0]
+    assert (len(axes.patches), len(axes.containers)) == (0, 2)
 
 
 def test_layout_keeps_words_below_many_bars_apart() -> None:

@@ -17,13 +17,18 @@ from tests.unit.figures.test_plots import LINE, lines
 @pytest.mark.parametrize(
     ("log", "values", "note"),
     [
-        (False, [1.0, math.nan, math.inf, "nan", None, 2.0], "4 values left out: missing, or not finite"),
-        (False, [True, -5.0, 5.0], "1 value left out: missing, or not finite"),
-        (True, [-1.0, 0.0, 2.0, 4.0], "2 values left out: zero, missing, or not finite"),
+        (
+            False,
+            [1.0, math.nan, math.inf, "nan", None, 2.0],
+            "left out: tensor size 4 (not a number); tensor size 2, 3 (not finite); tensor size 5 (not measured)",
+        ),
+        (False, [True, -5.0, 5.0], "left out: tensor size 1 (not a number)"),
+        (True, [-1.0, 0.0, 2.0, 4.0], "left out: tensor size 1, 2 (not above 0, on a logarithmic axis)"),
+        (False, [1.0, *[None] * 7], "left out: 7 values (not measured)"),
     ],
-    ids=["not finite", "truth", "no logarithm"],
+    ids=["not finite", "truth", "no logarithm", "many"],
 )
-def test_picture_says_what_is_left_out(log: bool, values: list[Any], note: str) -> None:
+def test_drawable_names_what_is_left_out_and_why(log: bool, values: list[Any], note: str) -> None:
     rows = [{"x": x + 1, "y": y} for x, y in enumerate(values)]
     assert note in lines({"log_y": log}, rows)
 
@@ -47,5 +52,12 @@ def test_draw_says_that_nothing_is_there_and_leaves_no_file(metrics: dict[str, A
 def test_lines_by_a_key_have_their_values_as_labels() -> None:
     rows = [{"layers": layers, "x": x, "y": layers * x} for layers in (2, 4) for x in (1, 2, 3)]
     texts = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}])
-    assert {"layers: 2", "layers: 4", "1 value left out: missing, or not finite"} <= set(texts)
-    assert "layers" not in texts
+    assert {"layers 2", "layers 4", "left out: layers 4 at 4 (not measured)"} <= set(texts)
+    assert {"ring", "tree"} <= set(lines({"by": "way"}, [{**row, "way": ("ring", "tree")[row["layers"] // 4]} for row in rows]))
+
+
+def test_drawable_has_the_reason_of_the_row_and_the_unit_of_the_axis() -> None:
+    series = [{"key": "y", "label": "yours", "reason": "state"}, {"key": "z", "label": "sheet"}]
+    rows: list[dict[str, object]] = [{"x": "naive", "y": 0.5}, {"x": "tiled", "state": "not written yet"}]
+    texts = lines({"kind": "bar", "series": series, "y_scale": 1e9}, rows)
+    assert {"500 M", "left out: sheet (not measured); yours at tiled (not written yet)"} <= set(texts)

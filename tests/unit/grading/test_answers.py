@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import pytest
@@ -29,11 +30,11 @@ BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.ro
 @pytest.mark.parametrize(
     ("keys", "answer", "verdict", "message"),
     [
-        ({"value": "metrics.speedup"}, "1.9", "passed", "you said 1.9; your recording shows 1.9"),
-        ({"value": "metrics.speedup"}, "1.8", "failed", "you said 1.8; your recording shows 1.9"),
+        ({"value": "metrics.speedup"}, "1.9", "passed", "you said 1.9; your run shows 1.9"),
+        ({"value": "metrics.speedup"}, "1.8", "failed", "you said 1.8; your run shows 1.9"),
         ({"value": "metrics.speedup", "tolerance": 0.1}, "2.01", "failed", "(± 0.1)"),
-        ({"value": "metrics.speedup", "tolerance_percent": 10}, "2.2", "failed", "(± 10%)"),
-        (BUSY, "45%", "failed", "you said 45 %; your recording shows 78 to 96 %"),
+        ({"value": "metrics.speedup", "tolerance_percent": 10}, "2.2", "failed", "(± 10 %)"),
+        (BUSY, "45%", "failed", "you said 45 %; your run shows 78 to 96 %"),
         (BUSY, "78", "passed", "78 to 96 %"),
         (BUSY, "96 percent", "passed", "78 to 96 %"),
         (BUSY | {"tolerance": 2}, "98", "passed", "78 to 96 %"),
@@ -147,7 +148,16 @@ def test_judge_of_free_text_waits_for_a_judgement_of_the_same_words() -> None:
     judgement = Judgement(question="q", share=0.5, by="Ada", at="2026-11-21T10:00:00", comment="half", answer_sha256="x")
     result = judge(question, words, None, on_gpu=False, judgement=judgement)
     assert (result.verdict, result.share) == ("kept", 0.5)
-    assert result.said == "Ada judged it 50% good, 2026-11-21T10:00:00: half"
+    assert result.said == "Ada judged it 50 % good, 2026-11-21T10:00:00: half"
     self_result = judge(question, words, None, on_gpu=False, judgement=judgement, self_judged=True)
-    assert (self_result.verdict, self_result.share, self_result.self_judged) == ("kept", None, True)
-    assert self_result.said == "self-judged, not counted: 50% good, 2026-11-21T10:00:00: half"
+    assert (self_result.verdict, self_result.share, self_result.self_judged) == ("kept", 0.25, True)
+    assert self_result.said == "self-reviewed as 50 % good; counts 25 % until an instructor's review: half"
+
+
+@pytest.mark.parametrize(
+    ("share", "credit"), [(1.0, 0.5), (0.0, 0.0), (1e9, 0.0), (-3.0, 0.0), (math.inf, 0.0), (math.nan, 0.0)]
+)
+def test_judge_of_a_self_review_is_at_most_half(share: float, credit: float) -> None:
+    question = Question.model_validate({"id": "q", "text": "Why?"})
+    judgement = Judgement(question="q", share=share, by="Ada", at="", answer_sha256="x")
+    assert judge(question, "It falls.", None, on_gpu=False, judgement=judgement, self_judged=True).share == credit

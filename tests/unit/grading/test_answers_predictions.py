@@ -65,6 +65,36 @@ def test_compare_a_choice() -> None:
     assert (miss.verdict, miss.prediction, miss.difference) == ("failed", "a. this", "not what was measured")
 
 
+def make_direction(ranges: dict[str, list[float | None]], value: str = "metrics.sent_mb") -> Prediction:
+    options = ["less: a", "about as much: b", "more: c", "less: d"]
+    keys = {"id": "way", "text": "Which way?", "unit": "MB", "value": value, "options": options, "ranges": ranges}
+    return Prediction.model_validate(keys)
+
+
+@pytest.mark.parametrize("ranges", [{"b": [150, 200], "a": [None, 150]}, {"b": [100, None], "c": [150, 151], "a": [None, 100]}])
+def test_guessing_a_direction_earns_nothing_on_average(ranges: dict[str, list[float | None]]) -> None:
+    question = make_direction(ranges)
+    results = {letter: compare(question, letter, METRICS, on_gpu=False) for letter in question.choices}
+    right_letters = {letter for letter, result in results.items() if result.verdict == "passed"}
+    assert right_letters == set(ranges) - {"a"}
+    assert {result.measurement for result in results.values()} == {"150 MB"}
+    assert sum(result.share or 0 for result in results.values()) == pytest.approx(0)
+    words = " or ".join(sorted(right_letters))
+    assert (results["a"].prediction, results["a"].deviation) == ("a. less: a", f"not what was measured: {words} is right")
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict", "measurement", "words"),
+    [
+        ("metrics.sent_mb", "error", "150 MB", "not judged: no option is about this value"),
+        ("metrics.late", "error", "", "your run did not record metrics.late"),
+    ],
+)
+def test_direction_that_no_range_contains_is_not_judged(value: str, verdict: str, measurement: str, words: str) -> None:
+    result = compare(make_direction({"a": [None, 100], "b": [200, None]}, value), "a", METRICS, on_gpu=False)
+    assert (result.verdict, result.measurement, result.difference, result.share) == (verdict, measurement, words, None)
+
+
 def test_compare_refuses_what_is_no_number() -> None:
     with pytest.raises(ValueError, match="'soon' is not a number"):
         compare(make_number(), "soon", METRICS, on_gpu=False)

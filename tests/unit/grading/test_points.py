@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.grading.points import grade, narrow
 from gpucourse.model.answer import AnswerResult
-from gpucourse.model.rubric import Row, RubricPart, usual
+from gpucourse.model.rubric import Row, RubricPart
 from gpucourse.model.score import ExerciseEvidence, Grade
 from gpucourse.model.verdict import CheckResult, PartResult
 
@@ -80,11 +80,10 @@ def test_grade_counts_free_text_by_its_judgement() -> None:
     assert result.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 needs review"
     review_score = score(make_evidence(answers=(*answers[:2], answer("kept", 0.5), answers[3])), evidence=("answers",))
     assert (review_score.earned, review_score.waiting) == (3.75, 0)
-    self_score = score(
-        make_evidence(answers=(*answers[:2], replace(answers[2], self_judged=True), answers[3])), evidence=("answers",)
-    )
-    assert (self_score.earned, self_score.waiting) == (2.5, 2.5)
-    assert self_score.parts[0].rows[0].pieces[0].note.endswith("1 needs review (1 self-judged, not counted)")
+    self_reviewed = replace(answers[2], self_judged=True, share=0.5)
+    self_score = score(make_evidence(answers=(*answers[:2], self_reviewed, answers[3])), evidence=("answers",))
+    assert (self_score.earned, self_score.waiting) == (3.75, 1.25)
+    assert self_score.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 self-reviewed"
 
 
 def test_grade_leaves_out_answers_that_need_a_gpu() -> None:
@@ -125,17 +124,29 @@ def test_grade_of_a_module_that_is_not_here_is_zero() -> None:
     assert (result.points, result.earned, result.parts[0].here) == (10, 0, False)
 
 
-def test_grade_keeps_bonus_and_separate_scores_apart() -> None:
+def test_grade_has_the_bonus_and_the_whole_course_beside_the_points() -> None:
     row = Row(id="r", title="r", points=10, evidence={"checks": 1})
     parts = (
         RubricPart(module="1", title="t", rows=(row,)),
         RubricPart(module="B", title="t", counts="bonus", rows=(row,)),
-        usual("0", "t"),
     )
-    evidence = {name: make_evidence(name, checks=(check("passed"),)) for name in ("1.1", "B.1", "0.1")}
-    result = grade(parts, {"1": ["1.1"], "B": ["B.1"], "0": ["0.1"]}, evidence)
+    fields: dict[str, Any] = {"checks": (check("passed"),), "parts": (part_result("open"),), "answers": (answer("open"),)}
+    evidence = {name: make_evidence(name, **fields) for name in ("1.1", "B.1", "0.1", "0.2")}
+    exercises = {"1": ["1.1"], "B": ["B.1"], "0": ["0.1", "0.2"]}
+    result = grade(parts, exercises, evidence, titles={"0": "Springs", "0.2": "Dew"})
     assert (result.points, result.earned, result.bonus_points, result.bonus) == (10, 10, 10, 10)
-    assert result.parts[2].earned == 10, "out of 25, and outside the sum"
+    whole = result.whole_course
+    assert (whole.points, whole.earned, whole.percent) == (40, 6, 15), "15 % for the checks of each"
+    assert [(module.module, module.points, module.earned) for module in whole.modules] == [
+        ("1", 10, 1.5),
+        ("B", 10, 1.5),
+        ("0", 20, 3),
+    ]
+    assert (whole.modules[2].title, [(row.id, row.title) for row in whole.modules[2].rows]) == (
+        "Springs",
+        [("0.1", "0.1"), ("0.2", "Dew")],
+    )
+    assert (narrow(result, {"0.2"}).whole_course.points, narrow(result, {"0.2"}).whole_course.earned) == (10, 1.5)
 
 
 def part_result(verdict: Any, name: str = "p") -> PartResult:
@@ -150,15 +161,16 @@ def test_weights_share_an_exercise_among_its_kinds_of_evidence() -> None:
     assert score(part_evidence, evidence=weights).earned == 5
     assert [piece.note for piece in score(part_evidence, evidence=weights).parts[0].rows[0].pieces] == [
         "",
-        "wrong: f",
+        "part wrong: f",
         "open: q",
     ]
 
 
-def test_wrong_choices_cost_points_down_to_zero() -> None:
+def test_wrong_choices_cost_points_of_the_module_down_to_zero() -> None:
     wrong_answer = answer("failed", -0.5)
     assert score(make_evidence(answers=(answer("passed"), wrong_answer)), evidence=("answers",)).earned == 2.5
-    assert score(make_evidence(answers=(wrong_answer,)), evidence=("answers",)).earned == 0
+    only_wrong = score(make_evidence(answers=(wrong_answer,)), evidence=("answers",))
+    assert (only_wrong.earned, only_wrong.parts[0].rows[0].earned) == (0, -5)
     whole = score(make_evidence(checks=(check("passed"),), answers=(wrong_answer,)), evidence=("checks", "answers"))
     assert whole.earned == 2.5
 
@@ -167,6 +179,15 @@ def test_prediction_counts_as_one_more_answer() -> None:
     prediction = AnswerResult(id="p", kind="prediction", text="t", verdict="passed", share=0.5)
     assert score(make_evidence(answers=(answer("passed"),), prediction=prediction), evidence=("answers",)).earned == 7.5
     assert score(make_evidence(prediction=replace(prediction, evidence="gpu")), evidence=("answers",)).earned == 0
+
+
+@pytest.mark.parametrize(("verdict", "word"), [("open", "open"), ("failed", "wrong")])
+def test_grade_names_the_prediction_and_how_it_is_typed(verdict: Any, word: str) -> None:
+    prediction = AnswerResult(id="p", kind="prediction", text="t", verdict=verdict)
+    evidence = make_evidence(answers=(answer("open"),), prediction=prediction)
+    piece = score(evidence, evidence=("answers",)).parts[0].rows[0].pieces[0]
+    assert piece.short == f"1 answer open, 1 prediction {word}"
+    assert piece.note == f"open: q; prediction {word}: gpucourse run 1.1 --predict p=VALUE"
 
 
 def test_narrow_gives_the_share_of_one_exercise_in_its_rows() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from gpucourse.judge.cases import describe, describe_passing, find_simplest
+from gpucourse.judge.cases import describe, describe_passing, find_simplest, same
 
 
 def test_describe_shows_short_values_whole() -> None:
     assert describe([1, 2], [1, 3], 1e-9) == "it gave [1, 2] instead of [1, 3]"
+
+
+def test_same_compares_an_integer_that_is_too_large_for_a_float() -> None:
+    assert not same(10**400, 5, 1e-9)
+    assert same(10**400, 10**400, 1e-9)
 
 
 def test_describe_names_the_first_place_that_differs() -> None:

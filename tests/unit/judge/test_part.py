@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.judge import Case, Part, Verdict, Way
+from gpucourse.judge import Case, Part, Verdict, Way, plant_ways
 
 RIGHT = "def answer(n):\n    return n + 1\n"
 
@@ -103,3 +103,22 @@ def test_function_alone_takes_one_function_out_of_a_script_that_cannot_be_import
     assert part.function_alone("answer", STEP=5)(1) == 6
     with pytest.raises(Verdict, match="has no function share: keep its name"):
         part.function_alone("share")
+
+
+def test_refuse_other_course_files_names_the_line_that_imports_the_answer(tmp_path: Path) -> None:
+    exercise = tmp_path / "exercises" / "01-course"
+    exercise.mkdir(parents=True)
+    for name, text in {"my_part": "import shapes\n", "shapes": "", "answers": ""}.items():
+        (exercise / f"{name}.py").write_text(text)
+    make_part(tmp_path, "import math\nimport shapes\n").refuse_other_course_files(exercise / "my_part.py")
+    with pytest.raises(Verdict, match="2 imports answers, a file of the course") as verdict:
+        make_part(tmp_path, "import shapes\nfrom answers import answer\n").refuse_other_course_files(exercise / "my_part.py")
+    assert verdict.value.way == "course-file"
+
+
+def test_plant_ways_yields_each_wrong_solution_if_there_is_a_solution(tmp_path: Path) -> None:
+    judge, ways = str(tmp_path / "judges/my_part.py"), {"less": Way("", ("n + 1", "n - 1")), "same": Way("", ("n + 1", "n"))}
+    assert list(plant_ways(ways, judge)) == []
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "solutions/my_part.py").write_text(RIGHT)
+    assert [(name, module.answer(5)) for name, module in plant_ways(ways, judge)] == [("less", 4), ("same", 5)]

@@ -29,10 +29,15 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
                     yield exercise.id, EXERCISES / catalog.folder_name(module) / part.file, part
 
 
+DEAR = {"checkpoint", "sharded", "gemm", "attention", "kernels"}
+"""Parts whose judge starts ranks or compiles for seconds: `make slow` proves them."""
+
+
 def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
     """Return what the judge of a part needs beside torch."""
     modules = [needs_module(name, installed=KERNELS) for name in part.packages]
-    return modules + ([needs_namespaces()] if part.file == "my_container.sh" else [])
+    modules += [needs_namespaces()] if part.file == "my_container.sh" else []
+    return modules + ([pytest.mark.slow] if part.id in DEAR else [])
 
 
 PARTS = [pytest.param(file, part, id=f"{exercise}-{part.id}", marks=marks(part)) for exercise, file, part in parts()]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
-from gpucourse.judge.ranks import QUIET_S, QuietSpan, _gather, _pack, _RankProcess
+from gpucourse.judge.ranks import QUIET_S, QuietSpan, _gather, _pack, _RankProcess, line_of_stack
 from gpucourse.judge.verdict import Verdict
 
 JUDGE = """
@@ -86,6 +86,15 @@ def test_on_ranks_names_a_value_that_cannot_be_sent(judge: Judge, tmp_path: Path
     answer = ask(judge, tmp_path, "return lambda: rank")
     assert answer.way == "error"
     assert "it returned a value that cannot be sent back" in answer.says
+
+
+def test_line_of_stack_passes_over_a_judge_of_the_same_name(tmp_path: Path) -> None:
+    (tmp_path / "stack").write_text(
+        'File "/course/judges/my_ring.py", line 263 in judge\nFile "/part/my_ring.py", line 14 in send\n', encoding="utf-8"
+    )
+    assert line_of_stack(tmp_path / "stack", "my_ring.py") == "my_ring.py:14"
+    (tmp_path / "stack").write_text('File "/course/judges/my_ring.py", line 263 in judge\n', encoding="utf-8")
+    assert line_of_stack(tmp_path / "stack", "my_ring.py") == ""
 
 
 def test_quiet_span_needs_ranks_that_use_no_processor() -> None:

@@ -137,15 +137,6 @@ def test_collect_runs_waits_for_a_run_that_another_command_attends(lab: _Lab) ->
     assert lab.nodes.list_verbs("node0")[-3:] == ["cancel", "follow", "pack"]
 
 
-def test_collect_runs_loses_nothing_when_the_connection_is_cut(lab: _Lab) -> None:
-    lab.leaves_runs(3)
-    lab.nodes.cut_after = 3000
-    assert len(lab.brings_home().fetched) == 3
-    lab.check_whole()
-    for record in lab.records:
-        assert not runs.reread(lab.context.paths, record).refused
-
-
 def test_collect_runs_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -> None:
     lab.leaves_runs(4)
     for file in ("job.json", "done"):

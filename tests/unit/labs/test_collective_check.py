@@ -6,18 +6,16 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError
 from gpucourse.labs import collective_check
-from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
 from tests.parts import needs_module
-from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
+from tests.unit.labs.aws.fakes import fleet_of, make_completed, node
 from tests.waiting import STUCK_S
 
 pytestmark = needs_module("torch")
@@ -34,17 +32,6 @@ def here(_node: Node, command: str) -> CommandResult:
 @pytest.fixture
 def nodes() -> list[Node]:
     return [replace(node(name), python=sys.executable) for name in ("node0", "node1")]
-
-
-@pytest.mark.slow
-def test_hold_lets_two_nodes_agree_on_a_sum(nodes: list[Node], tmp_path: Path) -> None:
-    context, events = context_in(tmp_path)
-    collective_check.hold(context, fleet_of(here, *nodes), nodes, {"node0", "node1"})
-    steps = [(event.node, event.step, event.ok) for event in events if isinstance(event, NodeEvent)]
-    assert sorted(steps) == [
-        ("node0", "all-reduce (gloo)", True),
-        ("node1", "all-reduce (gloo)", True),
-    ]
 
 
 def test_hold_names_where_the_nodes_do_not_meet(nodes: list[Node], context: Context) -> None:

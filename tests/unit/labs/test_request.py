@@ -28,6 +28,21 @@ from gpucourse.labs.request import DeployRequest
             DeployRequest(target="hosts", module="3", hosts=("me@a", "me@b:22"), key=Path("my key"), trust=("SHA256:x",)),
             "gpucourse deploy 3 --target hosts --hosts me@a,me@b:22 --key 'my key' --trust SHA256:x",
         ),
+        (
+            DeployRequest(
+                target="slurm",
+                module="3",
+                login="me@uni",
+                partition="gpu",
+                account="abc",
+                qos="long",
+                gpu=("a100",),
+                slurm=("constraint=ib", "mem=32G"),
+                install=True,
+            ),
+            "gpucourse deploy 3 --target slurm --gpu a100 --login me@uni --partition gpu --account abc --qos long "
+            "--slurm constraint=ib --slurm mem=32G --install",
+        ),
     ],
 )
 def test_command_is_the_one_that_was_typed(request_: DeployRequest, command: str) -> None:

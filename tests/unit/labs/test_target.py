@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from gpucourse.context import Context
@@ -14,13 +12,13 @@ from gpucourse.labs.target import (
     TARGETS,
     HasAccount,
     HasClock,
+    HasLogin,
     Searchable,
-    call_when_used,
     find_target,
     list_targets,
     load_targets,
 )
-from gpucourse.model.deployment import Deployment, LocalDeployment
+from gpucourse.model.deployment import Deployment
 from gpucourse.workspace import deployments
 from tests.unit.labs.records import record
 
@@ -30,7 +28,8 @@ def test_load_targets_says_what_each_can_do() -> None:
     for target in load_targets():
         can = [isinstance(target, ability) for ability in (HasClock, Searchable, HasAccount)]
         assert can == [target.name == "aws"] * 3
-        assert target.forgettable == (target.name == "hosts")
+        assert target.forgettable == (target.name in {"hosts", "slurm"})
+        assert isinstance(target, HasLogin) == (target.name == "slurm")
         assert bool(target.no_clock) != can[0]
 
 
@@ -45,20 +44,3 @@ def test_target_that_is_not_installed_keeps_its_lab(context: Context) -> None:
     assert deployments.load(context.paths, "03-moon") is not None
     with pytest.raises(MissingError, match="there is no target moon in this installation"):
         find_target("moon")
-
-
-def test_reach_again_repairs_a_lab_that_costs_nothing(context: Context) -> None:
-    lab = record(context, LocalDeployment, "local")
-    assert find_target("local").reach_again(context, lab) == ("", "gpucourse deploy 3 repairs the nodes")
-
-
-def test_call_when_used_finds_the_function_at_the_call() -> None:
-    lookups: list[str] = []
-
-    def find() -> Callable[[int], int]:
-        lookups.append("found")
-        return lambda number: number + 1
-
-    method = call_when_used(find)
-    assert lookups == []
-    assert (method(None, 1), lookups) == (2, ["found"])

@@ -10,15 +10,11 @@ from gpucourse.errors import UsageError
 from gpucourse.launch import own_batch
 from gpucourse.launch.launcher import LaunchRequest
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.node import Node
 from gpucourse.model.plan import Batch, LaunchPlan
 from gpucourse.remote import slurm_client
 from gpucourse.ui.views.slurm import describe_batch
+from tests.unit.remote.test_slurm_refusals import HEAD
 
-HEAD = Node(
-    name="node0", role="head", address="203.0.113.1", port=22, private_address="10.0.0.1", user="me", gpus=0,
-    instance_type="t3.medium", python="/usr/bin/python3", mode="local",
-)  # fmt: skip
 FOLLOWED = ("--chdir=.", "--output=../logs/%j-%N.out", "--open-mode=append")
 
 
@@ -54,18 +50,13 @@ def make_plan(batch: own_batch.OwnBatch) -> tuple[LaunchPlan, Batch]:
         ("job.sbatch", "#!/bin/bash\necho\n", "batch"),
         ("job.slurm", "echo\n", "batch"),  # sbatch says what is wrong with it
         ("train.sh", "#!/bin/bash\n# a training\n#SBATCH -N 2\nsrun python train.py\n", "batch"),
-        ("train", "#!/bin/bash -l\n\n#SBATCH --nodes=2\n", "batch"),
         ("train.py", "#!/usr/bin/env python3\n#SBATCH --nodes=2\nprint(1)\n", "batch"),
         ("train.py", '#!/usr/bin/env python3\nHEAD = """\n#SBATCH --nodes=2\n"""\n', "script"),
         ("train.py", "import torch\n", "script"),
         ("train.py", "#SBATCH -N 2\n", "script"),  # sbatch would want a first line with #!
         ("train", "#! /opt/conda/bin/python\nprint(1)\n", "script"),
-        ("train", "#!/usr/bin/env -S python3.12\nprint(1)\n", "script"),
         ("run.sh", "#!/bin/bash\n##SBATCH -N 2\ntorchrun train.py\n", "shell"),
-        ("run.sh", "torchrun train.py\n", "shell"),
-        ("run", "#!/bin/sh\ntorchrun train.py\n", "shell"),
         ("none.sh", None, "shell"),
-        ("none.py", None, "script"),
     ],
 )
 def test_batch_file_is_known_by_its_content(tmp_path: Path, name: str, text: str | None, kind: str) -> None:
@@ -86,9 +77,7 @@ def test_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wish", "error"),
     [
-        ("--error=err.txt", "err.txt"),
         ("--error err-%j.txt", "err-%j.txt"),
-        ("-e e.log", "e.log"),
         ("-ee.log -N 2", "e.log"),
         ('--error="with blank.txt"', "with blank.txt"),
         ("--nodes=2 -e 'e %x.log' --exclusive", "e %x.log"),
@@ -115,9 +104,7 @@ def test_errors_that_cannot_be_collected_join_the_output(tmp_path: Path, error: 
     [
         ("--array=0-3", [0, 1, 2, 3], 0),
         ("-a 0-6:2%2", [0, 2, 4, 6], 2),
-        ("--array 1,7,3", [1, 3, 7], 0),
         ("--array=[1-3]%20", [1, 2, 3], 20),
-        ("--array=0-999%10", list(range(1000)), 10),
         ("--array=what", [], 0),  # sbatch says what is wrong with it
     ],
 )

@@ -78,8 +78,9 @@ def test_choose_nodes_refuses_more_than_deployed_with_the_command_for_more() -> 
 
 @pytest.mark.parametrize("count", [0, -1, 65])
 def test_choose_nodes_refuses_a_count_out_of_range(count: int) -> None:
-    with pytest.raises(UsageError, match=f"not on {count}"):
+    with pytest.raises(UsageError, match=f"not on {count}") as caught:
         launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0),)), count, "3")
+    assert caught.value.hint == "gpucourse run 3.2 --nodes 1", "what is deployed"
 
 
 COUNTED: Any = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,25 +14,27 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.launch.launcher import WrittenBatch
-from gpucourse.launch.sbatch import SbatchJob, render, time_limit
-from tests.unit.launch.test_slurm import ELASTIC, ONE, SPREAD, batch_of, make_plan, request, text_of
+from gpucourse.launch.launcher import ClusterFacts, ClusterSite, WrittenBatch, find_launcher
+from gpucourse.launch.sbatch import SbatchJob, render, render_session, time_limit
+from gpucourse.model.plan import LaunchPlan
+from tests.unit.launch.test_slurm import ELASTIC, ONE, SPREAD, batch_of, head, make_plan, request, text_of
 from tests.waiting import STUCK_S, until
 
-GOLDEN = Path(__file__).parents[2] / "data" / "slurm" / "rendered"
+GOLDEN = Path(__file__).parents[2] / "data" / "slurm" / "rendered" / "spread.sbatch"
+RANK = 'echo "${TMPDIR%??????}"; touch "$TMPDIR/file"; exit 7'
 
 
-RENDERED = {"job": ONE, "spread": SPREAD, "elastic": ELASTIC}
-
-
-@pytest.mark.parametrize("name", RENDERED)
-def test_render_writes_the_file_of_the_golden_folder_word_for_word_in_good_shell(name: str) -> None:
-    file = GOLDEN / f"{name}.sbatch"
-    text = text_of(RENDERED[name])
+def test_render_writes_the_golden_file_word_for_word() -> None:
+    text = text_of(SPREAD)
     if os.environ.get("REWRITE_GOLDEN"):
-        GOLDEN.mkdir(exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("plan", [ONE, SPREAD, ELASTIC], ids=["job", "spread", "elastic"])
+def test_render_writes_good_shell(plan: LaunchPlan, tmp_path: Path) -> None:
+    file = tmp_path / "job.sbatch"
+    file.write_text(text_of(plan), encoding="utf-8")
     assert subprocess.run(["bash", "-n", str(file)], check=False).returncode == 0
     if linter := shutil.which("shellcheck"):
         assert subprocess.run([linter, str(file)], check=False).returncode == 0
@@ -41,6 +44,22 @@ def test_render_passes_arguments_to_the_script_as_they_are() -> None:
     last = text_of(SPREAD).rstrip("\n").rpartition("' bash ")[2]
     output = subprocess.run(["bash", "-c", f"printf '%s\\n' {last}"], capture_output=True, text=True, check=True).stdout
     assert output.splitlines()[-1] == "--name=it's $HOME"
+
+
+@pytest.mark.parametrize("tasks", [1, 2], ids=["job", "spread"])
+def test_render_removes_temporary_files_at_the_end(tmp_path: Path, tasks: int) -> None:
+    job = SbatchJob(
+        title="t", name="1.1", partition="", tasks=tasks, time_s=60, removes_temporary=True, command=("sh", "-c", RANK)
+    )
+    text = render(job).replace("srun --export", "bash -c 'shift 4; exec \"$@\"' bash --export").replace("scontrol", ":")
+    (tmp_path / "work").mkdir()
+    variables = dict.fromkeys(("SLURM_JOB_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_CPUS_ON_NODE"), "1")
+    variables |= {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "TMPDIR": str(tmp_path / "node tmp")}
+    variables |= {"SLURM_JOB_NODELIST": "n", "SLURMD_NODENAME": "n"}
+    (tmp_path / "node tmp").mkdir()
+    result = subprocess.run(["bash", "-c", text], env=variables, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (7, f"{tmp_path}/node tmp/gpucourse-\n"), result.stderr
+    assert list((tmp_path / "node tmp").iterdir()) == []
 
 
 def test_render_with_restarts_notes_each_life_of_a_rank(tmp_path: Path) -> None:
@@ -99,14 +118,22 @@ def test_render_setup_gives_a_file_of_the_learner_what_the_scripts_look_for(tmp_
     launch_request = replace(request({"kind": "slurm"}), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
     batch = batch_of(make_plan(launch_request))
     (tmp_path / "setup.sh").write_text(batch.setup)
-    script = 'source ./setup.sh; echo "$PATH" | cut -d: -f1; echo "$GPUCOURSE_OUT $GPUCOURSE_BACKEND $OMP_NUM_THREADS"; exit 3'
+    script = (
+        'source ./setup.sh; echo "$PATH" | cut -d: -f1,2; echo "$GPUCOURSE_OUT $GPUCOURSE_BACKEND $OMP_NUM_THREADS"; exit 3'
+    )
     variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}
     result = subprocess.run(["bash", "-uc", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
-    assert result.stdout.splitlines() == ["/opt/course/bin", f"{tmp_path}/outputs gloo 1"]
+    assert result.stdout.splitlines() == [f"{tmp_path}/bin:/opt/course/bin", f"{tmp_path}/outputs gloo 1"]
     assert (result.returncode, (tmp_path / "ended-7").read_text()) == (3, "3\n")
 
 
 SLEEPS = "( : > begun; exec sleep 60 )"
+
+
+def test_render_session_finds_the_modules_of_a_login() -> None:
+    lines = render_session(ClusterSite(setup=("module load pytorch",))).splitlines()
+    assert lines.index(". /etc/profile") < lines.index("module load pytorch")
+    assert "/etc/profile" not in render_session(ClusterSite())
 
 
 @pytest.fixture
@@ -146,3 +173,38 @@ def test_render_setup_never_notes_a_success_of_a_job_that_a_signal_ends(tmp_path
         assert job.wait(STUCK_S) == 143
     assert (tmp_path / "ended-7").read_text() == "143\n"
     assert not (tmp_path / "begun").read_text()
+
+
+@pytest.mark.parametrize(
+    ("launcher", "command"),
+    [
+        ("torchrun", '-m torch.distributed.run --nnodes=2 --nproc-per-node=2 --node-rank="$SLURM_NODEID"'),
+        ("accelerate", '--machine_rank="$SLURM_NODEID" --num_processes=4 --main_process_ip="$MASTER_ADDR"'),
+        ("python", 'export RANK="$SLURM_NODEID"'),
+        ("mpi", 'mpirun -np 4 bash -c "$rank_command" bash python -u work.py'),
+    ],
+)
+def test_render_starts_the_ranks_by_the_launcher_of_the_request(launcher: str, command: str, tmp_path: Path) -> None:
+    """Its Python, its container and the learner's lines come from the settings of the cluster."""
+    site = ClusterSite(
+        flags=("--account=abc",),
+        setup=("module load x",),
+        python="python",
+        apptainer="$SCRATCH/pt.sif",
+        cores=4,
+        requests_gpus=True,
+    )
+    launch_request = replace(request({"kind": "torchrun", "procs_per_node": 2}, ("--x=it's",)), launcher=launcher)
+    facts = ClusterFacts(module="3", partition="gpu", nodes=2, threads=None, gpus=2, site=site)
+    plan = find_launcher("slurm").plan(launch_request, (head("slurm"),), facts)
+    text = text_of(plan)
+    assert command in text
+    assert text.startswith("#!/bin/bash -l\n")
+    assert "set +eu\n# From the settings of your cluster.\nmodule load x\nset -eu\n" in text
+    assert 'apptainer exec --nv --bind "${GPUCOURSE_OUT%/*}" "$SCRATCH/pt.sif" ' in text
+    assert "#SBATCH --gres" not in text
+    assert (plan.world_size, batch_of(plan).spread, plan.launcher) == (2 if launcher == "python" else 4, True, launcher)
+    (tmp_path / "job.sbatch").write_text(text)
+    assert subprocess.run(["bash", "-n", str(tmp_path / "job.sbatch")], check=False).returncode == 0
+    last = text.rstrip("\n").splitlines()[-1].rpartition("work.py ")[2]
+    assert shlex.split(last) == ["--x=it's"]

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from gpucourse.errors import UsageError
-from gpucourse.launch.launcher import ClusterFacts, find_launcher
-from tests.unit.launch.test_slurm import batch_of, head, make_plan, request
+from gpucourse.launch.launcher import find_launcher
+from tests.unit.launch.test_slurm import batch_of, make_plan, request
 
 
 def test_plan_of_a_terminal_is_the_plain_command_with_its_name_in_the_environment() -> None:
@@ -12,12 +12,6 @@ def test_plan_of_a_terminal_is_the_plain_command_with_its_name_in_the_environmen
     assert command.env["SLURM_JOB_NAME"] == "2.9"
     assert command.env["SLURM_TIMELIMIT"] == "10"
     assert batch_of(plan).session
-
-
-def test_plan_of_a_terminal_has_the_python_of_the_nodes() -> None:
-    facts = ClusterFacts(module="2", partition="gpu", nodes=1, threads=None, gpus=1, python="/opt/pytorch/bin/python")
-    plan = find_launcher("slurm-pty").plan(request({"kind": "slurm-pty"}), (head("aws"),), facts)
-    assert plan.commands[0].node.python == "/opt/pytorch/bin/python"
 
 
 def test_object_to_refuses_a_secret_that_a_process_list_would_show() -> None:

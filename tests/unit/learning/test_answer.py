@@ -11,10 +11,10 @@ SHEET = "deliverables/1.1/answers.yaml"
 def test_answer_with_set_judges_and_keeps_each_answer(learning: Learning) -> None:
     record = learning.record()
     result = learning.types("answer", "1.1", "--set", "speedup=1.92", "--set", "where=b", "--set", "why=It falls.")
-    assert "you said 1.92 times; your recording shows 1.9 times" in result.out
+    assert "you said 1.92 times; your run shows 1.9 times" in result.out
     assert "All rivers run into the sea." in result.out
-    assert "saved; needs review" in result.out
-    assert "Still open: busy, power" in result.out
+    assert "• why: saved, not reviewed" in result.out
+    assert "5 questions: 2 right, 1 saved, 2 open (busy, power)" in result.out
     text = (learning.workspace / SHEET).read_text()
     assert f"run: {record.id}" in text
     assert "  # Where does it end?\n  #   a. in a lake\n" in text
@@ -29,9 +29,34 @@ def test_answer_with_a_wrong_number_shows_the_recorded_one_after_the_last_attemp
     result = learning.types("answer", "1.1", "--set", "busy=44", code=5)
     assert "44 % is incorrect; one more attempt counts" in result.out
     result = learning.types("answer", "1.1", "--set", "busy=45%", code=5)
-    assert "you said 45 %; your recording shows 78 to 96 %" in result.out
-    assert "1 of 5 answers are wrong: busy" in result.err
-    assert learning.types("answer", "1.1", "--set", "power=70", "--set", "busy=80").out.count("not measured: needs a GPU") == 1
+    assert "you said 45 %; your run shows 78 to 96 %" in result.out
+    assert "1 of 5 answers is wrong: busy" in result.err
+    result = learning.types("answer", "1.1", "--set", "power=70", code=5)
+    assert result.out.count("not measured: needs a GPU") == 1
+    assert "busy: " not in result.out, "only the answer that was typed"
+    assert "busy" in learning.types("answer", "1.1", code=5).out
+
+
+def test_answer_review_asks_about_each_text_and_counts_half(learning: Learning) -> None:
+    learning.record()
+    assert "1.1 has no free text to review" in learning.types("answer", "1.1", "--review", code=2).err
+    assert "A good answer says" not in learning.types("answer", "1.1", "--set", "where=b").out
+    assert "A good answer says: it falls" in learning.types("answer", "1.1", "--set", "why=It falls.").out
+    message = learning.types("answer", "1.1", "--review", code=2).err
+    assert "gpucourse answer 1.1 --review --set why=yes" in message
+    assert (
+        "'fine' is not one of yes, partly, no" in learning.types("answer", "1.1", "--review", "--set", "why=fine", code=2).err
+    )
+    assert "is not free text" in learning.types("answer", "1.1", "--review", "--set", "where=yes", code=2).err
+    result = learning.types("answer", "1.1", "--review", typing="perhaps\np\n")
+    assert "your answer    It falls." in result.out
+    assert "a good answer  it falls" in result.out
+    assert "self-reviewed, counts 25 %" in result.out
+    document = learning.types("answer", "1.1", "--review", "--set", "why=yes", "--json").document
+    assert (document["answers"][0]["share"], document["answers"][0]["self_judged"]) == (0.5, True)
+    assert learning.read_points()["understanding"] == 3.75
+    learning.types("answer", "1.1", "--set", "why=It falls down.")
+    assert learning.read_points()["understanding"] == 2.5, "another text was not reviewed"
 
 
 def test_answer_compares_with_the_run_that_the_sheet_names(learning: Learning) -> None:

@@ -41,13 +41,6 @@ def test_answer_counts_less_after_each_wrong_attempt(learning: Learning, answers
     assert (answer["share"], answer["final"]) == (share, final)
 
 
-def test_look_for_is_shown_after_the_text_was_answered(learning: Learning) -> None:
-    learning.record()
-    assert "it falls" not in learning.types("answer", "1.1", "--set", "where=b").out
-    assert "A good answer says why it falls" in give(learning, "why=Because of the moon.")
-    assert "it falls" in learning.types("answer", "1.1", typing="The moon.\n").out
-
-
 def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None:
     learning.record()
     give(learning, "where=a")

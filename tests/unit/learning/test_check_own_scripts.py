@@ -34,7 +34,7 @@ def test_check_script_uses_its_checks_and_counts_for_no_exercise(learning: Learn
     assert (document["verdict"]["exercise"], document["verdict"]["verdict"]) == ("train.py", "failed")
     assert "It is fast" in learning.types("show", "train.py", "--run", slow_run).out
     assert not (learning.workspace / "deliverables").exists()
-    assert "0 of 2 exercises passed" in learning.types("list").out
+    assert "0 of 2 exercises done" in learning.types("list").out
     assert set(learning.read_points().values()) == {0}
 
 

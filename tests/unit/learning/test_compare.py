@@ -20,7 +20,7 @@ def test_compare_of_two_runs_writes_table_and_chart(learning: Learning) -> None:
     page = (folder / "comparison.md").read_text()
     assert "mode: local" in page
     assert "| row 1 · litres | 1.5 | 7.2 | ? +383 % |" in page
-    assert "Different settings: depth. 1 difference: 1 of unknown spread." in page
+    assert "Different settings: depth. 1 measured difference: 1 of unknown spread." in page
     assert "| row 2 · litres | 2.5 | – |" in page
     document = learning.types("compare", first.id, second.id, "--json").document
     assert document["labels"] == {first.id: "depth 10", second.id: "depth 20"}
@@ -29,16 +29,17 @@ def test_compare_of_two_runs_writes_table_and_chart(learning: Learning) -> None:
 DERIVED = MANIFEST.replace(
     "columns: [{key: litres, title: litres, digits: 1}]",
     "columns: [{key: ranks, title: ranks}, {key: median_ms, title: ms, digits: 1}, {key: rate, title: rows/s, digits: 1}, "
-    "{key: speedup, title: speed-up, digits: 2}, {key: loss, title: loss, digits: 3}, {key: sent, title: bytes}]",
+    "{key: speedup, title: speed-up, digits: 2}, {key: loss, title: loss, digits: 3}, {key: sent, title: bytes}, "
+    "{key: depth, title: depth}]",
 )
 
 
-def measure(one_ms: float, two_ms: float, *, loss: float, size: int) -> dict[str, object]:
+def measure(one_ms: float, two_ms: float, *, loss: float, size: int, depth: float = 0.5) -> dict[str, object]:
     """Return the metrics of a run on one rank and on two, whose steps take so many milliseconds, each with a spread of 20 %."""
     rows = [
         {
-            "ranks": ranks, "median_ms": ms, "p20_ms": 0.8 * ms, "p80_ms": 1.2 * ms, "rate": 1e3 / ms, "speedup": one_ms / ms,
-            "loss": loss, "sent": size, "litres": 1.0, "busy_percent": 9,
+            "ranks": ranks, "depth": depth, "median_ms": float(ms), "p20_ms": 0.8 * ms, "p80_ms": 1.2 * ms, "rate": 1e3 / ms,
+            "speedup": one_ms / ms, "loss": loss, "sent": size, "litres": 1.0, "busy_percent": 9,
         }
         for ranks, ms in ((1, one_ms), (2, two_ms))
     ]  # fmt: skip
@@ -61,25 +62,25 @@ def test_compare_marks_every_number_computed_from_times_that_overlap(learning: L
     assert "? +40 %" in lines["ranks 2 · loss"]
     assert lines["ranks 2 · bytes"].endswith("  +25 %"), "a count"
     assert "? the spread was not measured" in output
-    assert "≈ may be noise: the runs' own spreads (p20 to p80) overlap" in output
+    assert "≈ may be noise: the runs' own spreads (p20 to p80) overlap" in " ".join(output.split())
 
 
 def test_compare_of_equal_settings_says_that_differences_are_chance(learning: Learning) -> None:
     learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
     runs = [learning.record(metrics=measure(ms, 5, loss=2.5, size=40)).id for ms in (10, 12)]
     output = " ".join(learning.types("compare", *runs).out.split())
-    assert "The settings are the same in all runs. 3 differences: 3 that may be noise. They come from noise" in output
+    assert "The settings are the same in all runs. 3 measured differences: 3 that may be noise. They come from noise" in output
     assert " Next: gpucourse " in output
 
 
 def test_compare_of_other_settings_names_the_command_that_shows_the_noise(learning: Learning) -> None:
     learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
     runs = [
-        learning.record(metrics=measure(ms, 5, loss=2.5, size=40), parameters={"depth": depth}).id
+        learning.record(metrics=measure(ms, 5, loss=2.5, size=depth, depth=0.1 * depth), parameters={"depth": depth}).id
         for ms, depth in ((10, 10), (12, 20))
     ]
     output = " ".join(learning.types("compare", *runs).out.split())
-    assert "Different settings: depth. 3 differences: 3 that may be noise." in output
+    assert "Different settings: depth. 3 measured differences: 3 that may be noise." in output
     assert "Run it again, and compare that run: gpucourse run 1.1 --set depth=20 Next: gpucourse " in output
 
 
@@ -118,4 +119,5 @@ def test_compare_tells_own_scripts_of_one_name_apart(learning: Learning) -> None
     output = learning.types("compare", first.id, second.id).out
     assert "train.py 2 scripts of your own with the same name, compared" in output
     assert f"{first.id} script a/train.py" in " ".join(output.split())
+    assert "a/train.py has 1 good run" in learning.types("compare", "a/train.py", code=2).err
     assert "/home/me/b/train.py" in learning.types("show", "train.py", "--run", second.id).out

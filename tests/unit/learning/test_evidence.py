@@ -161,8 +161,9 @@ def test_lab_is_destroyed_beside_a_record_that_cannot_be_read(learning: Learning
 
 
 def test_report_leaves_out_a_changed_run(learning: Learning) -> None:
-    plan = "format: 1\ntitle: Rivers\nchapters: [{id: flow, title: Flow, text: Litres., exercise: '1.1', by: depth}]\n"
-    learning.put("modules/report.yaml", plan)
+    figure = "{id: device, title: device, value: metrics.device}"
+    chapter = f"{{id: flow, title: Flow, text: Litres., exercise: '1.1', by: depth, figures: [{figure}]}}"
+    learning.put("modules/report.yaml", f"format: 1\ntitle: Rivers\nchapters: [{chapter}]\n")
     record, run = learning.record(parameters={"depth": 20}), learning.record()
     change_metrics(learning, record)
     result = learning.types("report", "--format", "md")

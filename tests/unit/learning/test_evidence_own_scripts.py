@@ -35,7 +35,7 @@ def test_own_script_passes_nothing_and_hands_in_nothing(learning: Learning) -> N
     assert not (learning.workspace / "deliverables").exists()
     assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
     learning.types("check", "--all")
-    assert "0 of 2 exercises passed" in learning.types("list").out
+    assert "0 of 2 exercises done" in learning.types("list").out
     assert "none has succeeded yet" in learning.types("answer", "1.1", "--set", "speedup=1.9", code=3).err
     assert set(learning.read_points().values()) == {0}
     assert "nothing to hand in yet" in learning.types("grade", "--bundle", str(learning.root / "w.zip"), code=2).err
@@ -64,12 +64,12 @@ def test_own_script_takes_no_points_away(learning: Learning) -> None:
 
 def test_own_script_that_an_earlier_version_booked_loses_its_mark(learning: Learning) -> None:
     own_run = book_an_earlier_run(learning)
-    assert "0 of 2 exercises passed" in learning.types("list").out
+    assert "0 of 2 exercises done" in learning.types("list").out
     assert set(learning.read_points().values()) == {0}
     output = learning.types("check", "--all", code=5).out
     assert "No longer passing: 1.1" in output
     assert f"run {own_run.id} ran a script of your own" in " ".join(output.split())
-    assert "0 of 2 exercises passed" in learning.types("list").out
+    assert "0 of 2 exercises done" in learning.types("list").out
 
 
 def test_runs_names_an_own_script_and_compare_refuses_it(learning: Learning) -> None:

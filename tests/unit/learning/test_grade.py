@@ -26,8 +26,8 @@ def test_grade_counts_evidence_alone(learning: Learning) -> None:
     output = learning.types("grade").out
     assert "17.5 of 25 points and 0 of 10 as a bonus" in output
     assert "2.5 of 10 (+2.5 waiting)" in output
-    assert "logic (simulated)" in output
-    assert "1.1: 1 open, 1 wrong, 1 needs review" in output
+    assert "logic (no GPU)" in output
+    assert "1.1: 1 answer open, 1 answer wrong, 1 needs review" in output
     assert "9  Clouds: 0 of 10, bonus (not in this course)" in output
 
 
@@ -52,33 +52,37 @@ def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -
     assert whole["parts"][0]["rows"] == learning.types("grade", "--json").document["parts"][0]["rows"]
 
 
-@pytest.mark.parametrize("review", [["--review"], []])
-def test_judge_by_the_learner_is_shown_and_never_counts(learning: Learning, review: list[str]) -> None:
+def test_judge_by_the_learner_counts_half_until_a_reviewer_judges(learning: Learning) -> None:
     hand_in(learning)
-    result = learning.types("grade", *review, "--judge", "1.1/why=100", "--by", "Ada")
-    assert "17.5 of 25 points" in result.out
-    assert "1 needs review (1 self-judged, not counted)" in " ".join(result.out.split())
-    assert "2.5 more points are pending review by an instructor: gpucourse grade --bundle work.zip" in result.out
-    assert "your own judgement is not counted" in result.err
-    answers = learning.types("answer", "1.1").out
-    assert "self-judged, not counted: 100% good" in " ".join(answers.split())
+    assert "Your own review of free text counts half until an instructor reviews it: gpucourse answer 1.1 --review" in " ".join(
+        learning.types("grade").out.split()
+    )
+    result = learning.types("grade", "--review", "--judge", "1.1/why=100", "--by", "Ada")
+    output = " ".join(result.out.split())
+    assert "18.8 of 25 points" in output
+    assert "1 self-reviewed" in output
+    assert "Your own review" not in output
+    assert "1.2 more points are pending review by an instructor: gpucourse grade --bundle work.zip" in output
+    assert "your own judgement counts half" in result.err
     path = learning.root / "judged.zip"
     learning.types("grade", "--bundle", str(path))
     learning.leave()
-    output = learning.types("grade", "--open", str(path)).out
-    assert "17.5 then, 17.5 as counted here" in output
-    assert f"2.5 more points are pending review by you: gpucourse grade --open {path} --review" in " ".join(output.split())
+    output = " ".join(learning.types("grade", "--open", str(path)).out.split())
+    assert "18.8 then, 18.8 as counted here" in output
+    assert f"1.2 more points are pending review by you: gpucourse grade --open {path} --review" in output
+    learning.types("grade", "--open", str(path), "--judge", "1.1/why=20", "--by", "Bo")
+    assert learning.read_points("--open", str(path))["understanding"] == 8, "the reviewer's replaces the learner's"
 
 
-def test_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learning) -> None:
+def test_self_review_that_claims_more_than_everything_counts_nothing(learning: Learning) -> None:
     hand_in(learning)
     words = hashlib.sha256(b"It falls.").hexdigest()
-    stored = {"question": "why", "share": 1.0, "by": "Ada", "at": "2026-11-21T10:00:00", "comment": "", "answer_sha256": words}
+    stored = {"question": "why", "share": 9.0, "by": "Ada", "at": "2026-11-21T10:00:00", "comment": "", "answer_sha256": words}
     learning.workspace.joinpath("deliverables/1.1/review.json").write_text(
         json.dumps({"version": 1, "exercise": "1.1", "judgements": [stored]})
     )
     assert learning.read_points()["understanding"] == 7.5
-    assert "1 self-judged, not counted" in learning.types("grade").out
+    assert "1 self-reviewed" in learning.types("grade").out
 
 
 def test_judge_of_a_bundle_of_the_own_workspace_is_refused(learning: Learning) -> None:
@@ -103,7 +107,7 @@ def test_judge_by_a_reviewer_counts_for_the_same_words_only(learning: Learning) 
         ("Ada", 0.8, True)
     ]
     assert learning.read_points("--open", str(second))["understanding"] == 9.5, (
-        "the same words, and the learner's 0% is not counted"
+        "the same words, and the reviewer's replaces the learner's 0%"
     )
     assert learning.read_points("--open", str(third))["understanding"] == 7.5, "other words were not judged"
 
@@ -182,14 +186,16 @@ def test_open_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None
     assert "gpucourse grade --bundle FILE makes it" in message
 
 
-def test_bundle_of_a_course_scored_separately_has_its_points(learning: Learning) -> None:
-    rubric = learning.course / "modules/rubric.yaml"
-    rubric.write_text(rubric.read_text().replace("title: Rivers\n", "title: Rivers\n    counts: own\n"))
+def test_bundle_of_a_course_without_a_rubric_has_the_whole_course(learning: Learning) -> None:
+    (learning.course / "modules/rubric.yaml").unlink()
     learning.record()
-    result = learning.types("grade", "--bundle", str(learning.root / "work.zip"))
-    assert "0 of 0" not in result.out
-    assert "10 of 25 scored separately" in " ".join(result.out.split())
-    assert "10 of 25" in learning.types("grade", "--open", str(learning.root / "work.zip")).out
+    path = str(learning.root / "work.zip")
+    assert "points  whole course: 2.5 of 20 · 12 %" in learning.types("grade", "--bundle", path).out
+    learning.leave()
+    output = " ".join(learning.types("grade", "--open", path).out.split())
+    assert "whole course 2.5 then, 2.5 as counted here" in output
+    assert "1.1 Source 2.5 of 10 logic (no GPU)" in output
+    assert "1 Rivers 2.5 of 20 12 % 1.1: 2.5" in output
 
 
 def test_list_pending_has_each_free_text_until_it_is_judged(learning: Learning) -> None:

@@ -8,9 +8,13 @@ import pytest
 
 from gpucourse.learning.evidence import gather
 from gpucourse.model.record import RunRecord
+from gpucourse.runs.mutations import keep_edited_files
+from gpucourse.runs.resolve import RunRequest
 from tests.learning import FOLDER, METRICS, Learning, deploy
 
-QUESTION = "      - {id: dry, kind: mutation, text: Dry it., check: wet, edit: source.py, explanation: No water.}\n"
+QUESTION = """      - {id: dry, kind: mutation, text: Dry it., check: wet, edit: source.py, was: speedup, becomes: dry,
+         explanation: No water.}
+"""
 DRY: dict[str, Any] = METRICS | {"wet": False}
 
 
@@ -37,8 +41,10 @@ def judge(learning: Learning) -> tuple[str, float | None]:
 
 def test_mutation_that_fails_the_named_check_alone_passes(learning: Learning) -> None:
     assert judge(learning) == ("open", None)
-    mutate(learning, "wet", DRY)
+    run = mutate(learning, "wet", DRY)
     assert judge(learning) == ("passed", 1)
+    learning.types("check", "1.1", "--run", run.id, code=None)
+    assert "✓ failed as predicted" in learning.types("runs").out
 
 
 @pytest.mark.parametrize(
@@ -58,6 +64,24 @@ def test_mutation_with_another_result_is_an_attempt(
     assert judge(learning) == ("passed", 0.5)
 
 
+def test_mutation_is_final_after_two_wrong_predictions(learning: Learning) -> None:
+    mutate(learning, "flows", DRY)
+    mutate(learning, "deep", DRY)
+    assert judge(learning) == ("failed", 0)
+    learning.record()
+    answers = learning.types("answer", "1.1", "--set", "busy=80", "--json", code=5).document["answers"]
+    assert (answers[0]["said"], answers[0]["explanation"]) == ("wet would have failed; final, counts 0 %", "No water.")
+    mutate(learning, "wet", DRY)
+    assert judge(learning) == ("passed", 0), "too late"
+
+
+@pytest.mark.parametrize("option", [[], ["--verbose"]])
+def test_show_explains_a_mutation_that_was_predicted_right(learning: Learning, option: list[str]) -> None:
+    wrong, right = mutate(learning, "flows", DRY), mutate(learning, "wet", DRY)
+    assert "No water." not in learning.types("show", "1.1", "--run", wrong.id, *option).out
+    assert learning.types("show", "1.1", "--run", right.id, *option).out.count("No water.") == 1
+
+
 def test_mutation_of_another_file_is_no_attempt(learning: Learning) -> None:
     mutate(learning, "wet", DRY, ("helper.py",))
     assert judge(learning) == ("open", None)
@@ -75,7 +99,7 @@ def test_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -> 
     assert learning.count_answers(bundle, "1.1") == [0.5]
 
 
-COMMAND = "gpucourse run 1.1 --expect-red CHECK"
+COMMAND = "gpucourse run 1.1 --expect-red"
 
 
 def test_answer_of_a_mutation_names_the_run(learning: Learning) -> None:
@@ -88,26 +112,40 @@ def test_answer_of_a_mutation_names_the_run(learning: Learning) -> None:
 def test_answer_at_a_terminal_names_the_run_of_a_mutation(learning: Learning) -> None:
     learning.record()
     output = learning.types("answer", "1.1", typing="It falls.\n").out
-    assert f"1 of 6 is answered by a run: {COMMAND}" in output
-    assert f"dry is answered by a run: {COMMAND}" in output
-    assert "Still open: speedup, busy, where, power." in output
+    assert f"Question 1 of 6 is answered by a run: {COMMAND}" in output
+    assert "open, a run answers it" in output
     mutate(learning, "wet", DRY)
-    assert "is answered by a run" not in learning.types("answer", "1.1", typing="").out
+    output = learning.types("answer", "1.1", typing="").out
+    assert "is answered by a run" not in output
+    assert "1 of 6 was answered by a run: dry" in output
 
 
-def test_next_names_the_run_when_a_mutation_alone_is_open(learning: Learning) -> None:
+def test_next_names_the_run_until_the_prediction_is_right(learning: Learning) -> None:
     deploy(learning)
     learning.record()
-    document = learning.types("next", "--json").document
-    assert (document["what"], document["command"]) == ("answer why, speedup, busy, where", "gpucourse answer 1.1")
     answers = ("why=It falls.", "speedup=1.9", "busy=80", "where=b")
     output = learning.types("answer", "1.1", *(word for item in answers for word in ("--set", item))).out
     assert f"Next: {COMMAND}" in output
-    assert "Next: gpucourse answer 1.1" not in output
-    document = learning.types("next", "--json").document
-    assert document["command"] == COMMAND
-    assert document["what"] == "Dry it. The checks of 1.1: wet, flows, deep"
     mutate(learning, "flows", DRY)
     assert learning.types("next", "--json").document["command"] == COMMAND, "a wrong prediction is no answer"
     mutate(learning, "wet", DRY)
     assert learning.types("next", "--json").document["command"] == "gpucourse run 1.2"
+
+
+@pytest.mark.parametrize(("typing", "check"), [("7\n2\n", "flows"), ("wet\n", "wet")])
+def test_run_asks_which_check_will_fail(learning: Learning, monkeypatch: pytest.MonkeyPatch, typing: str, check: str) -> None:
+    requests: list[RunRequest] = []
+    monkeypatch.setattr("gpucourse.cli.run._run_one", lambda _session, request, **_options: requests.append(request))
+    assert "there is no file 'other.py'" in learning.types("reset", "1.1", "--file", "other.py", code=2).err
+    learning.types("init", str(learning.workspace))
+    (learning.workspace / f"exercises/{FOLDER}/source.py").write_text("# dry\n")
+    output = learning.types("run", "1.1", "--expect-red", typing=typing).out
+    assert "2  flows  It flows" in output
+    assert [request.expected_red for request in requests] == [check]
+    message = learning.types("run", "1.1", "--expect-red", code=2).err
+    assert "--expect-red needs the check that will fail" in message
+    run = mutate(learning, "wet", DRY)
+    keep_edited_files(learning.context, run)
+    assert "source.py: put the line back" in learning.types("show", "1.1", "--run", run.id).out
+    learning.types("reset", "1.1")
+    assert "put the line back" not in learning.types("show", "1.1", "--run", run.id).out

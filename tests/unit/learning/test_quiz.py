@@ -15,11 +15,18 @@ from tests.learning import Learning
 QUIZ = """\
 format: 1
 title: Water
-lessons: [{id: rain, title: Rain}, {id: snow, title: Snow}]
+lessons: [{id: rain, title: Rain, module: "1"}, {id: snow, title: Snow}]
 questions:
   - {id: wet, lesson: rain, kind: choice, text: Is it wet?, options: ["yes", "no"], key: a, explanation: It is.}
   - {id: cold, lesson: snow, kind: numeric, text: How cold?, value: 0, unit: C, explanation: It melts.}
-  - {id: white, lesson: snow, kind: choice, text: Is it white?, options: ["yes", "no"], key: a, explanation: It scatters.}
+  - id: white
+    lesson: snow
+    module: "1"
+    kind: choice
+    text: Is it white?
+    options: ["yes", "no"]
+    key: a
+    explanation: It scatters.
 """
 
 

@@ -17,6 +17,7 @@ from gpucourse.model.event import ignore_event
 from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.learning import FOLDER, Learning
+from tests.unit.learning.test_predictions import DIRECTION, ask_for_prediction
 from tests.unit.learning.test_try import RIGHT, SAME, put_parts
 
 
@@ -43,6 +44,40 @@ def test_rehearse_reports_each_run_and_why_one_failed(learning: Learning, monkey
         "its last line: found it",
     )
     assert commands == ["deploy 1", "run 1.1", "run 1.2", "destroy 1"]
+
+
+def test_rehearse_names_ranges_that_miss_the_value_of_the_run(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask_for_prediction(learning, DIRECTION.replace("[null, 2]", "[null, 1]"))
+    document = learning.types("show", "1.1", "--run", learning.record("1.1").id, "--json").document
+    monkeypatch.setattr(rehearsing, "type_command", lambda _environment, *words: (0, document if words[0] == "run" else {}))
+    first, _ = rehearse(learning.open_context().catalog, ["1"], ignore_event)
+    (complaint,) = first.complaints
+    assert complaint.endswith("predict.faster: metrics.speedup 1.9 times: not judged: no option is about this value")
+
+
+@pytest.mark.parametrize(("red", "complaint"), [(["wet"], ()), ([], ("no check",)), (["wet", "deep"], ("wet, deep",))])
+def test_rehearse_proves_each_mutation(
+    learning: Learning, monkeypatch: pytest.MonkeyPatch, red: list[str], complaint: tuple[str, ...]
+) -> None:
+    manifest = learning.course / f"modules/{FOLDER}/module.yaml"
+    question = "{id: dry, kind: mutation, text: Dry it., check: wet, edit: helper.py, was: LITRES = 1.5, becomes: LITRES = 0}"
+    manifest.write_text(manifest.read_text().replace("    questions:\n", f"    questions:\n      - {question}\n", 1))
+    texts: list[str] = []
+
+    def type_command(environment: dict[str, str], *words: str) -> tuple[int, dict[str, Any]]:
+        copy = Path(environment["GPUCOURSE_WORKSPACE"]) / "exercises/shared/helper.py"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if words[0] == "run" and words[1] == "1.1":
+            texts.append(copy.read_text() if copy.is_file() else "")
+        checks = [{"id": check, "verdict": "failed"} for check in red] if "--expect-red" in words else []
+        return 0, {"run": {"state": "succeeded"}, "verdict": {"verdict": "passed", "checks": checks}, "folder": "/"}
+
+    monkeypatch.setattr(rehearsing, "type_command", type_command)
+    monkeypatch.setattr(rehearsing, "_evidence", lambda *_words, **_options: ())
+    first, _ = rehearse(learning.open_context().catalog, ["1"], ignore_event)
+    assert ["LITRES = 0\n" in text for text in texts] == [False, True]
+    place = "modules/01-rivers/module.yaml: 1.1: questions.dry: with its edit,"
+    assert first.complaints == tuple(f"{place} {words} failed, but only wet should fail" for words in complaint)
 
 
 def test_prove_parts_tries_every_solution(learning: Learning) -> None:
@@ -83,7 +118,7 @@ def test_prove_parts_names_what_an_author_got_wrong(tmp_path: Path, file: str, o
     start_course(tmp_path / "course")
     path = tmp_path / "course/exercises/01-rounding" / file
     path.write_text(path.read_text().replace(old, new))
-    catalog = load(course_in(tmp_path / "course", named_by="DIR", hint=""))
+    catalog = load(course_in(tmp_path / "course", hint=""))
     with Judge() as judge:
         place = RehearsalPlace(catalog, tmp_path, WorkspacePaths(tmp_path), ignore_event, judge)
         complaints = list(prove_parts(place, *catalog.exercise("1.1")))

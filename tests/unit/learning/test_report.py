@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 
 import pytest
@@ -58,13 +59,13 @@ def test_report_shows_the_newest_good_run_of_each_subject(rivers: Learning) -> N
     document = rivers.types("report", "--json").document
     assert document["subjects"] == ["a CPU"]
     text = read_report(rivers, "html")
-    for words in (run.id, second_run.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "– not measured"):
+    for words in (run.id, second_run.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "not measured here: power (W)"):
         assert words in text
     for words in (failing_run.id, failed_run.id, "99.00", "a CPU, 30"):
         assert words not in text
 
 
-def test_report_names_what_is_missing_with_its_command(rivers: Learning) -> None:
+def test_report_names_what_is_missing_with_its_command_on_the_screen_alone(rivers: Learning) -> None:
     rivers.record()
     missing = " ".join(rivers.types("report", "--json").document["missing"])
     for words in (
@@ -74,8 +75,20 @@ def test_report_names_what_is_missing_with_its_command(rivers: Learning) -> None
         "a good run of 1.2, Mouth. `gpucourse run 1.2`",
     ):
         assert words in missing
-    result = rivers.types("report")
+    result = rivers.types("report", "--format", "md")
     assert "Still missing" in result.out
+    assert not re.search("missing|gpucourse (run|answer)|Mouth|What I recommend", read_report(rivers, "md"))
+
+
+def test_report_has_an_abstract_and_the_machines_and_no_author_without_a_name(rivers: Learning) -> None:
+    rivers.record("1.2")
+    assert "models" not in " ".join(rivers.types("report", "--format", "md", "--json").document["missing"]), "1.1 has no run"
+    record = rivers.record()
+    rivers.types("report", "--format", "md")
+    text = read_report(rivers, "md")
+    assert text.splitlines()[2].startswith(f"{record.created[:4]}-")
+    for words in ("## Machines", "**Abstract.** This report describes a CPU.", "Main results: most litres: 2.50 on a CPU"):
+        assert words in text
 
 
 def test_report_has_the_learners_own_words(rivers: Learning) -> None:

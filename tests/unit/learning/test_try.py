@@ -73,6 +73,7 @@ def test_try_of_a_deleted_part_brings_it_back(writer: Learning) -> None:
 
 @pytest.mark.parametrize("kind", ["folder", "large", "link"])
 def test_try_of_what_is_no_plain_file_is_named(writer: Learning, kind: str, tmp_path: Path) -> None:
+    writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.replace("torch: false", "torch: true"))
     writer.types("try", "1.2")
     own(writer).unlink()
     if kind == "folder":
@@ -102,13 +103,24 @@ def run_with(learning: Learning, text: str, dry: str = "DRY = None\n", **metrics
 def test_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: Learning) -> None:
     code, parts, screen = run_with(writer, STUB)
     assert (code, parts) == (0, ["open", "open"])
-    assert "your part  open: my_double.py" in screen
+    assert "your part  my_double.py and my_dry.py are open" in screen
     assert screen.strip().splitlines()[-1] == "Next: gpucourse try 1.2"
+    write(writer, RIGHT)
+    words = "my_double.py was open in this run; it has changed since: a new run judges it"
+    assert f"your part  {words}" in writer.types("check", "1.2").out
+    assert words.partition("; ")[2] in writer.types("show", "1.2", "--run", "latest", "--verbose").out
 
 
 def test_next_stays_in_the_exercise_that_was_tried(writer: Learning) -> None:
     writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.partition("      - {id: dry")[0])
     writer.record("1.1")
+    for text in (STUB, SAME):
+        write(writer, text)
+        for command in ("try", "hint"):
+            assert "Next: gpucourse try 1.2" in writer.types(command, "1.2", code=None).out
+    for text, words in ((STUB, "your part is my_double.py. "), (f"{SAME}#\n", "has changed since it was judged")):
+        write(writer, text)
+        assert words in writer.types("next", "--json").document["what"]
     write(writer, RIGHT)
     for command in ("deploy 1", "run 1.2"):
         assert f"Next: gpucourse {command}" in writer.types("try", "1.2").out
@@ -119,6 +131,16 @@ def test_next_stays_in_the_exercise_that_was_tried(writer: Learning) -> None:
         assert writer.types("next", "--json").document["command"] == "gpucourse run 1.2"
     writer.record("1.1", created="2099-01-01T00:00:00.000+00:00")
     assert writer.types("next", "--json").document["command"] == "gpucourse answer 1.1"
+
+
+def test_next_after_a_wrong_part_whose_run_is_damaged_names_a_hint(writer: Learning) -> None:
+    deploy(writer)
+    run_with(writer, SAME)
+    paths = writer.context.paths
+    damaged_run = runs.every(paths, "1.2")[-1]
+    writer.record("1.2")
+    runs.files_of(paths, damaged_run).record.write_text("{")
+    assert writer.types("next", "--json").document["command"] == "gpucourse hint 1.2"
 
 
 def test_run_of_a_copy_has_the_part_in_the_copy(writer: Learning, tmp_path: Path) -> None:

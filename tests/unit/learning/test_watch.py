@@ -61,9 +61,9 @@ def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> 
     assert Looking.now == {path: (3, 30, 1)}, "not before it stayed as it was"
 
 
-def test_current_is_the_exercise_of_the_newest_run(learning: Learning) -> None:
+def test_current_is_the_exercise_of_the_next_step(learning: Learning) -> None:
     assert watch.current(learning.context).id == "1.1"
-    learning.record("1.2")
+    learning.record("1.2", {"wet": False})
     assert watch.current(learning.context).id == "1.2"
 
 

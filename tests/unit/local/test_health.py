@@ -120,14 +120,6 @@ def test_find_leftovers_lists_what_is_there(folder: Path) -> None:
     assert all(leftover.remove for leftover in leftovers)
 
 
-def test_end_everything_empties_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "nodes"
-    (folder / "node0" / "home").mkdir(parents=True)
-    (folder / "a 'file'").write_text("x")
-    health.end_everything(folder, "s-1")
-    assert list(folder.iterdir()) == []
-
-
 def test_end_everything_ends_a_driver_that_outlived_its_terraform(tmp_path: Path) -> None:
     """One that is so slow that its lab is taken down first; a new host ends whatever carries the stack's own mark."""
     stack = Path(__file__).parents[3] / "terraform" / "stacks" / "simulated" / "main.tf"

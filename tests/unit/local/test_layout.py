@@ -18,16 +18,6 @@ def test_select_nodes_picks_nodes_beyond_a_count() -> None:
             layout.select_nodes(names, {"count": count})
 
 
-def test_read_json_returns_none_for_what_is_no_document(tmp_path: Path) -> None:
-    file = tmp_path / "node0.json"
-    assert layout.read_json(file) is None
-    for content in ("", '{"port": 1', "[1]", "null"):
-        file.write_text(content)
-        assert layout.read_json(file) is None
-    file.write_bytes(b"\xff\xfe")
-    assert layout.read_json(file) is None
-
-
 def test_remove_node_files_leaves_the_other_nodes(tmp_path: Path) -> None:
     for name in ("node1", "node10"):
         (tmp_path / name / "home").mkdir(parents=True)

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpucourse.model.deployment import AwsDeployment, Deployment, deployment_class
+from gpucourse.model.deployment import AwsDeployment, Deployment, SlurmDeployment, deployment_class
 from gpucourse.model.node import Inventory
+from gpucourse.model.slurm_facts import ProbeFacts
+from gpucourse.model.slurm_settings import SlurmContainer, SlurmSettings
 from tests.unit.ui.examples import aws_deployment, deployment
 
 
@@ -30,3 +32,17 @@ def test_lab_is_simulated_if_one_of_its_nodes_is() -> None:
 def test_deployment_class_of_an_unknown_target_is_the_common_one() -> None:
     assert deployment_class("aws") is AwsDeployment
     assert deployment_class("moon") is deployment_class(7) is Deployment
+
+
+def test_slurm_deployment_names_the_python_of_jobs_and_the_comment() -> None:
+    lab = SlurmDeployment(
+        stack="03-slurm", uid="u1", module="3", template="slurm", phase="ready", created="", updated="", nodes_wanted=1
+    )
+    assert (lab.comment, lab.write_job_python(lab.settings), lab.runs_as_jobs) == ("gpucourse-u1", "", True)
+    lab.probe = ProbeFacts(state="passed", python="python3")
+    assert lab.write_job_python(lab.settings) == "python3"
+    lab.environment = "/scratch/me/.gpucourse/venv"
+    assert lab.write_job_python(lab.settings) == "/scratch/me/.gpucourse/venv/bin/python"
+    assert lab.write_job_python(SlurmSettings(container=SlurmContainer(apptainer="a.sif"))) == "python", "the container's own"
+    lab.settings = SlurmSettings(python="apptainer exec a.sif python")
+    assert lab.write_job_python(lab.settings) == "apptainer exec a.sif python"

@@ -4,7 +4,7 @@ from gpucourse.model.launchers import find_traits, list_choices, list_launchers
 
 
 def test_list_choices_leaves_out_the_terminal() -> None:
-    assert list_choices() == ("python", "torchrun", "slurm")
+    assert list_choices() == ("python", "torchrun", "mpi", "accelerate", "slurm")
     assert list_launchers(lambda traits: traits.by_slurm) == ("slurm", "slurm-pty")
 
 

@@ -27,14 +27,21 @@ def make_part(name: str, **keys: Any) -> dict[str, Any]:
     return {"id": name, "title": "t", "file": "s.py", "write": "w", **keys}
 
 
+CHECK = {"id": "c", "title": "t", "value": "metrics.v", "equals": 1, "hint": "h"}
+MUTATION = {"id": "q", "kind": "mutation", "text": "t", "check": "c", "edit": "s.py", "was": "a", "becomes": ""}
+
+
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
         ({"tables": [make_table("a", main=True), make_table("b", main=True)]}, "only one can be main"),
         ({"predict": {"id": "p", "text": "t", "value": "metrics.v"}, "no_predict": "n"}, "predict and no_predict cannot be"),
-        ({"questions": [{"id": "q", "kind": "mutation", "text": "t", "check": "c", "edit": "s.py"}]}, "question q: check must"),
+        ({"questions": [MUTATION]}, "question q: check must"),
+        ({"questions": [MUTATION, MUTATION | {"id": "r"}], "checks": [CHECK]}, "two mutations edit s.py and name c"),
         ({"yours": [make_part("a"), make_part("b", instead_of="c")]}, "part b: instead_of must be another part"),
         ({"yours": [make_part("a", instead_of="a")]}, "part a: instead_of must be another part"),
+        ({"yours": [make_part("a")], "hints": [{"part": "b", "text": "h"}]}, "hint 1: b is not a part of this exercise"),
+        ({"hints": ["h", {"ways": ["w"], "text": "h"}]}, "hint 2: ways need a part"),
     ],
 )
 def test_exercise_with_parts_that_do_not_agree_is_refused(keys: dict[str, Any], complaint: str) -> None:

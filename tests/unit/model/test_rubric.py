@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gpucourse.model.rubric import Row, Rubric, usual
+from gpucourse.model.rubric import Row, Rubric
 
 ROW: dict[str, Any] = {"id": "a", "title": "t", "points": 1, "evidence": ["checks"]}
 PART: dict[str, Any] = {"module": "1", "title": "t", "rows": [ROW]}
@@ -35,7 +35,3 @@ def test_shares_of_absent_evidence_go_to_parts_and_answers() -> None:
     assert row.shares(["checks", "answers"]) == {"checks": 0.3, "answers": 0.7}
     assert row.shares(["checks"]) == {"checks": 1}
     assert row.shares(["deliverables"]) == {}
-
-
-def test_usual_rows_are_a_score_of_25() -> None:
-    assert (usual("0", "t").points, usual("0", "t").counts) == (25, "own")

@@ -21,9 +21,13 @@ def test_exercise_is_done_when_nothing_of_it_is_open(signs: Signs, is_done: bool
 
 def test_list_missing_names_a_note_that_exercises_share_once() -> None:
     pieces = [
-        Piece(exercise=name, kind="answers", got=0, of=2, note=f"open: {word}", short="2 open")
+        Piece(exercise=name, kind=kind, got=0, of=2, note=f"{kind} open: {word}", short=f"2 {kind} open")
         for name, word in (("3.1", "why"), ("3.2", "how"))
+        for kind in ("parts", "answers")
     ]
     full_piece = Piece(exercise="3.3", kind="answers", got=2, of=2)
-    assert list_missing([*pieces, full_piece]) == "3.1, 3.2: 2 open"
-    assert list_missing([*pieces, full_piece], names=True) == "3.1: open: why; 3.2: open: how"
+    assert list_missing([*pieces, full_piece]) == "3.1, 3.2: 2 parts open, 2 answers open"
+    assert (
+        list_missing([*pieces, full_piece], names=True)
+        == "3.1: parts open: why; answers open: why; 3.2: parts open: how; answers open: how"
+    )

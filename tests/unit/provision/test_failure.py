@@ -11,7 +11,6 @@ from gpucourse.provision.failure import failure, make_interrupted_error
 from gpucourse.provision.transcript import Diagnostic, Transcript
 
 LOG = Path("/w/terraform-apply.log")
-RECORDED = Path(__file__).parent.parent.parent / "data" / "terraform"
 
 
 def transcript(*diagnostics: Diagnostic, text: str = "") -> Transcript:
@@ -23,21 +22,6 @@ def transcript(*diagnostics: Diagnostic, text: str = "") -> Transcript:
 
 def error(summary: str, detail: str = "", address: str = "", place: str = "") -> Diagnostic:
     return Diagnostic(summary=summary, detail=detail, address=address, place=place)
-
-
-def test_failure_of_a_node_shows_its_last_words() -> None:
-    transcript_of = Transcript()
-    for line in (RECORDED / "apply-failed-1.11.jsonl").read_bytes().splitlines():
-        list(transcript_of.read(line))
-    terraform_error = failure("apply", 1, transcript_of, LOG)
-    assert isinstance(terraform_error, TerraformFailed)
-    assert terraform_error.what == (
-        "terraform apply failed at terraform_data.node[1]: local-exec provisioner error\n"
-        "its command ended with exit status 1, saying:\nnode 1 is trying\nport 2222 is taken"
-    )
-    assert terraform_error.hint.startswith("what was built so far is recorded: type the command again")
-    assert terraform_error.log == LOG
-    assert terraform_error.address == "terraform_data.node[1]"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from gpucourse.workspace.stack_paths import StackPaths
 from tests.waiting import STUCK_S
 
 STUBBORN = """
-import json, signal, sys, time
+import json, os, signal, sys, time
 count = 0
 def heard(number, frame):
     global count
@@ -26,7 +26,8 @@ def heard(number, frame):
     if count >= int(sys.argv[2]):
         sys.exit(1)
 def say(**words):
-    print(json.dumps({"@timestamp": "2026-01-01T00:00:00.000000Z", **words}, separators=(",", ":")), flush=True)
+    line = json.dumps({"@timestamp": "2026-01-01T00:00:00.000000Z", **words}, separators=(",", ":"))
+    os.write(1, line.encode() + b"\\n")  # print would fail if the signal came while it prints
 signal.signal(signal.SIGINT, heard)
 kind = sys.argv[1]
 hook = {"resource": {"addr": "x.y"}, "action": "create"}

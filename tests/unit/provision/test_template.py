@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError
-from gpucourse.provision.template import copy_template, restore_template
+from gpucourse.provision.template import copy_template
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -50,11 +50,3 @@ def test_copy_template_names_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"gone, which .*main\.tf needs"):
         copy_template(template, tmp_path / "w")
     assert not (tmp_path / "w").exists()
-
-
-def test_restore_template_brings_lost_files_back_and_keeps_the_rest(tmp_path: Path) -> None:
-    template = write(tmp_path / "t", main_tf="# main", scripts__boot="#!")
-    target = write(tmp_path / "w" / "terraform", main_tf="# broken", state="kept")
-    restore_template(template, target)
-    assert listing(tmp_path / "w") == ["terraform/main.tf", "terraform/scripts/boot", "terraform/state"]
-    assert (target / "main.tf").read_text(encoding="utf-8") == "# main"

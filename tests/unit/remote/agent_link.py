@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from gpucourse.errors import UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
 from gpucourse.remote.exchange import EndedEarly
@@ -19,14 +18,12 @@ END = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 0, "at": 1.0}
 
 
 class AgentLink(LocalLink):
-    """A link that keeps the verbs which it was asked. Its connection is cut after `cut_after` bytes of a stream, if that is
-    given."""
+    """A link that keeps the verbs which it was asked."""
 
     def __init__(self, home: Path, node: Node = HEAD) -> None:
         super().__init__(home)
         self.node = node
         self.asked: list[str] = []
-        self.cut_after: int | None = None
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         self.asked.append(verb_of(command))
@@ -39,32 +36,27 @@ class AgentLink(LocalLink):
         assert silence_s
         self.asked.append(verb_of(command))
         result = self._do(command, stdin)
-        yield self._cut(result.stdout, result.returncode, result.stderr)
+        yield self._give(result.stdout, result.returncode, result.stderr)
 
     def _do(self, command: str, stdin: bytes) -> subprocess.CompletedProcess[bytes]:
         self._home.mkdir(parents=True, exist_ok=True)
-        environment = {"HOME": str(self._home), "PATH": "/usr/bin:/bin"}
+        environment = {"HOME": str(self._home), "PATH": f"{self._home}/bin:/usr/bin:/bin"}
         return subprocess.run(
             ["sh", "-c", command], input=stdin, capture_output=True, env=environment, cwd=self._home, check=False
         )
 
-    def _cut(self, data: bytes, code: int, stderr: bytes) -> Iterator[bytes]:
+    def _give(self, data: bytes, code: int, stderr: bytes) -> Iterator[bytes]:
         for at in range(0, len(data), 1000):
-            if self.cut_after is not None and at >= self.cut_after:
-                self.alive = False
-                raise UnreachableError(f"{self.node.label}: cut")
             yield data[at : at + 1000]
         if code:
             raise EndedEarly(self.node.label, code, stderr)
 
 
 class AgentNodes:
-    """A transport to nodes, each with a folder of its own below `root`, and the links that it made. The first link to each is
-    cut after `cut_after` bytes of a stream, if that is given."""
+    """A transport to nodes, each with a folder of its own below `root`, and the links that it made."""
 
-    def __init__(self, root: Path, *, cut_after: int | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root, self.links = root, list[AgentLink]()
-        self.cut_after = cut_after
 
     def home(self, node: str) -> Path:
         return self.root / node
@@ -72,7 +64,6 @@ class AgentNodes:
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> AgentLink:
         assert timeout_s
         link = AgentLink(self.home(node.name), node)
-        link.cut_after = None if any(prior_link.node.name == node.name for prior_link in self.links) else self.cut_after
         self.links.append(link)
         return link
 

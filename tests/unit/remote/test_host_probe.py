@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from gpucourse.errors import GpucourseError, NodeUntrusted
-from gpucourse.labs.hosts.addresses import _is_address
 from gpucourse.labs.hosts.lab import _remove
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
@@ -107,7 +106,7 @@ def test_look_knows_a_login_node_by_the_nodes_of_its_cluster(tmp_path: Path, sin
 @pytest.mark.parametrize("name", ["missing", "file"])
 def test_mark_names_a_shared_folder_that_is_none_and_makes_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(GpucourseError, match=f"there is no folder {tmp_path / name}, the shared_folder of gpucourse.yaml"):
+    with pytest.raises(GpucourseError, match=f"there is no folder {tmp_path / name}, which gpucourse.yaml names"):
         mark(LocalLink(tmp_path / "home"), "lab-1", str(tmp_path / name))
     assert not (tmp_path / "missing").exists()
     assert not (tmp_path / "home" / ".gpucourse").exists()
@@ -141,11 +140,9 @@ class Answering(Scripted):
     "change",
     [
         {"python": "/x; touch pwn"},
-        {"python": "/x\nProxyCommand id"},
         {"folder": "home"},
         {"addresses": {"eth0": "x"}},
         {"addresses": {"e th": "10.0.0.1"}},
-        {"clock": -1},
     ],
     ids=repr,
 )
@@ -186,9 +183,3 @@ def test_command_of_a_removal_is_quoted(kind: str, id_: str) -> None:
 def test_find_belongings_refuses_what_is_not_ours(kind: str, id_: str) -> None:
     with pytest.raises(NodeUntrusted, match="is not one of them"):
         host_probe.find_belongings(Answering({"found": [[kind, id_]], "others": 0}), UID, [RUN])
-
-
-def test_is_address_refuses_what_is_none() -> None:
-    assert _is_address("10.0.0.5")
-    assert _is_address("fd00::1")
-    assert not any(map(_is_address, ["", "host", "10.0.0.5;id", "fe80::1%$(id)", "10.0.0.5/8"]))

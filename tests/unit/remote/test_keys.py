@@ -13,7 +13,7 @@ import pytest
 
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Inventory, Node
-from gpucourse.remote.keys import ensure_client_key, known_hosts, make_other_key_error, parse_pinned_keys, ssh_config, ssh_hosts
+from gpucourse.remote.keys import ensure_client_key, known_hosts, make_other_key_error, parse_pinned_keys, ssh_config
 from tests.parts import need
 from tests.waiting import STUCK_S
 
@@ -107,12 +107,6 @@ NODE = Node(
     name="node0", role="head", address="127.0.0.1", port=2200, private_address="127.0.0.1", user="me", gpus=0,
     instance_type="simulated", python="python3", mode="local", host_key="ssh-ed25519 QUJD", other_host_keys=("ssh-rsa REVG",),
 )  # fmt: skip
-
-
-def test_ssh_hosts_names_each_node_by_module_and_by_stack() -> None:
-    text = ssh_hosts(Inventory(stack="03-aws-t4", nodes=(NODE,)), Path("/w/key"), Path("/w/known_hosts"))
-    assert text.startswith("Host gpucourse-3-node0 gpucourse-03-aws-t4-node0\n")
-    assert "Port 2200" in text
 
 
 def test_parse_pinned_keys_returns_all_of_a_node_and_needs_one() -> None:

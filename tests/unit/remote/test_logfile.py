@@ -11,15 +11,9 @@ import pytest
 from gpucourse.errors import NodeUntrusted, StorageError
 from gpucourse.remote.logfile import MAX_LOGS, LogFile, count_possible_logs
 from gpucourse.workspace.paths import RunPaths
-from tests.unit.remote.agent_link import make_nodes
+from tests.unit.remote.test_follow import paths
 
-NODE = make_nodes(1)[0]
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> RunPaths:
-    (tmp_path / "outside").mkdir()
-    return RunPaths(tmp_path / "workspace/runs/3.2/run")
+__all__ = ["paths"]  # the fixture
 
 
 def open_log(paths: RunPaths, limit: int | None = None) -> LogFile:
@@ -35,14 +29,6 @@ def test_append_goes_on_where_the_file_ends(paths: RunPaths) -> None:
             log.append(offset, b"x")
     assert paths.rank_log("node0", 0).read_bytes() == b"one\ntwo\n"
     assert [line.split()[0] for line in paths.rank_times("node0", 0).read_text().splitlines()] == ["4", "8"]
-
-
-def test_append_drops_what_is_beyond_the_limit(paths: RunPaths) -> None:
-    log = open_log(paths, limit=6)
-    assert log.append(0, b"0123456789") == b"012345"
-    assert log.append(10, b"more") == b""
-    assert log.full == "node0-rank0.log reached its limit of 6 B: later output is not kept"
-    assert paths.rank_log("node0", 0).read_text() == f"012345\n[gpucourse: {log.full}. The setting: log_limit]\n"
 
 
 def plant_folder(paths: RunPaths, foreign_folder: Path) -> None:

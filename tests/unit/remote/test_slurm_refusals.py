@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,13 @@ def test_explain_names_what_is_broken_and_its_cure(message: str, kind: type[Gpuc
     assert type(error) is kind
     assert words in error.what
     assert error.hint
+
+
+def test_explain_on_a_cluster_names_what_it_lacks_and_its_own_login() -> None:
+    login = replace(HEAD, mode="slurm", typed="me@uni", way="openssh")
+    error = explain(login, "Invalid node name specified")
+    assert type(error) is MissingError
+    assert error.hint.startswith("ssh me@uni -- \"sinfo -N -o '%N %G %f'\" shows")
 
 
 @pytest.mark.parametrize(

@@ -120,12 +120,6 @@ def test_link_dies_when_the_server_ignores_the_window(tmp_path: Path) -> None:
         link.close()
 
 
-def test_connect_refuses_a_node_without_a_host_key_on_record(tmp_path: Path) -> None:
-    ensure_client_key(tmp_path / "key")
-    with pytest.raises(UnreachableError, match="no host key is on record"):
-        SshTransport(tmp_path / "key").connect(replace(NODE, host_key=""))
-
-
 def test_connect_names_a_closed_port_and_a_missing_key(tmp_path: Path) -> None:
     ensure_client_key(tmp_path / "key")
     with socket.socket() as listener:

@@ -27,6 +27,9 @@ def test_comparison_has_a_row_for_each_subject_and_says_what_was_not_measured() 
         Figure(id="name", value="metrics.name", title="name"),
     ]
     grid = comparison("All", figures, {"T4": {"speed": 41.25, "name": "a"}, "L4": {"name": "b"}})
+    assert grid is not None
     assert grid.rows == (("T4", "41.2", "a"), ("L4", "–", "b"))
     assert (grid.columns, grid.numeric, grid.note) == (("measured on", "speed", "name"), (False, True, False), "– not measured")
-    assert comparison("All", figures, {"T4": {"speed": 1.0, "name": "a"}}).note == ""
+    whole = comparison("All", figures, {"T4": {"speed": 1.0, "name": "a"}})
+    assert whole is not None
+    assert whole.note == ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpucourse.figures.fonts import font_files, fonts_for
-from gpucourse.model.report import Chapter, Grid, Picture
+from gpucourse.model.report import LOCAL, MACHINES, Chapter, Grid, Picture
 from gpucourse.report import html, pdf
 from tests.unit.report.examples import chapter, report
 
@@ -19,10 +21,33 @@ def test_render_pdf_has_pages_fonts_and_the_picture(picture: Picture) -> None:
     assert data.startswith(b"%PDF-")
     assert data.rstrip().endswith(b"%%EOF")
     pages = len(re.findall(rb"/Type /Page\b(?!s)", data))
-    assert 2 <= pages <= 3, pages
+    assert 3 <= pages <= pdf.MAX_PAGES, pages
     assert (document.pages, document.lost) == (pages, "")
     assert b"DejaVuSans" in data
     assert b"/Subtype /Image" in data
+
+
+@pytest.mark.parametrize(("count", "pages"), [(1, 1), (3, 3)])
+def test_render_pdf_has_a_title_page_unless_one_page_has_room_for_everything(
+    picture: Picture, count: int, pages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[tuple[int, str]] = []
+    write = pdf._Pages.write_text
+
+    def note(page: pdf._Pages, text: str, **options: Any) -> None:
+        lines.append((page.page_no(), text))
+        write(page, text, **options)
+
+    monkeypatch.setattr(pdf._Pages, "write_text", note)
+    machines = Chapter(id=MACHINES, title="Machines", text="These.", grids=chapter(picture).grids)
+    content = report(machines, *[chapter(picture)] * count, mode="local")
+    document = pdf.render(replace(content, course="A course", abstract="What was found."), font_files())
+    last = lines[max(place for place, line in enumerate(lines) if line[1] == "GPU benchmark report") :]
+    first_page = [text for page, text in last if page == 1]
+    for words in ("Ada Example", "A course", "2031-05-04  ·  mode: local", LOCAL, "What was found.", "Table 1. Achieved"):
+        assert words in first_page
+    assert {f"Figure {number + 1}. Peak" for number in range(count)} <= {text for _, text in last}
+    assert (document.pages, "Compute & memory" in first_page) == (pages, count == 1)
 
 
 def test_render_pdf_takes_words_in_other_letters_and_very_long_ones(picture: Picture) -> None:

@@ -10,6 +10,7 @@ from gpucourse.runs.code_drill import break_code, diagnose_code, judge_repair
 from gpucourse.runs.follow import FollowedRun
 from gpucourse.runs.resolve import RunRequest
 from gpucourse.runs.run import RunResult
+from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_record, write_record
 from tests.learning import SCRIPT, Learning, deploy
 from tests.system.small_course import write_course
@@ -73,3 +74,6 @@ def test_judge_repair_runs_the_copy_and_asks_the_judge_of_its_fault(
     drill_record = read_record(paths.drill("1.1"), CodeDrills)
     assert drill_record is not None
     assert bool(drill_record.drills[-1].repaired) == repair.is_right
+    stored = runs.read(paths, "1.1", record.id)
+    assert stored is not None
+    assert (stored.repair, stored.verdict) == (True, word)

@@ -48,10 +48,13 @@ def test_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
     assert verdict.verdict == "passed"
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in record.diagnoses] == [("rank-killed", [1])]
     assert open_drill(context.paths, "3.2") is None
+    assert judge_diagnosis(context, "3.2", "block-port", None)[1].verdict == "failed"
+    assert runs.find(context.paths, RUN).verdict == "passed", "the fault stays found"
 
 
 def test_slow_rank_is_explained_though_its_run_ended_well(context: Context) -> None:
     break_run(context, "slow-rank", rank=1)
+    assert f"gpucourse logs {RUN} --times" in judge_diagnosis(context, "3.2", "kill-rank", 1)[1].checks[0].hint
     record, _ = judge_diagnosis(context, "3.2", "slow-rank", 1)
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in record.diagnoses] == [("slow-rank", [1])]
 

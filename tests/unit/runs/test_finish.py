@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.errors import UnreachableError
+from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.model.event import Event, Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Node
-from gpucourse.model.record import NodeExit, RunRecord
+from gpucourse.model.record import NodeExit, RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ports import CommandResult
 from gpucourse.remote.fleet import Fleet
-from gpucourse.runs.finish import _collect, deliver, finish, judge_again, seal, seal_screen
+from gpucourse.runs.finish import _collect, _draw, deliver, finish, judge_again, seal, seal_screen
 from gpucourse.runs.parts import has_code
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_json, write_record
@@ -192,3 +196,16 @@ def test_finish_collects_judges_and_seals_a_run(learning: Learning, code: int, s
     assert (metrics["speedup"], metrics["mode"]) == (3.0, "local"), "a script does not decide where it ran"
     assert find_changed_files(files) == ()
     assert (context.paths.deliverables("1.1") / "metrics.json").is_file() == (code == 0)
+
+
+@pytest.mark.parametrize(("state", "notes"), [("failed", ["no picture a.png: there are no rows"]), ("cancelled", [])])
+def test_draw_warns_of_a_missing_picture_unless_the_run_was_cancelled(
+    learning: Learning, state: RunState, notes: list[str]
+) -> None:
+    record, events = learning.record(state=state), list[Event]()
+    plot, error = SimpleNamespace(file="a.png"), MissingError("there are no rows")
+    worker: Any = SimpleNamespace(draw=lambda *_, **__: [(plot, error)])
+    context = replace(learning.context, plot_worker=worker).watched_by(events.append)
+    _, exercise = context.catalog.exercise(record.exercise)
+    _draw(context, exercise, {}, record, runs.files_of(context.paths, record))
+    assert [event.text for event in events if isinstance(event, Note)] == notes

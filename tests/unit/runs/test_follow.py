@@ -1,41 +1,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import UnreachableError
-from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import SilentRanks
-from gpucourse.model.node import Inventory
 from gpucourse.model.slurm import SlurmRun
-from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import follow
 from gpucourse.runs.follow import conclude, find_silent_ranks, follow_to_end
-from gpucourse.workspace import deployments, runs
+from gpucourse.workspace import runs
 from tests.learning import Learning
 from tests.unit.labs.aws.fakes import fleet_of, make_completed, node
 from tests.unit.remote.agent_link import make_nodes
 from tests.unit.runs.test_diagnose import make_record
-from tests.unit.runs.test_finish import LOG, NODE, Answering, leave_run, save_an_ended_run
+from tests.unit.runs.test_finish import LOG, NODE, Answering, leave_run
 from tests.unit.ui.examples import record
-
-
-def test_follow_to_end_under_slurm_accepts_logs_of_the_nodes_of_its_lab_only(context: Context) -> None:
-    inventory = Inventory(stack="03-local", nodes=(NODE, replace(NODE, name="node1", role="worker")))
-    lab = LocalDeployment(
-        stack="03-local", uid="u", module="3", template="simulated", phase="ready",
-        created="2026-01-01T00:00:00+00:00", updated="", nodes_wanted=2, inventory=inventory,
-    )  # fmt: skip
-    deployments.save(context.paths, lab)
-    record = save_an_ended_run(context, "20260101-000000-a", ranks=0)
-    record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
-    frame = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
-    with Fleet(Answering(frame), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is not a node of this lab"):
-        follow_to_end(context, fleet, record, limit_s=20.0)
 
 
 def test_find_silent_ranks_gives_planned_ranks_whose_log_is_empty(context: Context) -> None:

@@ -60,8 +60,7 @@ def test_grep_gives_the_lines_that_match_and_tail_the_last_of_them(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("since", "text"),
-    [(0.5, b"four\n"), (2.5, b"three\nfour\n"), (9, b"one\ntwo\nthree\nfour\n"), (0, b"four\n")],
+    ("since", "text"), [(0.5, b"four\n"), (2.5, b"three\nfour\n"), (9, b"one\ntwo\nthree\nfour\n"), (0, b"four\n")]
 )
 def test_since_counts_back_from_the_newest(tmp_path: Path, since: float, text: bytes) -> None:
     """A line came when its end came."""
@@ -116,7 +115,7 @@ def test_select_logs_has_ranks_in_order_and_launchers_last(learning: Learning) -
     assert [log.node for log in select_logs(learning.context.paths, record, 1)] == ["node1"]
     with pytest.raises(UsageError, match="has no log of rank 7") as caught:
         select_logs(learning.context.paths, record, 7)
-    assert caught.value.hint == "its ranks: 0, 1"
+    assert caught.value.hint == "ranks with a log: 0, 1"
     with pytest.raises(UsageError, match="has no record of when its lines arrived"):
         select_logs(learning.context.paths, record, part=LogPart(since=5))
 

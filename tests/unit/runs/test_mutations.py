@@ -6,6 +6,7 @@ import pytest
 
 from gpucourse.errors import CheckFailed, UnknownName, UsageError
 from gpucourse.runs.mutations import check_expectation, confirm_expectation, find_edited_files, keep_edited_files
+from gpucourse.ui.views.result import headline
 from gpucourse.workspace import runs
 from gpucourse.workspace.exercises import ensure_copies
 from tests.learning import Learning
@@ -18,7 +19,7 @@ def test_check_expectation_without_an_edit_or_a_known_check_is_refused(learning:
     ensure_copies(learning.context.paths, learning.context.folders.exercises, names.values())
     with pytest.raises(UnknownName, match="dry"):
         check_expectation(learning.context, module, exercise, "dry")
-    with pytest.raises(UsageError, match="is unedited"):
+    with pytest.raises(UsageError, match="no file of"):
         check_expectation(learning.context, module, exercise, "wet")
     copy = learning.context.paths.exercises / names["source.py"]
     copy.write_text(copy.read_text() + "\n# dry\n")
@@ -32,8 +33,10 @@ def test_check_expectation_without_an_edit_or_a_known_check_is_refused(learning:
 
 def test_confirm_expectation_needs_the_check_that_was_named_and_no_other() -> None:
     expecting = record(expected_red="sum")
-    sentence = confirm_expectation(expecting, replace(VERDICT, checks=RESULTS[:2]))
-    assert sentence == "as you predicted: sum failed, and no other check"
+    verdict = replace(VERDICT, checks=RESULTS[:2])
+    confirm_expectation(expecting, verdict)
+    assert headline(expecting, verdict).text.startswith("✓ as you predicted: only sum failed")
     for results, words in ((RESULTS[1:3], "sum, loss failed"), (RESULTS[2:3], "loss failed"), ((), "no check failed")):
         with pytest.raises(CheckFailed, match=f"you predicted that sum would fail; {words}"):
             confirm_expectation(expecting, replace(VERDICT, checks=results))
+        assert f"✗ not as you predicted (sum): {words}" in headline(expecting, replace(VERDICT, checks=results)).text

@@ -86,14 +86,10 @@ def test_sweep_that_is_interrupted_keeps_what_was_done(running: Learning) -> Non
     [
         (["--sweep", "deepth=1,2"], "there is no parameter 'deepth'. Did you mean depth?"),
         (["--sweep", "depth=1,5000"], "5000 is above 1000"),
-        (["--sweep", "depth=1,many"], "--sweep depth=many: 'many' is not a whole number"),
         (["--sweep", "depth=1,2", "--sweep", "depth=3,4"], "--sweep accepts one parameter at a time, and was typed 2 times"),
         (["--sweep", "depth=1"], "at least two values are needed"),
-        (["--sweep", "depth"], "not of the form name=1,2,3"),
-        (["--sweep", "depth=1,2,1"], "1 appears twice"),
         (["--sweep", "depth=1,2", "--set", "depth=3"], "depth is both swept and set"),
         (["--sweep", "depth=" + ",".join(map(str, range(1, 40)))], "39 values are more than 32"),
-        (["--sweep", "depth=1,2", "--detach"], "cannot be combined"),
         (["--sweep", "depth=1,2", "--all"], "cannot be combined"),
     ],
 )

@@ -15,7 +15,7 @@ from gpucourse.learning.check import check
 from gpucourse.learning.evidence import gather
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import PartResult, PartVerdict
-from gpucourse.runs.parts import judge_part, keep, list_part_files, read_part_results
+from gpucourse.runs.parts import judge_part, keep, list_part_files, read_newest_results, read_part_results
 from gpucourse.ui.tables import Cell, Facts
 from gpucourse.ui.views.parts import list_parts
 from gpucourse.workspace.seals import sha256
@@ -25,12 +25,13 @@ from tests.unit.learning.test_try import RIGHT, SAME, put_parts, run_with, state
 
 @pytest.fixture
 def exercise(context: Context) -> Exercise:
-    return context.catalog.exercise("3.3")[1]
+    exercise = context.catalog.exercise("3.3")[1]
+    return exercise.model_copy(update={"yours": (exercise.yours[0].model_copy(update={"checks": ()}),)})
 
 
 def result(file: Path, text: str, verdict: PartVerdict) -> tuple[PartResult, Path]:
     file.write_text(text)
-    part = PartResult(id="busbw", title="t", file="my_bandwidth.py", verdict=verdict, sha256=sha256(file) or "")
+    part = PartResult(id="line", title="t", file="my_line.py", verdict=verdict, sha256=sha256(file) or "")
     return part, file
 
 
@@ -45,7 +46,8 @@ def test_part_that_passed_stays_passed(context: Context, exercise: Exercise, tmp
     for text, word, state in tries:
         keep(context, exercise, [result(tmp_path / "f.py", text, word)])
         assert read_part_results(context, exercise)[0].verdict == state
-    assert context.paths.yours_file("3.3", "my_bandwidth.py").read_text() == "b"
+        assert read_newest_results(context.paths, exercise)["line"].verdict == word, "hints are about the newest"
+    assert context.paths.yours_file("3.3", "my_line.py").read_text() == "b"
 
 
 def test_open_part_and_one_that_was_not_judged_replace_nothing(context: Context, exercise: Exercise, tmp_path: Path) -> None:
@@ -57,7 +59,7 @@ def test_open_part_and_one_that_was_not_judged_replace_nothing(context: Context,
 
 def test_result_counts_only_with_the_file_that_earned_it(context: Context, exercise: Exercise, tmp_path: Path) -> None:
     keep(context, exercise, [result(tmp_path / "f.py", "a", "passed")])
-    context.paths.yours_file("3.3", "my_bandwidth.py").write_text("another")
+    context.paths.yours_file("3.3", "my_line.py").write_text("another")
     assert read_part_results(context, exercise)[0].verdict == "open"
 
 

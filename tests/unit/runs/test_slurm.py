@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,12 +14,14 @@ from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, MissingError, UsageError
 from gpucourse.launch import slurm as batch
 from gpucourse.launch.launcher import LaunchRequest, WrittenBatch
-from gpucourse.model.deployment import deployment_class
+from gpucourse.model.deployment import Deployment, SlurmDeployment, deployment_class
 from gpucourse.model.event import Event, Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import JobRow, SlurmRun
+from gpucourse.model.slurm_facts import PartitionFacts, ProbeFacts, SlurmFacts
+from gpucourse.model.slurm_settings import SlurmSettings
 from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
 from gpucourse.runs import slurm
 from gpucourse.runs.parts import list_part_files
@@ -30,6 +31,7 @@ from gpucourse.runs.slurm import choose_gpus, find_written_batch
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.labs.aws.fakes import context_in
 
+TYPED = RunRequest(exercise="2.9")
 SOLUTIONS = Path(__file__).parent.parent.parent.parent / "exercises" / "02-slurm" / "solutions"
 
 
@@ -77,9 +79,8 @@ def test_file_that_is_wrong_is_refused_with_the_reason(context: Context) -> None
 @pytest.mark.parametrize(
     ("exercise", "procs", "nodes", "gpus", "tasks"),
     [
-        ("1.1", None, 1, 1, 1), ("5.1", None, 1, 1, 1), ("6.1", None, 1, 1, 1), ("7.1", None, 1, 1, 1), ("5.1", 4, 1, 1, 1),
-        ("3.2", None, 1, 4, 4), ("3.2", 1, 1, 1, 1), ("3.2", 3, 1, 3, 3), ("3.2", 6, 1, 4, 6), ("3.2", None, 2, 2, 2),
-        ("3.2", 1, 2, 1, 1), ("2.1", None, 1, 1, 1),
+        ("1.1", None, 1, 1, 1), ("5.1", 4, 1, 1, 1), ("2.1", None, 1, 1, 1), ("3.2", None, 1, 4, 4), ("3.2", 1, 1, 1, 1),
+        ("3.2", 6, 1, 4, 6), ("3.2", None, 2, 2, 2), ("3.2", 1, 2, 1, 1),
     ],
 )  # fmt: skip
 def test_job_gets_a_gpu_for_each_of_its_processes_and_no_more(
@@ -131,22 +132,38 @@ def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> LaunchR
 def enough(launch_request: LaunchRequest, queue: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
     """Return what is reported on the way; raise if the cluster has not enough."""
     messages: list[str] = []
-    context: Any = SimpleNamespace(watch=lambda event: messages.append(event.text if isinstance(event, Note) else ""))
-    record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
-    lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
-    slurm._check_nodes(context.watch, launch_request, queue, nodes, gpus, deploy=slurm._deploy(lab))
+    slurm._check_nodes(
+        lambda event: messages.append(event.text if isinstance(event, Note) else ""),
+        launch_request,
+        queue,
+        nodes,
+        gpus,
+        lab(mode),
+        RunRequest(exercise="2.9", launcher=None if launch_request.exercise.launch.kind == "slurm" else "slurm"),
+    )
     return messages
+
+
+def lab(mode: Mode = "local", **values: object) -> Deployment:
+    record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None, **values}
+    return deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
+
+
+def choose(
+    launch_request: LaunchRequest, slurm_cluster: SlurmCluster, deployment: Deployment | None = None, **settings: Any
+) -> Partition:
+    return slurm._choose_partition(launch_request, slurm_cluster, deployment or lab(), SlurmSettings(**settings), 1, TYPED)
 
 
 def test_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
     gpu_partition, cpu_partition = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
-    assert slurm._choose_partition(request(partition="gpu"), cluster(gpu_partition, cpu_partition)).name == "a100"
-    assert slurm._choose_partition(request(partition="cpu"), cluster(gpu_partition, cpu_partition)).name == "cpu"
+    assert choose(request(partition="gpu"), cluster(gpu_partition, cpu_partition)).name == "a100"
+    assert choose(request(partition="cpu"), cluster(gpu_partition, cpu_partition)).name == "cpu"
     with pytest.raises(UsageError, match="no partition 'big'; it has: a100, cpu") as caught:
-        slurm._choose_partition(request(partition="big"), cluster(gpu_partition, cpu_partition))
+        choose(request(partition="big"), cluster(gpu_partition, cpu_partition))
     assert caught.value.hint == "gpucourse run 2.9 --set partition=a100"
     with pytest.raises(UsageError, match="it has: cpu"):
-        slurm._choose_partition(request(partition="gpu"), cluster(cpu_partition))
+        choose(request(partition="gpu"), cluster(cpu_partition))
 
 
 def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> None:
@@ -160,27 +177,25 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
     own_request = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu-short\n"))
     bare = replace(usual, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --gres=gpu:1\n"))
     several = replace(site, batch_partition="gpu-short,gpu", session_partition="cpu")
-    assert [slurm._choose_partition(launch_request, site).name for launch_request in (usual, own_request, bare)] == [
+    assert [choose(launch_request, site).name for launch_request in (usual, own_request, bare)] == [
         "gpu",
         "gpu-short",
         "cpu",
     ]
-    assert [slurm._choose_partition(launch_request, several).name for launch_request in (usual, own_request)] == [
-        "gpu-short,gpu"
-    ] * 2
-    assert [node.name for node in slurm._choose_partition(own_request, several).nodes] == ["g1", "g2"]
-    assert slurm._choose_partition(replace(usual, launcher="slurm-pty"), several).name == "cpu"
+    assert [choose(launch_request, several).name for launch_request in (usual, own_request)] == ["gpu-short,gpu"] * 2
+    assert [node.name for node in choose(own_request, several).nodes] == ["g1", "g2"]
+    assert choose(replace(usual, launcher="slurm-pty"), several).name == "cpu"
     named_request = replace(own_request, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
-    assert slurm._choose_partition(named_request, several).name == "cpu"
-    assert enough(own_request, slurm._choose_partition(own_request, site), 1) == []
+    assert choose(named_request, several).name == "cpu"
+    assert enough(own_request, choose(own_request, site), 1) == []
     absent = replace(own_request, written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH --partition=gpu\n"))
     with pytest.raises(UsageError, match="no partition 'gpu'"):
-        slurm._choose_partition(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
+        choose(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
 
 
 def test_partition_that_is_down_is_refused() -> None:
     with pytest.raises(UsageError, match="gpu is down"):
-        slurm._choose_partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
+        choose(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
 
 
 @pytest.mark.parametrize(
@@ -273,3 +288,90 @@ def test_metrics_count_jobs_at_once_and_output_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("state", "ending"), [("COMPLETED", "exited"), ("FAILED", "exited"), ("NEW_STATE", "lost")])
 def test_ending_of_a_session_ignores_the_code_of_its_last_command(state: str, ending: str) -> None:
     assert slurm.ending_of(JobRow(row=0, job="7", file="", state=state, code=3)) == ending
+
+
+SITE = cluster(
+    partition(node("c1", gpus=0), name="cpu"),
+    Partition(
+        name="gpu-short",
+        default=False,
+        open=True,
+        max_s=1800,
+        nodes=[ComputeNode(name="g[1-4]", state="idle", gpus=4, cores=64, count=4, gpu_types=["a100"])],
+    ),
+)
+FACTS = SlurmFacts(
+    partitions=[
+        PartitionFacts(name="cpu", default=True, nodes=1, cores=4),
+        PartitionFacts(name="gpu-short", max_s=1800.0, nodes=4, gpu_nodes=4, gpus=4, cores=64, gpu_types={"a100": 4}),
+    ]
+)
+
+
+def university(**values: object) -> SlurmDeployment:
+    deployment = lab("slurm", facts=FACTS, **values)
+    assert isinstance(deployment, SlurmDeployment)
+    return deployment
+
+
+def test_job_on_a_cluster_goes_to_the_partition_with_gpus_unless_one_is_named() -> None:
+    usual, torchrun = request(partition="gpu"), replace(request("torchrun"), launcher="torchrun")
+    text = "#!/bin/bash\n#SBATCH --partition={}\n#SBATCH --gres=gpu:1\n"
+    absent = replace(usual, written_batch=WrittenBatch(name="my_job", text=text.format("gpu")))
+    own_request = replace(usual, written_batch=WrittenBatch(name="my_job", text=text.format("cpu")))
+    requests = (usual, torchrun, absent, own_request)
+    assert [choose(item, SITE, university()).name for item in requests] == ["gpu-short"] * 3 + ["cpu"]
+    assert {choose(item, SITE, university(), partition="cpu").name for item in requests} == {"cpu"}
+    typed = replace(usual, typed=frozenset({"partition"}), parameters={"partition": "cpu"})
+    assert choose(typed, SITE, university(), partition="gpu-short").name == "cpu"
+    with pytest.raises(MissingError, match="no partition 'long'; it has: cpu, gpu-short") as caught:
+        choose(usual, SITE, university(), partition="long")
+    assert caught.value.hint == "gpucourse run 2.9 --slurm partition=gpu-short"
+
+
+def test_type_of_gpu_that_the_partition_lacks_is_refused() -> None:
+    queue = partition(replace(node("g1"), gpu_types=["a100"]), name="gpu")
+    slurm._check_gpu_type(queue, SlurmSettings(gpu="a100"), TYPED)
+    with pytest.raises(MissingError, match="gpu has no GPU of the type h100; it has: a100") as caught:
+        slurm._check_gpu_type(queue, SlurmSettings(gpu="h100"), TYPED)
+    assert caught.value.hint == "gpucourse run 2.9 --slurm gpu=a100"
+
+
+def test_time_limit_is_cut_to_that_of_the_partition_unless_a_longer_one_was_typed() -> None:
+    messages: list[Event] = []
+    queue = SITE.partitions[1]
+    long = replace(request(), timeout_s=3600)
+    assert slurm._limit_time(messages.append, replace(long, timeout_s=600), queue, university(), TYPED).timeout_s == 600
+    assert not messages
+    limited = slurm._limit_time(messages.append, long, queue, university(), TYPED)
+    assert (limited.timeout_s, limited.typed) == (1800, frozenset())
+    assert "allows jobs of at most 30 min 00 s, so the time limit is not 60 min 00 s" in str(messages[0])
+    own_text = "#!/bin/bash\n#SBATCH --time=02:00:00\n"
+    own_request = replace(long, written_batch=WrittenBatch(name="my_job", text=own_text))
+    limited = slurm._limit_time(messages.append, own_request, queue, university(), TYPED)
+    assert limited.typed == {"timeout"}, "it overrides the line of the file"
+    with pytest.raises(MissingError, match="and --timeout asks for 60 min") as caught:
+        slurm._limit_time(messages.append, replace(long, typed=frozenset({"timeout"})), queue, university(), TYPED)
+    assert caught.value.hint == "gpucourse run 2.9 --timeout 30m"
+
+
+def test_site_has_the_options_and_the_python_of_the_settings() -> None:
+    queue = SITE.partitions[1]
+    settings = SlurmSettings(account="abc", gpu="a100", options={"constraint": "ib"}, setup=("module load x",))
+    probe = ProbeFacts(state="passed", python="/opt/sw/my venv/bin/python")
+    site = slurm._make_site(request("torchrun"), university(probe=probe), settings, queue, 2)
+    assert site.flags == ("--comment=gpucourse-u", "--account=abc", "--gres=gpu:a100:2", "--constraint=ib")
+    assert site.cpu_flags == ("--comment=gpucourse-u", "--partition=cpu", "--account=abc", "--constraint=ib")
+    assert (site.python, site.cores, site.requests_gpus) == ("'/opt/sw/my venv/bin/python'", 8, True)
+    absent = replace(request(), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n#SBATCH -p gpu\n"))
+    python_site = slurm._make_site(absent, university(), replace(settings, cpus_per_gpu=4, python="python"), queue, 1)
+    assert python_site.flags == ("--comment=gpucourse-u", "--partition=gpu-short", "--account=abc", "--constraint=ib")
+    assert (python_site.python, python_site.cores, python_site.requests_gpus) == ("python", 0, False)
+    assert slurm._make_site(request(), lab(), SlurmSettings(), queue, 1).flags == ()
+
+
+def test_gpus_are_those_of_the_type_or_those_of_the_options() -> None:
+    torchrun, queue = replace(request("torchrun"), launcher="torchrun"), SITE.partitions[1]
+    assert [choose_gpus(torchrun, queue, 2, SlurmSettings(gpu=gpu)) for gpu in ("", "a100", "h100")] == [4, 4, 0]
+    assert choose_gpus(torchrun, queue, 2, SlurmSettings(options={"gpus": "4"})) == 2
+    assert choose_gpus(torchrun, queue, 5, SlurmSettings()) == 4, "the check of the nodes refuses the fifth"

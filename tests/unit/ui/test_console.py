@@ -61,6 +61,17 @@ def test_error_is_what_happened_what_to_type_and_the_log() -> None:
     assert out.getvalue() == ""
 
 
+def test_error_on_a_terminal_is_wrapped_by_word() -> None:
+    console, _, err = face(environ={"COLUMNS": "44", "NO_COLOR": "1"})
+    console.err.terminal = True
+    console.error(GpucourseError("files were changed: metrics.json", hint="say which: gpucourse check --all, or run it again"))
+    assert err.getvalue().splitlines() == [
+        "files were changed: metrics.json",
+        "→ say which: gpucourse check --all, or run",
+        "  it again",
+    ]
+
+
 def test_error_about_a_manifest_stays_one_complaint_a_line() -> None:
     console, _, err = face()
     long = "modules/03/module.yaml: exercises.0.launch.nodes: " + "very " * 40 + "wrong"

@@ -136,6 +136,12 @@ def test_terminal_shows_a_tree_that_freezes() -> None:
     assert "\x1b[32m✓" in output
 
 
+def test_terminal_wraps_notes_by_word() -> None:
+    text = "run oak may still run here; stop it: gpucourse cancel 20261122-150152-oak"
+    emulator, _ = show_on_terminal(lambda live, _screen: live(Note(text=text, level="warning")), columns=40)
+    assert emulator.lines == ["! run oak may still run here; stop it:", "  gpucourse cancel 20261122-150152-oak"]
+
+
 def show_logs(live: Live) -> None:
     live(Stage(name="run", text="running 3.2 on node0, node1"))
     for number in range(30):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.ui.loglines import short, visible, visible_block
+from gpucourse.ui.loglines import short, visible, visible_block, wrap_lines
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,16 @@ def test_visible_makes_a_line_harmless(raw: bytes, output: str) -> None:
 
 def test_short_of_a_foreign_name_holds_no_escape() -> None:
     assert [short(name) for name in ("node0", "node-12", "gpu-box", "\x1b[31mnode")] == ["n0", "n12", "gpu-box", "node"]
+
+
+def test_wrap_lines_indents_below_the_prefix() -> None:
+    block = "  1.250 s  [n0 r0] rank 0 joined two ranks after a while\n[r0-3] epoch 1, and its loss, which fell\nplain"
+    assert wrap_lines(block, 40).split("\n") == [
+        "  1.250 s  [n0 r0] rank 0 joined two",
+        "                   ranks after a while",
+        "[r0-3] epoch 1, and its loss, which fell",
+        "plain",
+    ]
+    assert wrap_lines(block, None) == block
+    assert wrap_lines(row := "[n0 r0] 1 rank  128  0.44  0.42  0.49  287,942", 40) == row, "a row of a table is not broken"
+    assert wrap_lines("padded" + " " * 300_000, 40) == "padded", "in a time that grows with the length of the line"

@@ -23,7 +23,7 @@ EVERYTHING = View(
         NODES,
         Items(("first", Cell("second", "bad")), title="Steps", numbered=True),
         Items(("only",)),
-        Paragraph("Running text."),
+        Paragraph("Running `text`."),
         Code("env \\\n  A=1 \\\n  python x.py", title="By hand"),
         Markdown("# Lesson\n\nSome *text* and `code`."),
     ),
@@ -90,6 +90,12 @@ def test_render_neither_cuts_nor_wraps_what_is_to_be_copied() -> None:
     for text in (strip_colours(render(view, width=60, colour=True)), render(view), render(view, width=60)):
         assert command in text.splitlines()
         assert path in text
+
+
+def test_render_continues_long_commands_on_a_terminal_alone() -> None:
+    view = View(blocks=(Code("python x.py --size 4096 --name 'two words'", are_commands=True),))
+    assert render(view) == "python x.py --size 4096 --name 'two words'\n"
+    assert render(view, width=30) == "python x.py --size 4096 \\\n  --name 'two words'\n"
 
 
 def test_render_shows_markup_and_escapes_as_text() -> None:

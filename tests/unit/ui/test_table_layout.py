@@ -19,12 +19,7 @@ def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
     columns: list[Column | str] = ["node", Column("lines", align="right"), Column("seen", wrap=True)]
     reason = "its process has ended, and nobody knows why it did so"
     lines = draw(40, columns, ("node0", "1,234", "it answers"), ("node11", "7", reason))
-    assert lines[:4] == [
-        "node    lines  seen",
-        "─" * 40,
-        "node0   1,234  it answers",
-        "node11      7  its process has ended,",
-    ]
+    assert lines[:4] == ["node    lines  seen", "─" * 40, "node0   1,234  it answers", "node11      7  its process has ended,"]
     assert all(len(line) <= 40 for line in lines)
 
 
@@ -36,7 +31,7 @@ def test_render_breaks_an_endless_word(text: str) -> None:
 
 
 def test_render_names_the_columns_that_have_no_room() -> None:
-    columns: list[Column | str] = ["stack", "address", "state"]
+    columns: list[Column | str] = ["stack", "address", Column("state", spare=True)]
     assert draw(36, columns, ("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")) == [
         "stack     address",
         "─" * 33,

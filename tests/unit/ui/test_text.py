@@ -51,23 +51,30 @@ def test_clean_line() -> None:
 def test_wrap_never_breaks_a_path() -> None:
     path = "/a/very/long/path/that/does/not/fit/into/the/line/at/all.json"
     assert wrap(f"see {path} there", 30, first="* ") == ["* see", f"  {path}", "  there"]
+    assert wrap("it falls by 18 %, then", 14) == ["it falls by", "18 %, then"]
     assert wrap("a b\n\nc", None, first="- ") == ["- a b", "", "  c"]
 
 
+def test_wrap_keeps_a_command_whole_or_continues_it_as_a_shell_does() -> None:
+    text = "then answer: gpucourse run 3.2 --set batch_size=16,32, and gpucourse check --all says which"
+    assert wrap(text, 44) == [
+        "then answer:",
+        "gpucourse run 3.2 --set batch_size=16,32,",
+        "and gpucourse check --all says which",
+    ]
+    assert wrap("A kernel begins with `if (i < n)`.", 30) == ["A kernel begins with", "`if (i < n)`."]
+    assert wrap("gpucourse run --script 'my file.py' --nodes 2", 30, first="Next: ") == [
+        "Next: gpucourse run \\",
+        "        --script 'my file.py' \\",
+        "        --nodes 2",
+    ]
+
+
 def test_format_count_and_age() -> None:
-    assert [format_count(0, "file"), format_count(1, "file"), format_count(1234, "file")] == [
-        "0 files",
-        "1 file",
-        "1,234 files",
-    ]
+    assert [format_count(count, "file") for count in (0, 1, 1234)] == ["0 files", "1 file", "1,234 files"]
     assert format_count(2, "process", "processes") == "2 processes"
-    assert [age(-3), age(59), age(3600), age(4 * 3600 + 61), age(3 * 86400)] == [
-        "0 s",
-        "59 s",
-        "60 min",
-        "4 h 01 min",
-        "3 days",
-    ]
+    ages = [age(seconds) for seconds in (-3, 59, 3600, 4 * 3600 + 61, 3 * 86400)]
+    assert ages == ["0 s", "59 s", "60 min", "4 h 01 min", "3 days"]
 
 
 def test_usd_and_hourly() -> None:

@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError
-from gpucourse.model.deployment import (
-    AwsDeployment,
-    Deployment,
-    HostsDeployment,
-    LocalDeployment,
-    Receipt,
-)
+from gpucourse.model.deployment import AwsDeployment, Deployment, HostsDeployment, LocalDeployment, Receipt, SlurmDeployment
 from gpucourse.workspace import deployments
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import WorkspacePaths
@@ -61,6 +55,7 @@ def test_load_refuses_a_lab_on_aws_without_an_account(paths: WorkspacePaths) -> 
         ("local", LocalDeployment, {"link": "1gbit"}, (True, "local", "", False)),
         ("aws", AwsDeployment, {}, (False, "aws", " --target aws", True)),
         ("hosts", HostsDeployment, {"hosts": ["a"]}, (False, "hosts", " --target hosts", False)),
+        ("slurm", SlurmDeployment, {}, (False, "slurm", " --target slurm", False)),
     ],
 )
 def test_save_writes_what_load_reads(

@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, NewerFormat, StorageError
-from gpucourse.workspace.files import (
-    read_mapping,
-    read_record,
-    refuse_links,
-    write_record,
-)
+from gpucourse.workspace.files import read_mapping, read_record, refuse_links, write_record
 
 
 @dataclass(kw_only=True)

@@ -9,14 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpucourse.errors import ExitCode, HomeMissing, StorageError, UsageError
-from gpucourse.workspace.locate import (
-    absolute,
-    find_new_root,
-    find_other,
-    find_root,
-    open_workspace,
-    personal_cache,
-)
+from gpucourse.workspace.locate import absolute, find_new_root, find_other, find_root, open_workspace, personal_cache
 from gpucourse.workspace.trust import config_folder, list_trusted_folders, trust
 from tests.waiting import STUCK_S
 

@@ -38,10 +38,14 @@ def paths(tmp_path: Path) -> WorkspacePaths:
         ("3.2", "20260101-110000-heron"),
         ("heron", "20260101-110000-heron"),
         ("20260102", "20260102-100000-otter"),
+        ("latest", "20260102-100000-otter"),
     ],
 )
 def test_find_takes_any_part_that_fits_one_run(paths: WorkspacePaths, target: str | None, run_id: str) -> None:
     assert runs.find(paths, target).id == run_id
+    assert runs.find(paths, "latest", "3.2").id == "20260101-110000-heron"
+    with pytest.raises(UsageError, match=r"^2 has no run yet"):
+        runs.find(paths, "latest", "2")
 
 
 def test_find_refuses_a_part_that_fits_several(paths: WorkspacePaths) -> None:

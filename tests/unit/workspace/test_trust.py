@@ -136,7 +136,7 @@ def test_require_course_refuses_what_others_may_change(tmp_path: Path, environ: 
     (course / "exercises/01-rivers/a.py").touch()
     require_course(course, environ)
     open_to_all(course / part)
-    with pytest.raises(UntrustedFolder, match="a course can run commands"):
+    with pytest.raises(UntrustedFolder, match="so the course was not loaded"):
         require_course(course, environ)
     trust(course, environ)
     require_course(course, environ)
@@ -146,13 +146,16 @@ def test_trust_keeps_its_list_in_the_configuration_of_the_user(tmp_path: Path, e
     assert config_folder(environ) == tmp_path / "config" / "gpucourse"
     (tmp_path / "home").mkdir()
     assert config_folder({**environ, "XDG_CONFIG_HOME": "relative"}) == tmp_path / "home" / ".config" / "gpucourse"
-    trust(tmp_path, environ)
+    trust(tmp_path / "home", environ)
     assert (config_folder(environ) / "trusted.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_trust_refuses_a_missing_folder_and_distrust_an_unknown_one(tmp_path: Path, environ: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="there is no folder"):
         trust(tmp_path / "nowhere", environ)
+    (tmp_path / "shared").touch()
+    with pytest.raises(UsageError, match="neither a workspace nor a course"):
+        trust(tmp_path, environ)
     with pytest.raises(UnknownName, match="no trusted folder"):
         distrust(tmp_path, environ)
     assert list_trusted_folders(environ) == ()

@@ -1,49 +1,61 @@
-"""Data parallel training in buckets of at least 100 numbers. They are divided before they are sent, and split up afterwards."""
+"""Data parallel training with an object for each bucket, which is divided before it is sent."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
 
 
-class Sharing:
-    """Complete gradients that have not been sent yet, and buckets that are being sent."""
+class Bucket:
+    """A bucket that is being filled or sent: the gradients that are complete, and their all-reduce."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
-        self.ready: list[torch.Tensor] = []
-        self.sent: list[tuple[dist.Work, torch.Tensor, list[torch.Tensor]]] = []
-        with torch.no_grad():
-            whole = torch.nn.utils.parameters_to_vector(model.parameters())
-            dist.broadcast(whole, 0)
-            torch.nn.utils.vector_to_parameters(whole.clone(), model.parameters())
-        for parameter in filter(lambda parameter: parameter.requires_grad, model.parameters()):
-            parameter.register_post_accumulate_grad_hook(self.collect)
-
-    def collect(self, parameter: torch.Tensor) -> None:
-        """Add a gradient to the bucket, and send the bucket when it is full."""
-        self.ready.append(parameter.grad)
-        if sum(gradient.numel() for gradient in self.ready) >= 100:
-            self.send()
+    def __init__(self) -> None:
+        self.gradients: list[torch.Tensor] = []
+        self.numbers = torch.empty(0)
+        self.work: dist.Work | None = None
 
     def send(self) -> None:
-        """Send the complete gradients as one tensor."""
-        if self.ready:
-            bucket = torch.cat([gradient.flatten() for gradient in self.ready]) / dist.get_world_size()
-            self.sent.append((dist.all_reduce(bucket, async_op=True), bucket, self.ready))
-            self.ready = []
+        """Divide the gradients, and begin to send them as one tensor."""
+        self.numbers = torch.cat([gradient.flatten() for gradient in self.gradients]).div_(dist.get_world_size())
+        self.work = dist.all_reduce(self.numbers, async_op=True)
 
-    def finish(self) -> None:
-        """Wait for all buckets, and put every mean into its gradient."""
-        self.send()
-        for work, bucket, gradients in self.sent:
-            work.wait()
-            for gradient, mean in zip(gradients, bucket.split([gradient.numel() for gradient in gradients]), strict=True):
-                gradient.copy_(mean.view_as(gradient))
-        self.sent = []
+    def unpack(self) -> None:
+        """Wait for the mean of each gradient, and write it back."""
+        self.work.wait()
+        begin = 0
+        for gradient in self.gradients:
+            gradient.view(-1)[:] = self.numbers[begin : begin + gradient.numel()]
+            begin += gradient.numel()
 
 
-def share_gradients(model: torch.nn.Module) -> Callable[[], None]:
+def share_gradients(model: torch.nn.Module, bucket_bytes: int) -> Callable[[], None]:
     """Make `model` data parallel over all ranks of the process group. Return `finish`."""
-    return Sharing(model).finish
+    buckets = [Bucket()]
+    with torch.no_grad():
+        whole = torch.nn.utils.parameters_to_vector(model.parameters())
+        dist.broadcast(whole, 0)
+        torch.nn.utils.vector_to_parameters(whole.clone(), model.parameters())
+    for parameter in filter(lambda parameter: parameter.requires_grad, model.parameters()):
+        parameter.register_post_accumulate_grad_hook(functools.partial(_collect, buckets, bucket_bytes))
+    return functools.partial(_finish, buckets)
+
+
+def _collect(buckets: list[Bucket], bucket_bytes: int, parameter: torch.Tensor) -> None:
+    gradients = buckets[-1].gradients
+    gradients.append(parameter.grad)
+    if bucket_bytes <= sum(gradient.numel() * gradient.element_size() for gradient in gradients):
+        buckets[-1].send()
+        buckets.append(Bucket())
+
+
+def _finish(buckets: list[Bucket]) -> None:
+    if buckets[-1].gradients:
+        buckets[-1].send()
+    while buckets:
+        bucket = buckets.pop()
+        if bucket.work:
+            bucket.unpack()
+    buckets.append(Bucket())

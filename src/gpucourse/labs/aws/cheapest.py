@@ -26,7 +26,7 @@ _LISTED = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class _Candidate:
     """A GPU in one market, with the price of one of its nodes."""
 
     gpu: str
@@ -102,11 +102,11 @@ def _find_offered(account: Account, needs: dict[str, LabNeed]) -> set[str]:
     }
 
 
-def _list_candidates(quotas: quota.Quotas, needs: dict[str, LabNeed], market: Market, book: PriceBook) -> list[Candidate]:
+def _list_candidates(quotas: quota.Quotas, needs: dict[str, LabNeed], market: Market, book: PriceBook) -> list[_Candidate]:
     """Return the GPUs that fit the quota of that market, or whose quota is unknown."""
     assessed = {item.code: item for item in quotas.assess(list(needs.values()), market)}
     return [
-        Candidate(
+        _Candidate(
             gpu=gpu,
             market=market,
             instance_type=_type_of(need),

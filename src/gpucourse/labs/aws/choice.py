@@ -84,7 +84,7 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     Raises UnknownName or UsageError for an unknown or unsuitable value, MissingError for a stopped lab.
     """
     module = context.catalog.module(request.module)
-    lab = lab_of(module)
+    lab = _lab_of(module)
     labs = list_labs(context.paths, module.id)
     gpus = list(dict.fromkeys(gpu.lower() for gpu in request.gpu)) or [usual_gpu(context, module)]
     # If several GPUs are compared and one is sold out, its lab must not get another GPU of the comparison.
@@ -109,7 +109,7 @@ def usual_gpu(context: Context, module: Module) -> str:
     """Return the GPU to use if the user typed none: from the existing lab, otherwise from the settings, otherwise from the
     module."""
     labs = list_labs(context.paths, module.id)
-    return labs[0].cloud.gpu if labs else context.settings.gpu or lab_of(module).gpu
+    return labs[0].cloud.gpu if labs else context.settings.gpu or _lab_of(module).gpu
 
 
 def _find_existing_lab(labs: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
@@ -222,7 +222,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
 
     Raises UsageError for a module without a lab on AWS and for a GPU that AWS has retired, UnknownName for an unknown GPU.
     """
-    lab = lab_of(module)
+    lab = _lab_of(module)
     kind = type_for(gpu or lab.gpu, size or lab.size)
     smaller = type_for(gpu or lab.gpu, lab.smaller).name if lab.smaller else ""
     workers = Machines(instance_type=kind.name, count=nodes or lab.nodes, disk_gib=lab.disk_gib, disk_mb_s=500)
@@ -238,7 +238,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None,
 
 def validate_node_count(module: Module, nodes: int) -> int:
     """Return `nodes`. Raises UsageError if the module's lab cannot have that many."""
-    max_nodes = lab_of(module).max_nodes
+    max_nodes = _lab_of(module).max_nodes
     if not 1 <= nodes <= max_nodes:
         node_range = f"1 to {max_nodes} nodes" if max_nodes > 1 else "1 node"
         raise UsageError(
@@ -250,7 +250,7 @@ def validate_node_count(module: Module, nodes: int) -> int:
 
 def validate_size(module: Module, size: str) -> str:
     """Return `size`. Raises UsageError if the module's lab cannot have nodes of that size."""
-    lab = lab_of(module)
+    lab = _lab_of(module)
     sizes = [option for option in (lab.size, lab.smaller) if option]
     if size not in sizes:
         raise UsageError(
@@ -260,7 +260,7 @@ def validate_size(module: Module, size: str) -> str:
     return size
 
 
-def lab_of(module: Module) -> AwsLab:
+def _lab_of(module: Module) -> AwsLab:
     """Return the module's lab on AWS, from the manifest. Raises UsageError if it has none."""
     if module.lab.aws is None:
         raise UsageError(

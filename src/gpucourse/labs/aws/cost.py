@@ -22,6 +22,7 @@ from gpucourse.labs.aws.account import check_account
 from gpucourse.labs.results import StackCost
 from gpucourse.model.deployment import AwsDeployment, Deployment, Receipt
 from gpucourse.parallel import try_all
+from gpucourse.runs.slurm_hours import ClusterHours, list_hours
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_record
 from gpucourse.workspace.paths import WorkspacePaths
@@ -57,6 +58,7 @@ class Cost:
 
     `left_usd`: the remaining budget; None without a budget.
     `sources`: where and when the prices were read.
+    `clusters`: the core hours and GPU hours of runs on Slurm clusters; `max_gpu_hours`: the limit in the settings.
     """
 
     usd: Decimal
@@ -71,6 +73,8 @@ class Cost:
     sources: list[str]
     warnings: list[str] = field(default_factory=list)
     billed: BilledCost | None = None
+    clusters: list[ClusterHours] = field(default_factory=list)
+    max_gpu_hours: float | None = None
 
 
 def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> Cost:
@@ -108,6 +112,8 @@ def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> C
         sources=sorted({span.charge.rate.origin for span in bill.spans}),
         warnings=warnings,
         billed=_query_billed_cost(context, bill) if ask_aws else None,
+        clusters=list_hours(context.paths),
+        max_gpu_hours=context.settings.max_gpu_hours,
     )
 
 

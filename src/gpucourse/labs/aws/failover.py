@@ -30,7 +30,7 @@ class Route:
 
     def choose_next(self, place: Placement, failure: Failure) -> Placement | None:
         """Return the place to try after this one failed; None if no other place would help, or if all have been tried."""
-        if place.placement_group and is_about_group(failure):
+        if place.placement_group and _is_about_group(failure):
             return replace(place, placement_group=False)
         if not failure.elsewhere:
             return None
@@ -51,7 +51,7 @@ class Route:
         return None
 
 
-def is_about_group(failure: Failure) -> bool:
+def _is_about_group(failure: Failure) -> bool:
     """Return whether AWS lacked room for the placement group, rather than machines."""
     text = f"{failure.code} {failure.message}".lower()
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)

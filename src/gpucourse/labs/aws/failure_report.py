@@ -41,12 +41,12 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
         raise Interrupted(
             f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
             hint=f"{continue_command if _exists(context.paths, deployment) else command} continues; "
-            f"{format_destroy(deployment)} takes it down",
+            f"{_format_destroy(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
         _save_as_failed(context.paths, deployment, error.what)
         error.what = f"{error.what}\n{describe_existing(context, deployment)}"
-        error.hint = "\n".join(filter(None, (error.hint, f"take it down: {format_destroy(deployment)}")))
+        error.hint = "\n".join(filter(None, (error.hint, f"take it down: {_format_destroy(deployment)}")))
         raise
     except BaseException as error:
         _save_as_failed(context.paths, deployment, str(error) or type(error).__name__)
@@ -87,7 +87,7 @@ def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: Te
     return translated
 
 
-def format_destroy(deployment: AwsDeployment) -> str:
+def _format_destroy(deployment: AwsDeployment) -> str:
     """Return the command that takes the lab down."""
     return f"gpucourse destroy {deployment.module} --gpu {deployment.cloud.gpu}"
 

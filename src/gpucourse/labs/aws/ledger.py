@@ -220,7 +220,7 @@ def machines(paths: WorkspacePaths, uid: str) -> list[str]:
 
 
 def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
-    """Describe the cost of a lab while the user decides what to do; return an empty text if it costs nothing or the cost is
+    """Describe the cost of a lab while the user decides what to do; return an empty string if it costs nothing or the cost is
     unknown."""
     rate = per_hour(paths, deployment)
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
@@ -259,7 +259,7 @@ def _find_ends(
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredPrice:
+class _StoredPrice:
     """The price of an instance per hour, in USD, with its source and date. An empty zone means any zone."""
 
     region: str
@@ -272,10 +272,10 @@ class StoredPrice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredPrices:
+class _StoredPrices:
     """The newest prices that AWS reported to a deploy of this workspace."""
 
-    prices: list[StoredPrice] = field(default_factory=list)
+    prices: list[_StoredPrice] = field(default_factory=list)
     version: int = 1
 
 
@@ -309,7 +309,7 @@ def store_prices(context: Context, book: PriceBook) -> None:
         except MissingError:  # a readable file replaces it
             other_prices = []
         new_prices = [
-            StoredPrice(
+            _StoredPrice(
                 region=book.region,
                 instance_type=name,
                 market=market,
@@ -320,8 +320,8 @@ def store_prices(context: Context, book: PriceBook) -> None:
             )
             for (name, market, zone), rate in book.fresh.items()
         ]
-        write_record(context.paths.prices, StoredPrices(prices=[*other_prices, *new_prices]))
+        write_record(context.paths.prices, _StoredPrices(prices=[*other_prices, *new_prices]))
 
 
-def _read_stored(paths: WorkspacePaths) -> StoredPrices:
-    return read_record(paths.prices, StoredPrices) or StoredPrices()
+def _read_stored(paths: WorkspacePaths) -> _StoredPrices:
+    return read_record(paths.prices, _StoredPrices) or _StoredPrices()

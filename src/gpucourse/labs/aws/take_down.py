@@ -85,7 +85,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
         if resource.seen and resource.kind not in BACKSTOP
     ]
     receipt.leftovers = [resource.leftover for resource in leftovers]
-    settle_costs(context, account, deployment, receipt)
+    _settle_costs(context, account, deployment, receipt)
 
 
 def clear(context: Context, account: Account, uid: str, regions: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
@@ -118,7 +118,7 @@ def remove_all(
     return [replace(resource, note=resource.note or notes.get((resource.kind, resource.id), "")) for resource in leftovers]
 
 
-def settle_costs(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
+def _settle_costs(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
     """Record the cost of the lab in the ledger and in the receipt. Leftovers stay in the ledger, since they still cost
     money."""
     cloud = deployment.cloud

@@ -35,7 +35,7 @@ SIMULATED = "gpucourse deploy 1 --target local"
 
 
 @dataclass(frozen=True)
-class Usable:
+class _Usable:
     """The torch version of one Python, and the GPUs that torch can use. The version is empty if torch is not installed."""
 
     torch: str
@@ -58,7 +58,7 @@ def list_cards(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(line.partition(": ")[2].split(" (UUID")[0] for line in lines if line.startswith("GPU "))
 
 
-def find_usable(python: str) -> Usable:
+def _find_usable(python: str) -> _Usable:
     """Return the torch version of this Python and the GPUs that it can use.
 
     Raises MissingError if the Python does not start or does not answer.
@@ -66,7 +66,7 @@ def find_usable(python: str) -> Usable:
     hint = "name a Python that has torch: node_python in gpucourse.yaml"
     try:
         completed = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=LOOK_S, check=False)
-        return parse_typed(completed.stdout.splitlines()[-1], Usable)
+        return parse_typed(completed.stdout.splitlines()[-1], _Usable)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingError(f"{python} could not be asked about torch: {error}", hint=hint) from error
     except (IndexError, OutsideError) as error:
@@ -79,7 +79,7 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
 
     The error suggests `simulated`, a command that needs no GPU.
     """
-    usable = find_usable(python)
+    usable = _find_usable(python)
     if usable.gpus:
         return usable.gpus
     cards = list_cards(environ)

@@ -108,7 +108,7 @@ def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True)
-class HereLab:
+class _HereLab:
     """The node of one lab. Implements labs.destroy.Removable."""
 
     paths: StackPaths
@@ -175,6 +175,6 @@ class HereLab:
         return f"gpucourse destroy {self.deployment.module}, then gpucourse deploy {self.deployment.module} --target here"
 
 
-def open_here(paths: WorkspacePaths, deployment: HereDeployment) -> HereLab:
+def open_here(paths: WorkspacePaths, deployment: HereDeployment) -> _HereLab:
     """Return the lab of a deployment, ready to build, inspect and remove."""
-    return HereLab(paths.stack(deployment.stack), deployment, ensure_client_key(paths.client_key))
+    return _HereLab(paths.stack(deployment.stack), deployment, ensure_client_key(paths.client_key))

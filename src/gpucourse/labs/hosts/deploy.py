@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
+from gpucourse.errors import GpucourseError, InfrastructureError, UsageError
 from gpucourse.labs import collective_check
 from gpucourse.labs.collect_before_destroy import collect_runs, find_ending
 from gpucourse.labs.deploy import make_record, record_outcome
@@ -25,13 +25,11 @@ from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.fleet import Fleet
-from gpucourse.remote.patience import ANSWER_S
 from gpucourse.units import format_bytes
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
 
 if TYPE_CHECKING:
-    from gpucourse.course.catalog import Catalog
     from gpucourse.workspace.settings import Settings
 
 
@@ -44,7 +42,6 @@ class HostsProposal(LabProposal):
     """Examined machines that can be used, with connections to them.
 
     `meet`: a free port of the first machine that the others can reach; 0 if there is only one machine.
-    `shared`: the folder that all machines of a cluster share.
     """
 
     fleet: Fleet
@@ -53,15 +50,15 @@ class HostsProposal(LabProposal):
     entered: list[EnteredHost]
     nodes: list[Node]
     meet: int
-    shared: str
 
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]:
     """Examine the machines and propose them for the lab of a module. Nothing is installed or left on them yet.
 
-    If the request has no `hosts`, use the recorded machines, otherwise those in the settings. Raises UsageError, MissingError
-    (including UnknownHosts), UnreachableError, and InfrastructureError if the machines cannot reach each other.
+    If the request has no `hosts`, use the recorded machines, otherwise those in the settings. Raises UsageError (also for a
+    login node of a Slurm cluster), MissingError (including UnknownHosts), UnreachableError, and InfrastructureError if the
+    machines cannot reach each other.
     """
     start_s = time.monotonic()
     module = context.catalog.module(request.module)
@@ -70,14 +67,14 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
         existing = deployments.load_as(context.paths, stack, HostsDeployment)
         former_hosts = existing.variables.hosts if existing else []
         names = _choose_hosts(context.settings, module, request.hosts or former_hosts, request.nodes)
+        if module.lab.scheduler == "slurm":
+            raise _refuse_slurm(context.settings, module, names, has_lab=existing is not None)
         former = existing.inventory.nodes if existing and existing.inventory else ()
         with stage(context.watch, "look", "examining the machines"):
             entered, fleet = enter(context, names, key=request.key, trust=request.trust, former=former)
         with fleet:
-            if module.lab.scheduler == "slurm":
-                _has_slurm(module, entered, fleet)
-            elif not request.on_login_node:
-                _refuse_login_nodes(context.catalog, module, entered, former)
+            if not request.on_login_node:
+                _refuse_login_nodes(module, entered, former)
             _warn(context.watch, entered)
             with stage(context.watch, "sight", "finding how they reach each other"):
                 nodes, meet = find_private_addresses(context, entered, fleet)
@@ -87,8 +84,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
             )
             deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
             lab = HostsLab(context.paths, context.transport, context.paths.stack(stack), deployment, tuple(nodes))
-            shared = context.settings.shared_folder if module.lab.scheduler == "slurm" else ""
-            removed_nodes = _find_leaving(deployment, nodes if shared == deployment.shared else ())
+            removed_nodes = _find_leaving(deployment, nodes)
             proposal = HostsProposal(
                 fleet=fleet,
                 deployment=deployment,
@@ -98,7 +94,6 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
                 meet=meet,
                 changes=lab.plan(),
                 start_s=start_s,
-                shared=shared,
                 removed_nodes=removed_nodes,
                 ends=find_ending(context.paths, deployment, removed_nodes),
             )
@@ -114,8 +109,7 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
     with record_outcome(context.paths, deployment):
         if proposal.removed_nodes:
             collect_runs(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
-        _let_go(context, deployment, nodes if proposal.shared == deployment.shared else ())
-        deployment.shared = proposal.shared
+        _let_go(context, deployment, nodes)
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
         deployments.save(context.paths, deployment)
         lab.up(proposal.fleet)
@@ -141,38 +135,29 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
     return selection
 
 
-def _has_slurm(module: Module, entered: Sequence[EnteredHost], fleet: Fleet) -> None:
-    """Check that exactly one machine is named and that it has Slurm: it is the login node of the cluster.
-
-    Raises UsageError for more machines, MissingError without Slurm.
-    """
-    first = entered[0]
-    if len(entered) > 1:
-        raise UsageError(
-            f"module {module.id} hands its work to Slurm, which finds the other machines by itself",
-            hint=f"name the login node alone: gpucourse deploy {module.id} --target hosts --hosts {first.node.typed}",
-        )
-    completed = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=ANSWER_S)
-    if not completed.ok:
-        raise MissingError(
-            f"{first.node.typed} has no Slurm (sbatch, squeue, sinfo, scancel)",
-            hint=f"name the login node of a cluster, or: gpucourse deploy {module.id} --target local",
-        )
+def _refuse_slurm(settings: Settings, module: Module, names: Sequence[str], *, has_lab: bool) -> UsageError:
+    """Return the error for a module that hands its work to Slurm: plain machines have none, and a cluster is another target."""
+    first = f"gpucourse destroy {module.id}, then " if has_lab else ""
+    folder = f", with slurm: {{folder: {settings.shared_folder}}} in gpucourse.yaml" if settings.shared_folder else ""
+    return UsageError(
+        f"module {module.id} hands its work to Slurm, and --target hosts computes on the machines themselves",
+        hint=f"if {names[0]} is the login node of a cluster: {first}gpucourse deploy {module.id} --target slurm "
+        f"--login {names[0]}{folder}",
+    )
 
 
-def _refuse_login_nodes(catalog: Catalog, module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
+def _refuse_login_nodes(module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
     """Check that no machine is a login node of a Slurm cluster: runs of this lab compute on the machines themselves.
 
     Login nodes that are already in the lab are allowed. Raises UsageError.
     """
     machines = {_machine(node) for node in former}
     login_nodes = [host.node.typed for host in entered if host.facts.login_node and _machine(host.node) not in machines]
-    slurm = next((candidate for candidate in catalog.modules if candidate.lab.scheduler == "slurm"), None)
-    if login_nodes and slurm is not None:
+    if login_nodes:
         raise UsageError(
             f"{login_nodes[0]} is a login node of a Slurm cluster, and runs of this lab would compute on it",
-            hint=f"hand them to Slurm: gpucourse deploy {slurm.id} --target hosts --hosts {login_nodes[0]}, then "
-            f"gpucourse run {module.exercises[0].id} --launcher slurm; if you may compute there: --on-login-node",
+            hint=f"make them jobs of the cluster: gpucourse deploy {module.id} --target slurm --login {login_nodes[0]}; if you "
+            "may compute on that machine: --on-login-node",
         )
 
 

@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Self, TypeVar
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError
-from gpucourse.model.deployment import HostsDeployment, Leftover, NodeHealth
+from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.labs.destroy import take_down
+from gpucourse.model.deployment import Deployment, HostsDeployment, Leftover, NodeHealth, Receipt
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
@@ -43,7 +44,7 @@ class HostsLab:
     workspace: WorkspacePaths
     transport: Transport
     paths: StackPaths
-    deployment: HostsDeployment
+    deployment: Deployment
     candidate_nodes: tuple[Node, ...] = ()
     without: Collection[str] = field(default=())
 
@@ -172,8 +173,12 @@ class HostsLab:
     def _ask(self, question: Callable[..., T]) -> list[T]:
         return values(self._ask_all(question))
 
+    def _list_folders(self) -> list[str]:
+        """Return the names of the lab's folders below `.gpucourse/jobs`: one for each run."""
+        return [record.id for record in self._runs()]
+
     def _ask_all(self, question: Callable[..., T]) -> list[Outcome[T]]:
-        ids = [record.id for record in self._runs()]
+        ids = self._list_folders()
         return self._fleet.do_on_each(lambda link: question(link, ids))
 
 
@@ -184,9 +189,31 @@ def open_hosts(context: Context, deployment: HostsDeployment, *, without: Collec
     return HostsLab(context.paths, context.transport, context.paths.stack(deployment.stack), deployment, without=without)
 
 
+def take_down_reachable(
+    context: Context,
+    deployment: Deployment,
+    receipt: Receipt,
+    unreachable: Mapping[str, str],
+    *,
+    open_lab: Callable[..., HostsLab],
+    is_gone: str,
+) -> None:
+    """Take the lab down on the nodes that can be reached. The receipt lists what may be left on the others.
+
+    `open_lab`: returns the lab of a deployment. `is_gone`: the condition under which the learner may forget a node.
+    """
+    with open_lab(context, deployment, without=unreachable) as lab:
+        try:
+            take_down(context, deployment, receipt, lab)
+        except (UnreachableError, MissingError) as error:
+            error.hint = f"{error.hint}; {is_gone}: gpucourse destroy {deployment.module} --forget-unreachable"
+            raise
+    with open_lab(context, deployment) as lab:
+        receipt.forgotten = lab.list_forgotten(unreachable)
+
+
 def _address(node: Node) -> str:
-    port = f":{node.port}" if node.port != 22 else ""
-    return f"{node.user}@{node.address}{port}"
+    return node.login if node.way else node.login.removesuffix(":22")
 
 
 def _remove(node: Node, kind: str, id_: str) -> str:
@@ -194,5 +221,4 @@ def _remove(node: Node, kind: str, id_: str) -> str:
 
 
 def _ssh(node: Node, command: str) -> str:
-    port = f"-p {node.port} " if node.port != 22 else ""
-    return f"ssh {port}{node.user}@{node.address} {shlex.quote(command)}"
+    return f"{shlex.join(node.ssh_words)} {shlex.quote(command)}" if node.ssh_words else command

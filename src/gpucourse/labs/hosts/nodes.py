@@ -61,7 +61,7 @@ def enter(
     links = {outcome.node.name: outcome.value for outcome in outcomes if outcome.value is not None}
     fleet = Fleet(context.transport, [link.node for link in links.values()], links=links)
     try:
-        check_answers(outcomes)
+        _check_answers(outcomes)
         entered = _examine(context, fleet)
     except BaseException:
         fleet.close()
@@ -179,7 +179,7 @@ def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
         names_by_identity[host_facts.identity] = homes[host_facts.home] = name
 
 
-def check_answers(outcomes: Sequence[Outcome[T]]) -> None:
+def _check_answers(outcomes: Sequence[Outcome[T]]) -> None:
     """Raise an error for the machines that failed, if any did.
 
     If some do not answer at all, the hint says how to try them with plain ssh.
@@ -205,7 +205,7 @@ def pin_host_keys(nodes: Sequence[Node], trust: Sequence[str]) -> list[Node]:
     """
     unknown = [node for node in nodes if not node.host_key]
     outcomes = do_on_each(unknown, fetch_host_key)
-    check_answers(outcomes)
+    _check_answers(outcomes)
     host_keys = {outcome.node.name: outcome.take() for outcome in outcomes}
     strangers = [
         Stranger(typed=node.typed, fingerprint=host_keys[node.name][1])

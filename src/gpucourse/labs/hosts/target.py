@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
+from gpucourse.errors import GpucourseError, UsageError
 from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import HostsDeployment, NodeHealth, Receipt
@@ -56,18 +56,11 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         self, context: Context, deployment: HostsDeployment, receipt: Receipt, unreachable: Mapping[str, str]
     ) -> None:
         """Take the lab down on the machines that can be reached. The receipt lists what may be left on the others."""
-        from gpucourse.labs.destroy import take_down
-        from gpucourse.labs.hosts.lab import open_hosts
+        from gpucourse.labs.hosts.lab import open_hosts, take_down_reachable
 
-        with open_hosts(context, deployment, without=unreachable) as lab:
-            try:
-                take_down(context, deployment, receipt, lab)
-            except (UnreachableError, MissingError) as error:
-                forget = f"gpucourse destroy {deployment.module} --forget-unreachable"
-                error.hint = f"{error.hint}; if a machine is gone for good: {forget}"
-                raise
-        with open_hosts(context, deployment) as lab:
-            receipt.forgotten = lab.list_forgotten(unreachable)
+        take_down_reachable(
+            context, deployment, receipt, unreachable, open_lab=open_hosts, is_gone="if a machine is gone for good"
+        )
 
     def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
         """Return advice: try the machines again, or forget a machine that is gone for good."""

@@ -132,7 +132,7 @@ def _check_count(module: Module, nodes: int | None) -> None:
     if nodes is not None and not 1 <= nodes <= max_nodes:
         raise UsageError(
             f"--nodes {nodes}: module {module.id} accepts 1 to {max_nodes} nodes",
-            hint=f"gpucourse deploy {module.id} --nodes {max(1, min(max_nodes, nodes))}",
+            hint=f"gpucourse deploy {module.id} --nodes {module.lab.local.nodes}",
         )
 
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from gpucourse.provision.stack import TerraformStack
 
 
-def node_names(count: int) -> list[str]:
+def _node_names(count: int) -> list[str]:
     """Return the names that a stack gives its nodes."""
     return [f"node{index}" for index in range(count)]
 
 
 def machine_names(deployment: LocalDeployment) -> list[str]:
     """Return the names of all machines. Under Slurm, there is a head in addition to the counted nodes."""
-    return node_names(deployment.nodes_wanted + deployment.has_slurm)
+    return _node_names(deployment.nodes_wanted + deployment.has_slurm)
 
 
 def inspect(paths: WorkspacePaths, deployment: LocalDeployment) -> list[NodeHealth]:
@@ -76,7 +76,7 @@ def choose(
         except NoNamespaces as error:
             requirements.fall_back(context.paths, computer, deployment, error)
         except Lacking as error:
-            subject = "a Slurm cluster" if slurm else "a link of its own"
+            subject = "a Slurm cluster" if slurm else "a limited network (--link)"
             way = requirements.way_without_root(context.environ, computer, command) if slurm else ""
             raise MissingError(f"{subject} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
     else:

@@ -114,7 +114,7 @@ def fall_back(
     command = f"gpucourse deploy {deployment.module}"
     if deployment.link:
         raise MissingError(
-            f"a link of its own on simulated nodes: {refusal}", hint=f"{refusal.remedy}; or: --target aws"
+            f"a limited network (--link) on simulated nodes: {refusal}", hint=f"{refusal.remedy}; or: --target aws"
         ) from refusal
     if missing := computer.slurm_missing():
         install = requirements.install_command(slurm=True, packages=missing)

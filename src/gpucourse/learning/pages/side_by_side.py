@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpucourse.learning.pages.run_content import RunContent
-from gpucourse.model.manifest import MetricsTable
+from gpucourse.model.manifest import MetricsColumn, MetricsTable
 from gpucourse.outside.names import printable
 from gpucourse.report import grids
 
@@ -30,6 +31,9 @@ MEASURED = "measured"
 SAME_FACTOR = 0.005
 """The largest relative difference between two factors that are equal except for rounding."""
 
+MAX_COUNT = 1e15
+"""The largest count from which a rate may be computed."""
+
 MAX_TEXT = 120  # the most characters of a compared text
 
 
@@ -49,35 +53,54 @@ class Spread:
         """Return the spread of this time divided by another time, as for a speed-up. All numbers must be positive."""
         return Spread(self.median / other.median, self.low / other.high, self.high / other.low)
 
-    def changed_like(self, other: Spread, factor: float) -> bool:
-        """Return whether the medians differ by this factor or its inverse. This shows that values were computed from them."""
-        ratio = other.median / self.median
-        return any(math.isclose(factor, candidate, rel_tol=SAME_FACTOR) for candidate in (ratio, 1 / ratio))
+    def invert(self) -> Spread:
+        """Return the spread of the inverse, as for a rate."""
+        return Spread(1 / self.median, 1 / self.high, 1 / self.low)
+
+    def scale(self, median: float) -> Spread:
+        """Return the spread of a number that is proportional to this one and has this median."""
+        factor = median / self.median
+        return Spread(median, self.low * factor, self.high * factor)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedValue:
     """A value of one run as text, and also as a number if it is one.
 
-    `measured`: whether the number may be different in the next run.
+    `measured`: whether the number may be different in the next run. Settings and counts are not measured.
     `times`: the spreads from which the value may be computed, first its own row's, then those of its table.
+    `counts`: the whole numbers of its row, by key. A rate is computed from a time and a count.
     """
 
     text: str
     number: float | None = None
     measured: bool = False
     times: tuple[Spread, ...] = ()
+    counts: Mapping[str, float] = field(default_factory=dict)
 
     def find_mark(self, base: ComparedValue) -> str:
-        """Return the mark for the difference from a base: NOISE, UNKNOWN, or an empty text. The text is empty if the difference
+        """Return the mark for the difference from a base: NOISE, UNKNOWN, or an empty string. It is empty if the difference
         exceeds the spreads, or if nothing was measured."""
+        if not self.measured:
+            return ""
+        spreads = self._find_spreads(base)
+        if spreads is None:
+            return UNKNOWN
+        return NOISE if spreads[0].overlaps(spreads[1]) else ""
+
+    def _find_spreads(self, base: ComparedValue) -> tuple[Spread, Spread] | None:
+        """Return the spreads of the base and of this value if both were computed from times, otherwise None. The value was
+        computed from a time if it changed as the time or its inverse did, or as these and a count did together."""
         if not self.number or not base.number:
-            return UNKNOWN if self.measured else ""
+            return None
         factor = self.number / base.number
-        for base_time, own_time in zip(base.times, self.times, strict=False):
-            if base_time.changed_like(own_time, factor):
-                return NOISE if base_time.overlaps(own_time) else ""
-        return UNKNOWN if self.measured else ""
+        ratios = {count / base.counts[key] for key, count in self.counts.items() if count and base.counts.get(key)}
+        for ratio in (1.0, *sorted(ratios)):
+            for base_time, own_time in zip(base.times, self.times, strict=False):
+                for divisor, dividend in ((base_time, own_time), (base_time.invert(), own_time.invert())):
+                    if math.isclose(factor, ratio * dividend.median / divisor.median, rel_tol=SAME_FACTOR):
+                        return divisor.scale(base.number), dividend.scale(self.number)
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,15 +116,19 @@ class ComparedRow:
         return len({value.text if value else None for value in self.values}) > 1
 
     def list_differences(self) -> list[str]:
-        """Return the difference of each value from the first, such as `+12 %`; an empty text if it is not known."""
+        """Return the difference of each value from the first, such as `+12 %`; an empty string if it is not known."""
         base = self.values[0]
         return [_tell_difference(base, value) for value in self.values]
 
     def list_marks(self) -> set[str]:
-        """Return the marks of all numbers that differ from the first. The mark is empty if the difference exceeds the
+        """Return the marks of all measured numbers that differ from the first. The mark is empty if the difference exceeds the
         spreads."""
         base, *other_values = self.values
-        numbers = [value for value in other_values if base and value and value.number is not None and value.text != base.text]
+        numbers = [
+            value
+            for value in other_values
+            if base and value and value.measured and value.number is not None and value.text != base.text
+        ]
         return {value.find_mark(base) for value in numbers} if base and base.number is not None else set()
 
 
@@ -112,7 +139,7 @@ Values = dict[tuple[str, str], ComparedValue]
 def list_values(content: RunContent) -> Values:
     """Return all values of a run that can be compared, in the order of display."""
     record, values = content.record, Values()
-    values["started", "state"] = _text(record.state.replace("_", " "))
+    values["started", "state"] = _text(record.shown_state)
     values["started", "nodes"] = _number(len(record.nodes))
     values["started", "ranks"] = _number(record.world_size)
     values |= {("started", str(name)): _value(value) for name, value in record.parameters.items()}
@@ -125,9 +152,10 @@ def list_values(content: RunContent) -> Values:
     if content.exercise is None:  # a script of the learner: no manifest describes its numbers
         values |= {(MEASURED, name): _measure(value) for name, value in _list_scalars(content.metrics)}
     for table in content.exercise.tables if content.exercise else ():
-        values |= {(table.title, name): value for name, value in list_cells(table, content.metrics)}
+        values |= {(table.title, name): value for name, value in list_cells(table, content.metrics, record.parameters)}
     for check in content.verdict.checks if content.verdict else ():
-        values["checks", check.title] = _text(f"{check.verdict.replace('_', ' ')}: {check.observed}")
+        verdict = check.verdict.replace("_", " ")
+        values["checks", check.title] = _text(f"{verdict}: {check.observed.removeprefix(f'{verdict}: ')}")
     return values
 
 
@@ -155,20 +183,52 @@ def _list_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[
     yield from ((str(name), str(version)) for name, version in (packages.items() if isinstance(packages, dict) else ()))
 
 
-def list_cells(table: MetricsTable, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ComparedValue]]:
-    """Yield the values in a run's table, each named by its row and column."""
+def list_cells(
+    table: MetricsTable, metrics: Mapping[str, Any], settings: Collection[str] = ()
+) -> Iterator[tuple[str, ComparedValue]]:
+    """Yield the values in a run's table, each named by its row and column. `settings`: the keys of columns that are not
+    measured."""
     first, *other_columns = table.columns
+    rows = grids.rows_of(table.rows, metrics)[:MAX_ROWS]
+    name_columns = _choose_name_columns(table.columns, rows) if other_columns else []
+    other_columns = [column for column in other_columns if column not in name_columns]
     first_time: Spread | None = None
-    for number, row in enumerate(grids.rows_of(table.rows, metrics)[:MAX_ROWS], 1):
-        name = printable(str(row.get(first.key)), MAX_TEXT) if other_columns else f"row {number}"
-        if other_columns and isinstance(row.get(first.key), int | float):
-            name = f"{first.title} {name}"
+    names: Counter[str] = Counter()
+    for number, row in enumerate(rows, 1):
+        name = ", ".join(_name_cell(column, row) for column in name_columns) or f"row {number}"
+        names[name] += 1
+        name = f"{name} ({names[name]})" if names[name] > 1 else name
         time = _read_time(row)
         first_time = first_time or time
         times = (time, first_time.divide(time)) if time and first_time else ()
+        counts = {key: float(value) for key, value in row.items() if type(value) is int and abs(value) < MAX_COUNT}
         for column in other_columns or [first]:
-            if row.get(column.key) is not None:
-                yield f"{name} · {column.title}", replace(_measure(row[column.key], column.digits), times=times)
+            if row.get(column.key) is None:
+                continue
+            value = (_value if column.key in settings else _measure)(row[column.key], column.digits)
+            yield f"{name} · {column.title}", replace(value, times=times, counts=counts)
+
+
+def _choose_name_columns(columns: Sequence[MetricsColumn], rows: Sequence[Mapping[str, Any]]) -> list[MetricsColumn]:
+    """Return the columns that name the rows of a table: the first, and as many further columns with texts as it takes until
+    each row has its own name."""
+    first, *other_columns = columns
+    chosen = [first]
+    for column in other_columns:
+        if len({tuple(_name_cell(part, row) for part in chosen) for row in rows}) == len(rows):
+            break
+        texts = [value for row in rows if isinstance(value := row.get(column.key), str)]
+        if len(texts) == len(rows) and len(set(texts)) > 1:
+            chosen.append(column)
+    return chosen
+
+
+def _name_cell(column: MetricsColumn, row: Mapping[str, Any]) -> str:
+    """Return the value of a row in this column as a name: a text, or a number after the column's title."""
+    value = row.get(column.key)
+    is_number = isinstance(value, int | float)
+    name = printable(f"{value:,}" if is_number and not isinstance(value, bool) else str(value), MAX_TEXT)
+    return f"{column.title} {name}" if is_number else name
 
 
 def _read_time(row: Mapping[str, Any]) -> Spread | None:
@@ -176,7 +236,7 @@ def _read_time(row: Mapping[str, Any]) -> Spread | None:
     for key in row:
         name, _, unit = key.partition("_")
         spread = [row.get(f"{part}_{unit}") for part in ("median", "p20", "p80")]
-        numbers = [float(number) for number in spread if isinstance(number, int | float) and 0 < number < math.inf]
+        numbers = [float(number) for number in spread if isinstance(number, int | float) and 1e-99 < number < 1e99]
         if name == "median" and len(numbers) == 3:
             return Spread(*numbers)
     return None

@@ -63,7 +63,7 @@ def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:
 
 
 def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, result: PartResult, file: Path) -> str:
-    """Return how a handed-in part is judged, as text for the reader."""
+    """Return the judgement of a handed-in part, as text for the reader."""
     if is_as_delivered(context, exercise, part, file):
         return "handed in as the course delivers it: open"
     if result.verdict == "passed" and is_solution(context, exercise, part, file):

@@ -185,7 +185,7 @@ def _rerun_module(place: _Place, module: Module, due_runs: _Due) -> Iterator[Rer
 
 
 def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> str:
-    """Return why an exercise cannot be repeated on simulated nodes, or an empty text if it can."""
+    """Return why an exercise cannot be repeated on simulated nodes, or an empty string if it can."""
     if exercise.launch.traits.is_terminal:
         return "it needs a session at the learner's own terminal"
     try:
@@ -307,7 +307,7 @@ def list_start_options(record: RunRecord) -> list[str]:
 
 
 def compare_checks(bundle: Context, exercise: Exercise, record: RunRecord, repeated: Sequence[Mapping[str, Any]]) -> str:
-    """Return a sentence about the checks that need no GPU and whose results differ from the bundle's, or an empty text if none
+    """Return a sentence about the checks without a GPU whose results differ from the bundle's, or an empty string if none
     do.
 
     `repeated`: the checks of the new run, as in `run --json`. These may include failed checks that the bundle's run does not

@@ -61,7 +61,7 @@ def ensure(machine: Mapping[str, Any], *, restarts: Collection[str] = ()) -> boo
 
 
 def find_process(name: str, at: str = "") -> int | None:
-    """Return the daemon's process id, or None if the daemon does not run. The id is valid inside the machine.
+    """Return the daemon's process id, or None if the daemon is not running. The id is valid inside the machine.
 
     `at`: the root of the machine's file system, as seen from this process.
     """

@@ -28,7 +28,7 @@ _NO_NETWORK = re.compile(r"resolving|resolve|[Cc]ould not connect|Unable to conn
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not have enough free space|don't have enough free space")
 
 
-class ListsOutOfDate(MissingError):
+class _ListsOutOfDate(MissingError):
     """apt's lists of packages are missing, or name packages that no longer exist."""
 
 
@@ -80,7 +80,7 @@ def _fetch_packages(environ: Mapping[str, str], packages: Sequence[str], aside: 
     folder."""
     try:
         return _download(environ, packages, aside / "packages")
-    except ListsOutOfDate:
+    except _ListsOutOfDate:
         watch(Note(text="apt's lists of packages are missing or old here: fetching new ones, just this once"))
     apt_folder = aside / "apt"
     (apt_folder / "lists" / "partial").mkdir(parents=True)
@@ -160,7 +160,7 @@ def _failure(program: str, output: str, folder: Path) -> MissingError:
         return StorageError(
             f"no space left to unpack Slurm's packages in {folder}", hint=f"free 100 MB there: df -h '{folder}'"
         )
-    kind = ListsOutOfDate if _OUT_OF_DATE.search(first) else MissingError
+    kind = _ListsOutOfDate if _OUT_OF_DATE.search(first) else MissingError
     if _NO_NETWORK.search(output):
         return kind(message, hint="connect this computer to the internet, then type the command again")
     return kind(message, hint="`apt-get install -s slurmctld slurmd` shows more; the package may be in `universe`")

@@ -150,9 +150,9 @@ class SlurmDaemons:
             link.symlink_to(self._folder)
 
     async def _start_missing(self, port_numbers: Mapping[str, int]) -> bool:
-        """Start all daemons that do not run, at the same time. Return whether there were any.
+        """Start all daemons that are not running. Return whether there were any.
 
-        The head's daemons must serve first, because a slurmd that finds no slurmctld waits a second before it tries again.
+        The head's daemons must be ready first, because a slurmd that finds no slurmctld waits a second before it tries again.
         """
         missing = [key for key in (MUNGED, *port_numbers) if not self._runs(key)]
         for key in missing:

@@ -55,7 +55,7 @@ def _answer(verb: str, words: list[str]) -> dict[str, Any] | None:
         _work_in_background(verb, Job(words[0]), words[1:])
         return None
     if verb == "states":
-        return _do_on_each(words, _describe_state)
+        return _describe_states(words)
     if verb == "cancel":
         return _cancel(float(words[0]), words[1:])
     if verb in STREAMS:
@@ -98,8 +98,8 @@ def _start() -> dict[str, Any]:
 
 
 def _find_agent() -> str:
-    """Return the folder that this program was started from. It is the first entry of `sys.path`, because Python runs
-    isolated."""
+    """Return the folder that this program was started from. It is the first entry of `sys.path`, because Python runs in
+    isolated mode (-I)."""
     return os.path.abspath(sys.path[0])
 
 
@@ -129,6 +129,16 @@ def _send_stream(verb: str, job: Job, words: list[str]) -> None:
     else:
         from gpucourse.remote.agent.follow import follow
     follow(job, offsets, sys.stdout.fileno())
+
+
+def _describe_states(run_ids: list[str]) -> dict[str, Any]:
+    """Return the state of each of these runs. One question to Slurm is enough for all of them."""
+    scheduled = [job for job in map(Job, run_ids) if _is_scheduled(job)]
+    if len(scheduled) > 1:
+        from gpucourse.remote.agent.slurm import watch
+
+        watch.ask_for_all(scheduled)
+    return _do_on_each(run_ids, _describe_state)
 
 
 def _describe_state(job: Job) -> dict[str, Any]:

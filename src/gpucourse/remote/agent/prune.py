@@ -30,13 +30,13 @@ def prune(run_ids: list[str]) -> None:
     for run_id in sorted(names.intersection(run_ids))[:-KEPT]:
         job = Job(run_id)
         with suppress(OSError):  # another start is removing it, or it is not ours to remove: it stays
-            if job.has("done") and not job.is_supervised() and not _has_later_jobs(job) and is_collected(job):
+            if job.has("done") and not job.is_supervised() and not _has_later_jobs(job) and _is_collected(job):
                 aside = os.path.join(folder, _REMOVED + run_id)
                 os.rename(job.folder, aside)  # in one step: no half of a run may remain
                 shutil.rmtree(aside, ignore_errors=True)
 
 
-def is_collected(job: Job) -> bool:
+def _is_collected(job: Job) -> bool:
     """Return whether the client has everything that the run made.
 
     That is so if no output was refused or has changed since, and the work folder contains only outputs, unchanged uploads, and

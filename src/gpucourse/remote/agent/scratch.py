@@ -25,6 +25,7 @@ CACHES = {
     "MPLCONFIGDIR": "matplotlib",
     "NUMBA_CACHE_DIR": "numba",
     "CUDA_CACHE_PATH": "cuda",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TORCH_EXTENSIONS_DIR": "torch_extensions",
     "GPUCOURSE_CACHE": "course",
 }
@@ -78,21 +79,21 @@ def make_shared(job: Job, on_one_machine: Callable[[], bool], max_length: int = 
 
     If even the link's path is too long, use a link in LINKS if `on_one_machine` returns True; otherwise return an empty string.
     """
-    if len(os.fsencode(link_of(job, links_nearby()))) <= max_length:
-        return make(job, links_nearby(), max_length)
+    if len(os.fsencode(link_of(job, _links_nearby()))) <= max_length:
+        return make(job, _links_nearby(), max_length)
     return make(job, LINKS, max_length) if on_one_machine() else ""
 
 
 def remove(job: Job, links: str = LINKS) -> None:
     """Remove the folder with its content, and the links to it."""
-    for link in (link_of(job, links), link_of(job, links_nearby())):
+    for link in (link_of(job, links), link_of(job, _links_nearby())):
         if _leads_to(link, job.path("tmp")):
             with suppress(FileNotFoundError):  # the process that removes the node removes the link as well
                 os.unlink(link)
     shutil.rmtree(job.path("tmp"), ignore_errors=True)
 
 
-def links_nearby() -> str:
+def _links_nearby() -> str:
     """Return the path prefix for short links next to the jobs. The caller appends a name."""
     return os.path.join(home(), "tmp-")
 

@@ -25,7 +25,7 @@ _SYSTEM = ":/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl: Debian leaves th
 def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
     """Start the run's command and stay until none of its processes is left.
 
-    The answer on standard output reports that the command runs, or why it does not run.
+    The answer on standard output reports that the command was started, or why it was not.
     """
     wake = _wake_on_signals(job)
     reap.adopt_orphans()

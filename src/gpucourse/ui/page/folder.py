@@ -28,8 +28,11 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
             hint="gpucourse open --out DIR, with a folder that is new or empty",
         )
     with storing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        except FileNotFoundError as error:  # as in /proc, where no folder can be created
+            raise UsageError(f"cannot make the folder {folder}", hint="gpucourse open --out DIR") from error
         try:
             aside.chmod(0o755)
             count = _write(aside, files)
@@ -45,6 +48,21 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
                 shutil.rmtree(aside)
             raise
     return count
+
+
+def update_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write the files that differ from those in a folder of the page. Raises StorageError.
+
+    Each replaces the old file in one step, and a page that did not change keeps its time.
+    """
+    with storing(folder):
+        for name, data in files:
+            path = folder.joinpath(name)
+            if not path.is_file() or path.read_bytes() != data:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                aside = path.with_name(f".{path.name}.next")
+                aside.write_bytes(data)
+                aside.replace(path)
 
 
 def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:

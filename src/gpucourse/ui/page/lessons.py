@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -40,12 +42,13 @@ class LessonPage:
     headings: tuple[Section, ...] = field(default_factory=tuple)
 
 
-def render_lesson(text: str, pictures: Pictures) -> LessonPage:
-    """Return a lesson in Markdown as HTML. If `pictures` does not have a picture, its description is shown instead."""
+def render_lesson(text: str, pictures: Pictures, pages: Mapping[str, str] = MappingProxyType({})) -> LessonPage:
+    """Return a lesson in Markdown as HTML. If `pictures` does not have a picture, its description is shown instead. `pages`
+    maps the files of lessons to their pages, to which links between lessons lead."""
     parser = _parser()
     tokens = parser.parse(clean(text))
     headings = _mark_headings(tokens)
-    html = parser.renderer.render(tokens, parser.options, {"pictures": pictures})
+    html = parser.renderer.render(tokens, parser.options, {"pictures": pictures, "pages": pages})
     return LessonPage(title=headings[0].title if headings else "Lesson", html=Markup(html), headings=headings)  # noqa: S704
 
 
@@ -53,6 +56,7 @@ def render_lesson(text: str, pictures: Pictures) -> LessonPage:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("image", _render_image)
+    parser.add_render_rule("link_open", _open_link)
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", _close_table)
     return parser
@@ -87,7 +91,7 @@ def _text_of(token: Token) -> str:
 
 
 def _render_image(
-    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Pictures]
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]
 ) -> str:
     """Return a picture embedded in the page as an image. A browser runs no script in such an image, and loads nothing for
     it."""
@@ -99,6 +103,16 @@ def _render_image(
     if data is None:
         return f"<em>{alternative}</em>"
     return f'<img alt="{alternative}" src="data:{kind};base64,{b64encode(data).decode()}">'
+
+
+def _open_link(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]
+) -> str:
+    """Return the start of a link. A link to another lesson leads to the page of that lesson."""
+    file, mark, anchor = str(tokens[index].attrGet("href") or "").removeprefix("./").partition("#")
+    if file in env["pages"]:
+        tokens[index].attrSet("href", f"{env['pages'][file]}{mark}{anchor}")
+    return renderer.renderToken(tokens, index, options, env)
 
 
 def _open_table(*_: object) -> str:

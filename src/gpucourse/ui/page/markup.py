@@ -3,6 +3,7 @@ forgotten."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from gpucourse import __version__
 from gpucourse.report import html
 from gpucourse.ui.tables import Cell, Content, Style, has_content, style_of, text_of
 from gpucourse.ui.text import clean
-from gpucourse.units import format_seconds, now_utc
+from gpucourse.units import format_points, format_seconds, format_share, now_utc
 
 TEMPLATES = Path(__file__).with_name("templates")
 MENU = (
@@ -35,7 +36,7 @@ File = tuple[str, bytes]
 def render(template: str, place: str, *, title: str, current: str = "", **values: Any) -> File:
     """Return a page made from its template, in UTF-8, with the path `place`. `current` is its menu entry."""
     root = "../" * place.count("/")
-    text = environment().get_template(template).render(root=root, title=title, current=current or place, **values)
+    text = environment().get_template(template).render(root=root, place=place, title=title, current=current or place, **values)
     return place, text.encode("utf-8", "backslashreplace")
 
 
@@ -43,15 +44,22 @@ def render(template: str, place: str, *, title: str, current: str = "", **values
 def environment() -> Environment:
     """Return the templates with the parts that all pages share: style, script, policy and menu."""
     templates = html.make_environment(TEMPLATES, html.TEMPLATES, finalize=_make_harmless)
-    templates.filters |= {"words": show_words, "seconds": show_seconds, "kind": lambda block: type(block).__name__}
+    templates.filters |= {
+        "words": show_words,
+        "seconds": show_seconds,
+        "points": format_points,
+        "share": format_share,
+        "anchor": make_anchor,
+        "kind": lambda block: type(block).__name__,
+    }
     templates.tests["shown"] = has_content
     templates.globals |= _list_common_values()
     return templates
 
 
 def _make_harmless(value: object) -> object:
-    """Remove control characters from a text or a cell before a template writes it. Markup is unchanged, because it was made
-    from such text."""
+    """Remove control characters from a text or a cell before a template writes it. Markup is returned unchanged: its text
+    has already been cleaned."""
     if isinstance(value, Markup) or not isinstance(value, (str, Cell)):
         return value
     return clean(text_of(value))
@@ -62,8 +70,18 @@ def trust(svg: bytes) -> Markup:
     return Markup(svg.decode())  # noqa: S704
 
 
+def make_anchor(title: str) -> str:
+    """Return the anchor of a heading, by which links lead to it."""
+    return f"at-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}"
+
+
+def format_moment(moment: str) -> str:
+    """Return a time in UTC to the minute: `2026-03-01 10:00`."""
+    return moment[:16].replace("T", " ")
+
+
 def show_seconds(seconds: float | None) -> str:
-    """Return how long something took, or an empty text if that is not known."""
+    """Return how long something took, or an empty string if that is not known."""
     return "" if seconds is None else format_seconds(seconds)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
@@ -17,11 +17,11 @@ from gpucourse.learning.pages.sweeps import SweepContent
 from gpucourse.learning.report import gather
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import is_simulated
-from gpucourse.model.record import RunRecord
 from gpucourse.model.report import LOCAL, Picture, Report
-from gpucourse.storage import find_login
 from gpucourse.ui.page.chart import draw_chart
-from gpucourse.ui.page.markup import File, render, trust
+from gpucourse.ui.page.frame import Frame
+from gpucourse.ui.page.markup import File, format_moment, trust
+from gpucourse.ui.page.overlay import ShownRun, draw_together
 from gpucourse.ui.page.run_pages import describe_run, place_of
 from gpucourse.ui.tables import Paragraph, View
 from gpucourse.ui.views.cost import cost
@@ -38,37 +38,40 @@ class ComparedRuns:
     """The newest runs of one exercise that measured something, the newest first. Older runs are only counted."""
 
     exercise: Exercise
-    runs: list[tuple[RunRecord, Values]] = field(default_factory=list)
+    runs: list[tuple[ShownRun, Values]] = field(default_factory=list)
     left_out: int = 0
 
     def add(self, run: RunContent) -> None:
         """Add the next older run if there is room; otherwise only count it."""
         if len(self.runs) < MAX_RUNS:
-            self.runs.append((run.record, list_values(run)))
+            plots = {plot.file: data for plot, data in replace(run, recorded={}).list_plots()}
+            self.runs.append((ShownRun(record=run.record, plots=plots), list_values(run)))
         else:
             self.left_out += 1
 
 
-def build_side_by_side(compared: ComparedRuns) -> File:
+def build_side_by_side(frame: Frame, compared: ComparedRuns) -> File:
     """Return the page that shows the runs of one exercise side by side, the oldest first."""
-    runs = compared.runs[::-1]
-    return render(
+    runs = [replace(run, number=number) for number, (run, _) in enumerate(reversed(compared.runs))]
+    return frame.render(
         "compare.html",
         f"compare/{compared.exercise.id}.html",
         current="runs.html",
         title=f"{compared.exercise.id} side by side",
         exercise=compared.exercise,
-        runs=[describe_run(record) for record, _ in runs],
+        in_exercise=compared.exercise.id,
+        runs=[describe_run(run.record) for run in runs],
         left_out=compared.left_out,
-        groups=put_side_by_side([values for _, values in runs]),
-        simulated=LOCAL if any(is_simulated(record.mode) for record, _ in runs) else "",
+        charts=list(draw_together(compared.exercise.plots, runs)),
+        groups=put_side_by_side([values for _, values in reversed(compared.runs)]),
+        simulated=LOCAL if any(is_simulated(run.record.mode) for run in runs) else "",
     )
 
 
-def build_sweeps(content: PageContent) -> File:
+def build_sweeps(frame: Frame, content: PageContent) -> File:
     """Return the page of all sweeps, each with its values, its table and its chart."""
     pages = {record.id: place_of(record) for record in content.records}
-    return render(
+    return frame.render(
         "sweeps.html",
         "sweeps.html",
         title="Sweeps",
@@ -78,19 +81,19 @@ def build_sweeps(content: PageContent) -> File:
     )
 
 
-def build_costs(content: PageContent, costs: Cost | None) -> File:
+def build_costs(frame: Frame, content: PageContent, costs: Cost | None) -> File:
     """Return the page of costs, with the receipt of each destroy, the newest first."""
     nothing = View(blocks=[Paragraph("Nothing has cost money: no lab on AWS was ever deployed from here.")])
     views = [cost(costs) if costs else nothing]
     receipts = [
         {
             "stack": receipt.stack,
-            "destroyed": receipt.destroyed[:16].replace("T", " "),
+            "destroyed": format_moment(receipt.destroyed),
             "blocks": destroy_result([receipt], whole=True).blocks,
         }
         for receipt in reversed(content.receipts)
     ]
-    return render(
+    return frame.render(
         "costs.html",
         "costs.html",
         title="Costs",
@@ -103,11 +106,11 @@ def build_costs(content: PageContent, costs: Cost | None) -> File:
     )
 
 
-def build_report(context: Context) -> File:
+def build_report(frame: Frame, context: Context) -> File:
     """Return the page of the final report, made from the runs that exist now, with charts in the page's style."""
     report, reason = _gather_report(context)
     chapters = report.chapters if report else ()
-    return render(
+    return frame.render(
         "report.html",
         "report.html",
         title="Report",
@@ -116,7 +119,7 @@ def build_report(context: Context) -> File:
         simulated=LOCAL if report and is_simulated(report.mode) else "",
         tables={chapter.id: [block for grid in chapter.grids for block in grid_blocks(grid)] for chapter in chapters},
         charts={
-            chapter.id: [{"title": picture.title, "svg": trust(picture.svg)} for picture in chapter.pictures]
+            chapter.id: [{"title": picture.title, "svg": trust(picture.svg), "notes": ""} for picture in chapter.pictures]
             for chapter in chapters
         },
     )
@@ -128,7 +131,7 @@ def _gather_report(context: Context) -> tuple[Report | None, str]:
         plan = read_report_plan(context.folders.modules)
         if plan is None:
             return None, "This course has no report."
-        return gather(context, plan, context.settings.owner or find_login(), _draw_picture), ""
+        return gather(context, plan, context.settings.owner, _draw_picture), ""
     except GpucourseError as error:
         return None, error.what
 
@@ -143,7 +146,7 @@ def _describe_sweep(item: SweepContent) -> dict[str, object]:
     chart = None
     if item.chart:
         plot, data = item.chart
-        chart = {"svg": draw_chart(plot, data), "notes": "; ".join(data.notes)}
+        chart = {"title": "", "svg": draw_chart(plot, data), "notes": "; ".join(data.notes)}
     has_table = sweep.title != EVERY_VALUE and all(len(row) == len(sweep.columns) == len(sweep.numeric) for row in sweep.rows)
     return {
         "title": title,

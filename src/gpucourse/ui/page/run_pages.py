@@ -16,10 +16,12 @@ from gpucourse.model.report import LOCAL
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.names import printable
 from gpucourse.ui.fold import fold
-from gpucourse.ui.page.chart import draw_chart
-from gpucourse.ui.page.markup import File, render
-from gpucourse.ui.tables import Block, Cell, Table, facts, right, table
-from gpucourse.ui.text import clean_line
+from gpucourse.ui.page.frame import Frame, Link
+from gpucourse.ui.page.logs import describe_process, merge_logs
+from gpucourse.ui.page.markup import File, format_moment
+from gpucourse.ui.page.overlay import ShownRun, draw_over
+from gpucourse.ui.tables import Block, Cell, Content, Table, facts, right, table
+from gpucourse.ui.text import clean_line, format_count
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.measured import grid_blocks
@@ -27,12 +29,12 @@ from gpucourse.ui.views.parts import list_run_parts
 from gpucourse.ui.views.plan import parameters
 from gpucourse.ui.views.result import format_duration
 from gpucourse.ui.views.run import diagnoses, failure, note, summary
-from gpucourse.ui.views.words import state_cell, verdict_cell
-from gpucourse.units import format_bytes, format_seconds
+from gpucourse.ui.views.words import checks_cell, describe_drill, state_cell, verdict_cell
+from gpucourse.units import format_bytes, format_seconds, seconds_since
 
 FOLDED_BYTES = 256 << 10
 """If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears
-once."""
+once. So are only logs of which nothing is left out."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
@@ -55,37 +57,63 @@ def list_runs(records: Sequence[RunRecord]) -> list[dict[str, object]]:
     return [describe_run(record) for record in reversed(records)]
 
 
-def build_run(content: RunContent) -> File:
-    """Return the page of one run."""
+def build_run_list(frame: Frame, records: Sequence[RunRecord], damaged: Sequence[str]) -> File:
+    """Return the page with all runs. `damaged`: a sentence for each record that cannot be read."""
+    return frame.render("runs.html", "runs.html", title="Runs", runs=list_runs(records), damaged=damaged)
+
+
+def build_run(
+    content: RunContent,
+    frame: Frame,
+    *,
+    around: tuple[Link | None, Link | None] = (None, None),
+    others: Sequence[ShownRun] = (),
+) -> File:
+    """Return the page of one run. `around` has the previous and the next run, `others` those that its charts can show, too."""
     record, exercise = content.record, content.exercise
-    return render(
+    plots = list(content.list_plots())
+    return frame.render(
         "run.html",
         place_of(record),
         current="runs.html",
         title=f"{record.subject} {exercise.title if exercise else ''}".strip(),
         record=record,
         exercise=exercise,
+        in_exercise=exercise.id if exercise else "",
+        around=around,
+        others=[run for run in others if any(plot.file in run.plots for plot, _ in plots)],
         simulated=LOCAL if is_simulated(record.mode) else "",
         trouble=content.trouble,
+        progress="" if record.has_ended else f"{describe_run_state(record)}, {format_seconds(seconds_since(record.created))}",
         summary=_summarize(record),
         prediction=prediction_result(content.prediction) if content.prediction else [],
         charts=[
             {
                 "title": plot.title,
-                "svg": draw_chart(plot, data),
+                "svg": draw_over(plot, data, others),
                 "notes": "; ".join([*data.notes, *([data.caption] if data.caption else [])]),
             }
-            for plot, data in content.list_plots()
+            for plot, data in plots
         ],
         tables=[block for grid in content.list_tables() for block in grid_blocks(grid)],
         checks=_list_checks(content.verdict) if content.verdict else [],
-        parts=list_run_parts(exercise, content.verdict.parts, {}) if exercise and content.verdict else [],
+        parts=list_run_parts(exercise, content.verdict.parts, {}, content.changed_files)
+        if exercise and content.verdict
+        else [],
         edits=[_describe_edit(edit) for edit in content.edits],
-        logs=list(_describe_logs(record, content.logs)),
+        processes=[describe_process((log.node, log.rank)) for log in content.logs],
+        log_lines=merge_logs(record.id, content.logs),
+        folded=_fold_logs(content.logs),
         logs_left_out=content.logs_left_out,
         environment=_describe_environment(content.environment),
         left=_list_files(content),
     )
+
+
+def describe_run_state(record: RunRecord) -> str:
+    """Return the state of a run that is under way, and where it runs: `running, 4 ranks on 2 nodes`."""
+    nodes = "" if record.slurm else f" on {format_count(len(record.nodes), 'node')}"
+    return f"{record.state}, {format_count(record.rank_count, 'rank')}{nodes}"
 
 
 def describe_run(record: RunRecord) -> dict[str, object]:
@@ -96,18 +124,18 @@ def describe_run(record: RunRecord) -> dict[str, object]:
         "word": record.id.rpartition("-")[2],
         "subject": record.subject,
         "state": state_cell(record),
-        "checks": verdict_cell(record.shown_verdict) if record.shown_verdict else "",
+        "checks": _show_checks(record),
         "ranks": record.rank_count,
         "took": format_duration(record),
-        "began": _format_moment(record.created),
+        "began": format_moment(record.created),
         "parameters": parameters(record.parameters),
         "note": note(record),
     }
 
 
-def _format_moment(moment: str) -> str:
-    """Format a recorded time to the minute, in UTC as it is stored."""
-    return moment[:16].replace("T", " ")
+def _show_checks(record: RunRecord) -> Content:
+    """Return what became of a run's checks or of its drill, or an empty string if it has neither."""
+    return checks_cell(record) if record.shown_verdict or record.drill else ""
 
 
 def _summarize(record: RunRecord) -> list[Block]:
@@ -115,10 +143,10 @@ def _summarize(record: RunRecord) -> list[Block]:
     about = [
         ("warning", Cell(record.split_world or "", "warn")),
         *summary(record).pairs,
-        ("checks", verdict_cell(record.shown_verdict) if record.shown_verdict else ""),
-        ("began", f"{_format_moment(record.created)} UTC"),
+        ("fault" if record.drill else "checks", _show_checks(record)),
+        ("began", f"{format_moment(record.created)} UTC"),
         ("lab", f"{record.stack} (mode: {record.mode})"),
-        ("drill", "a fault was injected on purpose" if record.drill else ""),
+        ("drill", describe_drill(record)),
         ("profiler", "it ran under the profiler, so it earns no points" if record.profiled else ""),
         ("phases", ", ".join(f"{name} {format_seconds(length)}" for name, length in record.phases_s.items())),
         ("gpucourse", record.gpucourse),
@@ -146,24 +174,11 @@ def _describe_edit(edit: FileEdit) -> dict[str, object]:
     }
 
 
-def _describe_logs(record: RunRecord, logs: Sequence[LogExcerpt]) -> Iterator[dict[str, object]]:
+def _fold_logs(logs: Sequence[LogExcerpt]) -> str:
     ranks = {log.rank: log.begin for log in logs if log.rank is not None}
-    folded = len(ranks) > 1 and not any(log.end for log in logs) and sum(map(len, ranks.values())) <= FOLDED_BYTES
-    if folded:
-        lines = "".join(fold({rank: [data] for rank, data in ranks.items()})).removesuffix("\n")
-        yield {"title": "All ranks, folded", "size": "", "begin": lines, "left_out": "", "end": "", "open": True, "command": ""}
-    for log in logs:
-        process = "launcher" if log.rank is None else f"rank {log.rank}"
-        option = "" if log.rank is None else f" --rank {log.rank}"
-        yield {
-            "title": f"{process} on {log.node}",
-            "size": format_bytes(log.size),
-            "begin": log.begin.decode(errors="replace"),
-            "left_out": format_bytes(log.left_out) if log.end else "",
-            "end": log.end.decode(errors="replace"),
-            "open": not folded and log.rank == (record.culprit or 0),
-            "command": f"gpucourse logs {record.id}{option}",
-        }
+    if len(ranks) < 2 or any(log.end for log in logs) or sum(map(len, ranks.values())) > FOLDED_BYTES:
+        return ""
+    return "".join(fold({rank: [data] for rank, data in ranks.items()})).removesuffix("\n")
 
 
 def _describe_environment(nodes: Mapping[str, Mapping[str, Any]]) -> Table:

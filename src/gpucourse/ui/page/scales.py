@@ -30,7 +30,7 @@ class Scale:
             share = math.log(value / self.low) / math.log(self.high / self.low)
         else:
             share = (value - self.low) / (self.high - self.low)
-        return round(self.start + share * (self.end - self.start), 1)
+        return round(self.start + share * (self.end - self.start), 2)
 
 
 def make_scale(

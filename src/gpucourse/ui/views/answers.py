@@ -7,21 +7,37 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.answer import AnswerResult, PredictionResult
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Content, Items, Paragraph, Style, View, facts, strong, table, wrapped
+from gpucourse.ui.tables import (
+    Block,
+    Cell,
+    Content,
+    Items,
+    Paragraph,
+    Style,
+    View,
+    facts,
+    right,
+    strong,
+    table,
+    wrapped,
+)
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.plan import parameters
 from gpucourse.ui.views.words import list_choices
 
 if TYPE_CHECKING:
+    from gpucourse.model.check import Check
     from gpucourse.model.manifest import Exercise
     from gpucourse.model.questions import Prediction, Question
 
 _GOOD = "A good answer says"
-_COMPARE = "Compare: how much of this does your answer say? Only a reviewer's judgement earns points."
+_MAX_ANSWER = 30
+"""The most characters of an answer that the table shows."""
+
 STYLES: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn", "kept": "accent"}
 WORDS = {
     "passed": "right",
-    "failed": "not right",
+    "failed": "wrong",
     "error": "not comparable",
     "not_measured": "not measured",
     "kept": "saved",
@@ -30,59 +46,82 @@ WORDS = {
 
 
 def answers(
-    exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "", next_step: str = ""
+    exercise: Exercise,
+    results: Sequence[AnswerResult],
+    *,
+    new_results: Sequence[AnswerResult] = (),
+    brief: bool = False,
+    run: str | None = None,
+    mode: str = "",
+    next_step: str = "",
 ) -> View:
-    """Show every question of an exercise with the result of its answer, and the explanations. `next_step` is the command that
-    `gpucourse next` suggests."""
-    described = facts(((result.id, result.look_for) for result in results), title=_GOOD)
-    open_ones = [result.id for result in results if result.verdict == "open" and result.kind != "mutation"]
-    mutations = [
-        f"{result.id} is answered by a run: {exercise.mutation_command}"
-        for result in results
-        if result.kind == "mutation" and result.verdict != "passed"
+    """Show the new results with their explanations, then every question with its result, one on each line.
+
+    `brief` leaves out the questions, and counts them instead. `next_step` is the command that `gpucourse next` suggests.
+    """
+    counts = summary(results, names=brief)
+    unreviewed = [
+        result.id for result in (new_results if brief else results) if result.verdict == "kept" and result.share is None
     ]
-    answer = f"gpucourse answer {exercise.id}"
-    advice = "" if next_step == answer else f" Answer: {answer}"
-    still_open = [f"Still open: {', '.join(open_ones)}.{advice}"] if open_ones else []
+    review = f"Compare your text with what a good answer says, and review it: gpucourse answer {exercise.id} --review"
+    questions = table(["", strong("question"), "answer", wrapped("")], [] if brief else map(_row, results))
     return View(
         title=f"{exercise.id}  questions{f', run {run}' if run else ''}",
         blocks=[
-            table(["", strong("question"), wrapped("answer"), wrapped("")], map(_row, results)),
-            facts(((result.id, result.explanation) for result in results), title="Why"),
-            described,
-            Paragraph(_COMPARE if described.pairs else "", "dim"),
-            Paragraph(summary(results)),
+            *(block for result in new_results for block in _explain(result)),
+            questions,
+            Paragraph(counts),
+            Paragraph(review if unreviewed else "", "dim"),
         ],
-        footer=[*still_open, *mutations],
         mode=mode,
         next=next_step,
     )
+
+
+def _explain(result: AnswerResult) -> list[Block]:
+    """Return one result with its explanation, below the name of its question."""
+    sentence = f"{mark(result.verdict)} {result.id}: {result.said or WORDS[result.verdict]}"
+    return [Paragraph(sentence, STYLES.get(result.verdict, "dim")), *_describe(result)]
+
+
+def _describe(result: AnswerResult) -> list[Block]:
+    """Return the explanation of a result, and what a good text says."""
+    return [Paragraph(result.explanation), Paragraph(f"{_GOOD}: {result.look_for}" if result.look_for else "")]
 
 
 def question(item: Question, number: int, of: int, *, heading: str = "", earlier_answer: str | None = None) -> View:
     """Show one question to answer, under its name or another heading."""
     answer = "" if earlier_answer is None else f"Your answer so far: {earlier_answer}"
     return View(
-        title=f"{number} of {of}  {heading or item.id}",
+        title=f"{number} of {of} · {heading or item.id}",
         blocks=[Paragraph(item.text), Items(list_choices(item.choices)), Paragraph(answer, "dim")],
     )
 
 
-def mutation(item: Question, number: int, of: int, command: str) -> View:
-    """Show a question that a run answers, and the command for that run."""
-    return View(title=f"{number} of {of} is answered by a run: {command}", blocks=[Paragraph(item.text)])
+def mutation(item: Question, number: int, of: int, command: str, *, is_answered: bool = False) -> View:
+    """Show a question that a run answers, and the command for that run. If a run has answered it, say only that."""
+    if is_answered:
+        return View(blocks=[Paragraph(f"{number} of {of} was answered by a run: {item.id}", "dim")])
+    title = f"Question {number} of {of} is answered by a run{'' if command in item.text else f': {command}'}"
+    return View(title=title, blocks=[Paragraph(item.text)])
+
+
+def red_checks(checks: Sequence[Check]) -> View:
+    """Show the checks from which the learner chooses the one that will fail."""
+    rows = [(str(number), check.id, check.title) for number, check in enumerate(checks, 1)]
+    return View(title="Which check will fail?", blocks=[table([right(""), strong("name"), wrapped("check")], rows)])
 
 
 def judgement(result: AnswerResult) -> View:
     """Show the result of one answer immediately after it was typed."""
     sentence = f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}"
-    return View(
-        blocks=[
-            Paragraph(sentence, STYLES.get(result.verdict, "dim")),
-            Paragraph(result.explanation),
-            facts([(result.id, result.look_for)], title=_GOOD),
-        ]
-    )
+    return View(blocks=[Paragraph(sentence, STYLES.get(result.verdict, "dim")), *_describe(result)])
+
+
+def text(exercise: Exercise, result: AnswerResult, number: int, of: int) -> View:
+    """Show a free text and what a good answer says, for the learner to compare."""
+    pairs = [("question", result.text), ("your answer", result.answer or ""), ("a good answer", result.look_for)]
+    return View(title=f"{number} of {of} · {exercise.id} {result.id}", blocks=[facts(pairs)])
 
 
 def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> View:
@@ -91,7 +130,7 @@ def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> Vi
     return View(
         title="Predict, then run",
         blocks=[Paragraph(item.text, "strong"), about, Items(list_choices(item.choices))],
-        footer=["Enter runs it without a prediction."],
+        footer=["A prediction counts for points. Enter runs it without one."],
     )
 
 
@@ -102,7 +141,7 @@ def prediction_result(result: PredictionResult) -> list[Block]:
         [
             ("predicted", result.prediction),
             ("measured", result.measurement),
-            ("off by" if result.measurement else "", Cell(f"{mark(result.verdict)} {result.difference}", style)),
+            ("result" if result.measurement else "", Cell(f"{mark(result.verdict)} {result.deviation}", style)),
         ],
         title="Your prediction",
     )
@@ -114,19 +153,36 @@ def mark(verdict: str) -> str:
     return UNICODE.bullet if verdict == "kept" else UNICODE.mark(verdict)
 
 
-def summary(results: Sequence[AnswerResult]) -> str:
-    """Return how many questions have each result: `6 questions: 2 right, 1 not right, 3 saved`."""
-    words = [result.verdict for result in results]
-    counts = [f"{words.count(word)} {name}" for word, name in WORDS.items() if word in words]
+def summary(results: Sequence[AnswerResult], *, names: bool = False) -> str:
+    """Return how many questions have each result: `6 questions: 2 right, 1 wrong, 3 saved`. `names` adds the names of the
+    questions that are wrong or open."""
+    counts = []
+    for verdict, word in WORDS.items():
+        if ids := [result.id for result in results if result.verdict == verdict]:
+            counts.append(f"{len(ids)} {word}" + (f" ({', '.join(ids)})" if names and verdict in {"failed", "open"} else ""))
     return f"{format_count(len(results), 'question')}: {', '.join(counts)}"
 
 
 def _row(result: AnswerResult) -> tuple[Content, ...]:
     style = STYLES.get(result.verdict, "dim")
-    text = " ".join((result.answer or "").split())
+    answer = " ".join((result.answer or "").split())
     return (
         Cell(mark(result.verdict), style),
         result.id,
-        text if len(text) <= 120 else text[:119] + UNICODE.ellipsis,
-        Cell(result.said or WORDS[result.verdict], style),
+        answer if len(answer) <= _MAX_ANSWER else answer[: _MAX_ANSWER - 1] + UNICODE.ellipsis,
+        Cell(_name_result(result), style),
     )
+
+
+def _name_result(result: AnswerResult) -> str:
+    """Return a result in a few words, with what it counts: `wrong, 1 attempt left`."""
+    counts = "" if result.share is None or result.share == 1 else f", counts {100 * result.share:.0f} %"
+    if result.verdict == "passed":
+        return f"right{counts}"
+    if result.verdict == "failed" and result.kind != "mutation":
+        return f"wrong, final{counts}" if result.final else "wrong, 1 attempt left"
+    if result.verdict == "kept" and result.share is not None:
+        return f"{'self-reviewed' if result.self_judged else 'reviewed'}{counts}"
+    if result.verdict == "open" and result.kind == "mutation":
+        return "open, a run answers it"
+    return result.said or WORDS[result.verdict]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gpucourse.model.node import SIMULATED
-from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Table, View, facts, strong, table, wrapped
 from gpucourse.ui.text import format_count
-from gpucourse.ui.views.words import VERDICTS, name_evidence, verdict_cell
+from gpucourse.ui.views.words import VERDICTS, name_evidence, name_evidence_value, verdict_cell
+
+Detail = Literal["names", "counts", "failed"]
+"""The checks that were not measured: by name, counted by reason, or left out, so that only those that failed are listed."""
 
 FAILED = 3  # checks that did not pass, with their hints; more are counted
 UNMEASURED = 3  # checks that need a GPU, named; more are counted
+_SOURCE = re.compile(r" \(((?:\w+\()?(?:metrics|plan|run)\.[\w.-]+\)?)\)$")  # of an expected value: 2 ranks (plan.world_size)
 
 if TYPE_CHECKING:
     from gpucourse.learning.check import Recheck
@@ -27,12 +32,14 @@ def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
     return table(columns, map(_check, verdict.checks), title="Checks"), facts(hints, title="Where to look")
 
 
-def list_open_checks(verdict: ExerciseVerdict, *, brief: bool = False) -> list[Cell]:
-    """Return a line for each check that did not pass, with its hint, and lines for some of those that were not measured. With
-    `brief`, all checks that were not measured for the same reason share one line."""
+def list_open_checks(verdict: ExerciseVerdict, detail: Detail = "names") -> list[Cell]:
+    """Return a line for each check that did not pass, with its hint, and lines for some of those that were not measured.
+
+    With `counts`, all checks that were not measured for the same reason share one line. With `failed`, no line is about them.
+    """
     lines = list_failed_checks(verdict, FAILED)
-    unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"]
-    if brief:
+    unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"] if detail != "failed" else []
+    if detail == "counts":
         reasons = Counter(map(_find_reason, unmeasured)).most_common()
         texts = [(f"{format_count(count, 'check')} not measured: {reason}", count) for reason, count in reasons]
     else:
@@ -59,18 +66,17 @@ def list_failed_checks(verdict: ExerciseVerdict, limit: int) -> list[Cell]:
     lines: list[Cell] = []
     failed_checks = _list_failed(verdict)
     for check in failed_checks[:limit]:
-        text = f"{UNICODE.mark(check.verdict)} {check.title}: {check.observed}; expected {check.expected} [{check.id}]"
+        expectation = _describe_expected(check)
+        text = f"{UNICODE.mark(check.verdict)} {check.title}: {check.observed}; expected {expectation} [{check.id}]"
         lines += [Cell(text, VERDICTS[check.verdict]), *([Cell(f"  {check.hint}")] if check.hint else [])]
     if len(failed_checks) > limit:
         lines.append(Cell(f"{UNICODE.bad} and {len(failed_checks) - limit} more did not pass", "bad"))
     return lines
 
 
-def count_checks(verdict: ExerciseVerdict) -> str:
-    """Return how many checks have each verdict: `7 passed, 1 not measured`."""
-    counts = Counter(check.verdict for check in verdict.checks)
-    words: tuple[Verdict, ...] = ("passed", "failed", "error", "not_measured")
-    return ", ".join(f"{counts[word]} {word.replace('_', ' ')}" for word in words if counts[word]) or "no checks"
+def _describe_expected(check: CheckResult) -> str:
+    """Return what a check expects, with words for the value of the run that it is compared with."""
+    return _SOURCE.sub(lambda match: f" ({name_evidence_value(match[1])})", check.expected)
 
 
 def every(rechecks: Sequence[Recheck]) -> View:
@@ -112,6 +118,6 @@ def _check(check: CheckResult) -> tuple[Content, ...]:
         Cell(UNICODE.mark(check.verdict), style),
         check.title,
         Cell(observed, "" if style == "good" else style),
-        check.expected,
+        _describe_expected(check),
         Cell(name_evidence(check.evidence), "dim"),
     )

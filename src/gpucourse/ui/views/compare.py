@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def compare(result: Comparison, next_step: str = "") -> View:
-    """Show which runs are compared, their tables, what the differences mean, and where the charts are. `next_step` is the
+    """Show which runs are compared, their tables, where the charts are, and what the differences mean. `next_step` is the
     command that `gpucourse next` suggests."""
     blocks: list[Block] = [
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])
     ]
     for grid in result.grids:
         blocks += grid_blocks(grid)
-    blocks.append(Paragraph(result.conclusion, "strong"))
     blocks.append(Facts([("file", str(path)) for path in result.files], title="Saved"))
+    blocks.append(Paragraph(result.conclusion, "strong"))
     return View(
         title=f"{result.exercise}  {result.title}, compared",
         blocks=blocks,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Cell, Facts, Items, Paragraph, Table, View, facts, right, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Column, Facts, Items, Paragraph, Table, View, facts, right, table, wrapped
 from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
@@ -20,19 +20,51 @@ def cost(costs: Cost) -> View:
     warnings = Items(costs.warnings, title="Warnings", style="warn")
     if not costs.usd and not costs.running and not costs.billed:
         free = Paragraph("No costs so far: simulated nodes are free.")
-        return View(blocks=[free, warnings], footer=["A lab that costs money: gpucourse deploy 3 --target aws"])
+        return View(blocks=[*_show_clusters(costs), warnings] if costs.clusters else [free, warnings])
     blocks: list[Block] = [
         _sums(costs),
         _show_running(costs.running),
         _shares("By module", costs.modules),
         _shares("By exercise", costs.exercises),
         _shares("By kind", costs.kinds),
+        *_show_clusters(costs),
         *([_bill(costs.billed)] if costs.billed else []),
         warnings,
         Items(costs.sources, title="Prices", style="dim"),
     ]
     ask = "An estimate from list prices. What AWS billed ($0.01 a request): gpucourse cost --billed"
     return View(blocks=blocks, footer=[] if costs.billed else [ask])
+
+
+def _show_clusters(costs: Cost) -> list[Block]:
+    """Return the hours of runs on Slurm clusters, and the limit on them."""
+    if not costs.clusters:
+        return []
+    rows = [
+        (
+            lab.stack,
+            str(lab.runs),
+            f"{lab.cpu_hours:.2f}",
+            f"{lab.gpu_hours:.2f}",
+            f"{lab.reserved_gpu_hours:.2f}",
+            str(lab.unknown) if lab.unknown else "",
+        )
+        for lab in costs.clusters
+    ]
+    columns: list[Column | str] = [
+        "lab",
+        right("runs"),
+        right("core hours"),
+        right("GPU hours"),
+        right("still reserved"),
+        right("unknown"),
+    ]
+    used = sum(lab.gpu_hours + lab.reserved_gpu_hours for lab in costs.clusters)
+    limit = "none set (max_gpu_hours in gpucourse.yaml)" if costs.max_gpu_hours is None else f"{costs.max_gpu_hours:g}"
+    return [
+        table(columns, rows, title="On Slurm clusters"),
+        facts([("GPU hours", f"{used:.2f} used or reserved; the limit: {limit}")]),
+    ]
 
 
 def _sums(costs: Cost) -> Facts:

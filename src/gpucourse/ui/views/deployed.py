@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gpucourse.model.deployment import AwsDeployment
+from gpucourse.model.deployment import AwsDeployment, SlurmDeployment
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Content, Table, View, facts, table, text_of, wrapped
 from gpucourse.ui.text import format_count, hourly
 from gpucourse.ui.views.outlook import clock
+from gpucourse.ui.views.words import count_nodes
 from gpucourse.units import format_seconds, seconds_since
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ def deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
     about = _list_facts(result, ssh_config, whole=whole)
     blocks: list[Block] = [facts(_list_brief(about, cloud) if cloud and not whole else about.items())]
+    if isinstance(deployment, SlurmDeployment):
+        from gpucourse.ui.views.cluster import describe_cluster
+
+        blocks += describe_cluster(deployment)
     if cloud and whole:
         blocks.append(_attempts(cloud.tried))
     return View(
@@ -46,7 +51,7 @@ def _list_facts(result: DeployResult, ssh_config: Path, *, whole: bool) -> dict[
     changes = format_count(len(result.changes), "change") if result.changes else "nothing to change"
     healed = f", {len(result.healed)} {'rebuilt' if cloud else 'repaired'}" if result.healed else ""
     return {
-        "nodes": f"{count} ready in {format_seconds(result.seconds)} ({changes}{healed})",
+        "nodes": f"{count_nodes(count, deployment)} ready in {format_seconds(result.seconds)} ({changes}{healed})",
         "stack": deployment.stack if whole else "",
         **(_describe_place(cloud) if cloud and whole else {}),
         "link": deployment.link,

@@ -28,8 +28,8 @@ def machine(findings: Sequence[Finding], next_step: str, module: str = "") -> Vi
     lab = [f"The lab: {deploy}"] if ready and module and deploy != next_step else []
     return View(
         title="What the course needs on this machine",
-        blocks=_findings(findings),
-        footer=[_verdict(findings), *lab],
+        blocks=list_findings(findings),
+        footer=[summarise_findings(findings), *lab],
         next=next_step if ready else "",
     )
 
@@ -42,8 +42,8 @@ def account(examined: PreflightReport, next_step: str = "") -> View:
     lab = [f"A lab on AWS: gpucourse deploy {examined.prices[0].module} --target aws"] if ready else []
     return View(
         title=f"What the course needs from AWS in {examined.region} ({examined.market})",
-        blocks=[*_findings(examined.findings), _prices(examined), sources],
-        footer=[_verdict(examined.findings), *lab],
+        blocks=[*list_findings(examined.findings), _prices(examined), sources],
+        footer=[summarise_findings(examined.findings), *lab],
         next=next_step if ready else "",
     )
 
@@ -77,7 +77,8 @@ def quota_requests(requests: Sequence[QuotaRequest]) -> View:
     return View(title="Requested from AWS", blocks=[table(["quota", "asked for", "state", "request"], rows)], footer=footer)
 
 
-def _findings(findings: Sequence[Finding]) -> list[Block]:
+def list_findings(findings: Sequence[Finding]) -> list[Block]:
+    """Show what was examined, and how to repair what is wrong."""
     rows = [(Cell(*_STATES[finding.state]), finding.what, finding.detail) for finding in findings]
     mends: dict[str, list[str]] = {}
     for finding in findings:
@@ -95,19 +96,20 @@ def _commands(subjects: str, mend: str) -> Block:
     """Return several commands to copy, one per line, after a comment that says who should type them."""
     account, _, commands = mend.rpartition(": aws ")
     lines = f"aws {commands}".split(" && ") if account else mend.split(" && ")
-    return Code("\n".join(([f"# {account}"] if account else []) + lines), title=f"How to fix it: {subjects}")
+    return Code("\n".join(([f"# {account}"] if account else []) + lines), title=f"How to fix it: {subjects}", are_commands=True)
 
 
 def _is_ready(findings: Sequence[Finding]) -> bool:
     return not any(finding.state in {"missing", "unknown"} for finding in findings)
 
 
-def _verdict(findings: Sequence[Finding]) -> str:
+def summarise_findings(findings: Sequence[Finding]) -> str:
+    """Return in a sentence how many parts are missing or could not be checked."""
     missing = sum(finding.state == "missing" for finding in findings)
     unknown = sum(finding.state == "unknown" for finding in findings)
     unseen = f"{unknown} of {len(findings)} could not be checked, and may be missing too." if unknown else ""
     if missing:
-        return f"{missing} of {len(findings)} are missing. {unseen}".rstrip()
+        return f"{missing} of {len(findings)} {'is' if missing == 1 else 'are'} missing. {unseen}".rstrip()
     return f"Nothing that could be checked is missing. {unseen}" if unknown else "Ready."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,13 @@ from gpucourse.model.drill import HOWS, MEANING
 from gpucourse.model.manifest import CodeFault, Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.ui.tables import Block, Paragraph, View, facts
+from gpucourse.ui.tables import Block, Facts, Paragraph, View, facts
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.run import diagnoses
+
+MAX_MEANINGS = 12
+"""The most faults in code that are listed with their meanings. Of more, only the words are shown."""
 
 if TYPE_CHECKING:
     from gpucourse.runs.code_drill import JudgedDiagnosis, Repair
@@ -39,33 +42,54 @@ def drill(record: RunRecord) -> View:
     )
 
 
-def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
-    """Show the result of a diagnosis, with the coach's explanation if the diagnosis is right."""
+def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
+    """Show the result of a diagnosis, with the coach's explanation if the diagnosis is right. `next_step` is the command that
+    `gpucourse next` suggests."""
     blocks = [*checks(verdict), *diagnoses(record.diagnoses)]
-    return View(title=f"{record.exercise}  drill {record.id}", blocks=blocks, mode=record.mode)
+    return View(title=f"{record.exercise}  drill {record.id}", blocks=blocks, mode=record.mode, next=next_step)
 
 
 def code_drill(
-    record: RunRecord, exercise: Exercise, metrics: Mapping[str, Any] | None, copy: Path, faults: Mapping[str, CodeFault]
+    record: RunRecord,
+    exercise: Exercise,
+    metrics: Mapping[str, Any] | None,
+    copy: Path,
+    faults: Mapping[str, CodeFault],
+    *,
+    whole: bool = False,
 ) -> View:
     """Show the run of a copy with a fault in its code: what it measured, the faults to choose from, and how to submit a
-    diagnosis."""
+    diagnosis. With `whole`, each fault has its meaning."""
+    is_short = len(faults) > MAX_MEANINGS and not whole
     codes = {node_exit.code for node_exit in record.node_exits}
     tables = exercise.tables if metrics is not None else ()
-    words = [(word, fault.title) for word, fault in faults.items()]
     return View(
         title=f"{record.exercise}  a fault in the code",
         blocks=[
             facts([("run", record.id), ("the copy", str(copy)), ("ended", f"code {max(codes, default=0)}")]),
             *(part for item in tables for part in measured_table(item, metrics or {})),
-            facts(words, title="One of these faults is in the code. Which one?"),
+            Paragraph(f"One of these faults is in the code. Which one?\n{list_fault_words(faults)}")
+            if is_short
+            else list_meanings(faults),
         ],
         footer=[
+            *([f"What the words mean: {record.show_command(' --verbose')}"] if is_short else []),
             f"Read the figures, then the code in {copy}",
             f"Then submit: gpucourse check {record.exercise} --diagnosis WORD",
         ],
         mode=record.mode,
     )
+
+
+def list_fault_words(faults: Iterable[str]) -> str:
+    """Return the words of all faults in code, in alphabetical order."""
+    return f"Faults in code, all exercises: {', '.join(sorted(faults))}"
+
+
+def list_meanings(faults: Mapping[str, CodeFault]) -> Facts:
+    """Return the faults from which the learner chooses, with their meanings."""
+    pairs = ((word, fault.title) for word, fault in faults.items())
+    return facts(pairs, title="One of these faults is in the code. Which one?")
 
 
 def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
@@ -79,12 +103,24 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
     )
 
 
-def repair(result: Repair) -> View:
-    """Show the result of a repaired copy: the checks of its run, and what the judge says about the fault."""
+def repair(result: Repair, next_step: str = "") -> View:
+    """Show the result of a repaired copy: the checks of its run, and what the judge says about the fault. `next_step` is the
+    command that `gpucourse next` suggests."""
     blocks: list[Block] = [*checks(result.verdict)] if result.verdict else []
     if result.judged is not None:
         words = {"passed": "The fault is gone.", "open": "The fault is still there."}.get(
             result.judged.word, result.judged.says
         )
-        blocks.append(Paragraph(" ".join([words, *result.judged.notes]), "good" if result.is_right else "bad"))
-    return View(title=f"{result.record.exercise}  the repaired copy", blocks=blocks, mode=result.record.mode)
+        sentences = map(_make_sentence, [words, *result.judged.notes])
+        blocks.append(Paragraph(" ".join(sentences), "good" if result.is_right else "bad"))
+    return View(
+        title=f"{result.record.exercise}  the repaired copy",
+        blocks=blocks,
+        mode=result.record.mode,
+        next=next_step if result.is_right else "",
+    )
+
+
+def _make_sentence(text: str) -> str:
+    """Return a text of a judge with a capital letter at its beginning and a full stop at its end."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

@@ -9,10 +9,12 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.model.score import NO_RUN, Grade, PartScore, RowScore, Signs, list_missing
+from gpucourse.model.rubric import EXERCISE_POINTS, MAX_PRESSED
+from gpucourse.model.score import NO_RUN, Grade, ModuleScore, PartScore, RowScore, Signs, list_missing
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, right, table, wrapped
-from gpucourse.ui.text import clean, clean_line, format_count, format_points
+from gpucourse.ui.text import clean, clean_line, format_count
+from gpucourse.units import format_points, format_share
 
 if TYPE_CHECKING:
     from gpucourse.grading.edits import FileEdit
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from gpucourse.learning.review.edits import GradedBundle
     from gpucourse.learning.review.rerun import Rerun
 
-LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}
+LEVELS = {"gpu": "gpu", "logic": "logic (no GPU)", "none": UNICODE.absent}
 _RERUN_COUNTS = {"agrees": "agree", "differs": "differ", "skipped": "not run again"}
 _RERUN_WORDS: dict[str, tuple[str, Style]] = {
     "agrees": ("agrees", "good"),
@@ -30,7 +32,8 @@ _RERUN_WORDS: dict[str, tuple[str, Style]] = {
     "skipped": ("not run again", "dim"),
 }
 _MAX_NOTES = 8
-COUNTS = {"course": "", "bonus": ", bonus", "own": ", scored separately"}
+COUNTS = {"course": "", "bonus": ", bonus"}
+WHOLE_COURSE = "whole course"
 FIELDS = (
     "who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing", "edited_lines",
     "learner_judged",
@@ -40,37 +43,55 @@ OF_A_RUN = ("checks", "deliverables")
 """The kinds of evidence that a run leaves. Without a run, their pieces have the note NO_RUN."""
 
 
-def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
-    """Show the rows of the rubric with their points, the evidence for them, and what is missing.
+def grade(
+    result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False, next_step: str = ""
+) -> View:
+    """Show the rows of the rubric with their points, the evidence for them, and what is missing, then the whole course. Of a
+    module that the rubric does not contain, the exercises are such rows.
 
     Modules that are not begun share one line, unless `verbose` is set. `bundle` is the file of the bundle, if a reviewer opened
     one. `subject` is the exercise or module that was asked for. All rows of a subject are shown, and everything that is missing
-    in an exercise is named.
+    in an exercise is named once, below the rows. `next_step` is the command that `gpucourse next` suggests.
     """
-    listed_parts = [part for part in result.parts if subject or verbose or not part.here or _is_begun(part, result)]
-    blocks: list[Block] = [_part(part, name_missing=bool(subject) and len(result.signs) == 1) for part in listed_parts]
-    waiting = sorted((part.module for part in result.parts if part not in listed_parts), key=lambda module: module.rjust(9))
+    in_rubric = {part.module for part in result.parts}
+    other_modules = [module for module in result.whole_course.modules if module.module not in in_rubric]
+    scores: list[ModuleScore] = [*result.parts, *other_modules]
+    listed_parts = [part for part in scores if subject or verbose or not _is_here(part) or _is_begun(part, result)]
+    is_exercise = bool(subject) and len(result.signs) == 1
+    blocks: list[Block] = [_part(part, shows_missing=not is_exercise) for part in listed_parts]
+    if is_exercise:
+        blocks.append(_name_missing(listed_parts))
+    waiting = sorted((part.module for part in scores if part not in listed_parts), key=lambda module: module.rjust(9))
     command = f"gpucourse grade{f' --open {bundle}' if bundle else ''} --verbose"
-    no_points = subject and not listed_parts
     blocks += [
-        Paragraph("The rubric gives no points for it." if no_points else ""),
         Paragraph(f"Not begun: {_name_modules(waiting)} rows: {command}" if waiting else "", "dim"),
+        *([] if is_exercise else [_tabulate_course(result, subject)]),
     ]
     if result.quiz is not None:
         quiz = result.quiz
         blocks.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
     changed_files = [f"{name}: {', '.join(files[:6])}" for name, files in result.changed.items()]
     blocks += [
-        Paragraph("" if no_points else _say_total(result), "strong"),
+        Paragraph(_say_total(result, subject), "strong"),
         Paragraph(_signs(list(result.signs.values())) if result.signs else ""),
         Items(changed_files, title="Changed after the run, so worth no points", style="bad"),
     ]
-    footer = ["Points come from evidence: what a run recorded, what is handed in, what was answered."]
-    if result.waiting:
+    footer = [
+        "Points come from evidence: what a run recorded, what is handed in, what was answered. A run of the course's own files "
+        f"earns at most {MAX_PRESSED * 100:.0f} % of an exercise; what you write and answer earns the rest."
+    ]
+    pieces = [piece for part in result.parts for row in part.rows for piece in row.pieces]
+    if not bundle and (texts := list(dict.fromkeys(piece.exercise for piece in pieces if piece.unreviewed))):
+        commands = f"gpucourse answer {texts[0]} --review" + (f", then {', '.join(texts[1:])}" if texts[1:] else "")
+        footer.insert(0, f"Your own review of free text counts half until an instructor reviews it: {commands}")
+    parts = result.parts if result.waiting else result.whole_course.modules
+    if (points := sum(_count_pending(row) for part in parts for row in part.rows)) > 0:
+        of_what = "" if result.waiting else " of the whole course"
         judge = f"by you: gpucourse grade --open {bundle} --review"
         hand_in = "by an instructor: gpucourse grade --bundle work.zip"
-        footer.insert(0, f"{format_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
-    return View(title=f"Points of {author or subject}" if author or subject else "Points", blocks=blocks, footer=footer)
+        footer.insert(0, f"{format_points(points)} more points{of_what} are pending review {judge if bundle else hand_in}")
+    title = f"Points of {author or subject}" if author or subject else "Points"
+    return View(title=title, blocks=blocks, footer=footer, next=next_step)
 
 
 def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
@@ -78,6 +99,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
     bundle, result, card = graded_bundle.bundle, graded_bundle.grade, graded_bundle.bundle.card
     view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
     points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
+    then, here = (format_points(item.whole_course.earned) for item in (card.grade, result))
     about = facts(
         [
             ("made", f"{card.made} with gpucourse {card.gpucourse}"),
@@ -87,6 +109,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
             ("edited", _say_edited(graded_bundle)),
             ("not judged here", _say_learner_judged(graded_bundle)),
             ("points", points),
+            (WHOLE_COURSE, f"{then} then, {here} as counted here"),
         ]
     )
     seal: Block = Paragraph(f"{UNICODE.good} no file has changed since the bundle was made", "good")
@@ -109,7 +132,8 @@ def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
             (
                 clean_line(item.bundle.card.by),
                 f"{format_points(result.earned)}{bonus}",
-                Cell(format_points(result.waiting), "" if result.waiting else "dim"),
+                format_share(result.whole_course.earned, result.whole_course.points),
+                Cell(format_points(result.whole_course.waiting), "" if result.whole_course.waiting else "dim"),
                 f"{done_count} of {len(result.signs)}",
                 Cell(str(item.edited_lines), "" if item.edits else "dim"),
                 Cell(str(trusted := sum(map(len, result.learner_judged.values()))), "" if trusted else "dim"),
@@ -117,7 +141,7 @@ def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
                 clean_line(item.bundle.path.name),
             )
         )
-    numbers = map(right, ("points", "to review", "done", "lines edited", "parts not judged here"))
+    numbers = map(right, ("points", "whole course", "to review", "done", "lines edited", "parts not judged here"))
     columns: list[Column | str] = [wrapped("who"), *numbers, "changed", wrapped("bundle")]
     earned = sorted(item.grade.earned for item in bundles)
     middle = (
@@ -126,7 +150,7 @@ def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
         else ""
     )
     count = format_count(len(bundles), "bundle") + (f", and {broken_count} that cannot be opened" if broken_count else "")
-    waiting = next((item.bundle for item in ordered if item.grade.waiting), None)
+    waiting = next((item.bundle for item in ordered if item.grade.whole_course.waiting), None)
     return View(
         title="Class",
         blocks=[table(columns, rows), Paragraph(", ".join(filter(None, (count, middle))), "strong")],
@@ -213,7 +237,8 @@ Edits = Mapping[str, Sequence["FileEdit"]]
 
 
 def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
-    """Return CSV with one line for each row of the rubric and each total, for every name and date.
+    """Return CSV with one line for each row of the rubric, each exercise of the whole course, and each total, for every name
+    and date.
 
     `edited_lines` counts the changed lines of the course's own scripts in the exercises of the row. `learner_judged` names the
     parts that count only because the learner's computer judged them.
@@ -223,13 +248,13 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
     lines.writerow(FIELDS)
     for author, date, result, edits in grades:
         changed_lines = {name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in edits.items()}
-        for part in result.parts:
+        for part in (*result.parts, *result.whole_course.modules):
             for row in part.rows:
                 cells = [
                     part.module,
                     row.id,
                     row.title,
-                    part.counts,
+                    part.counts if isinstance(part, PartScore) else WHOLE_COURSE,
                     row.points,
                     row.earned,
                     row.waiting,
@@ -241,27 +266,40 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
                 lines.writerow([_safe(cell) for cell in (author, date, *cells)])
         name = (_safe(author), _safe(date))
         if result.quiz:
-            lines.writerow([*name, "", "quiz", "The quiz", "own", result.quiz.of, result.quiz.right, 0, *[""] * 4])
+            lines.writerow([*name, "", "quiz", "The quiz", "quiz", result.quiz.of, result.quiz.right, 0, *[""] * 4])
         learner_judged = _name_learner_judged(result, result.learner_judged)
         total = (result.points, result.earned, result.waiting, "", "", sum(changed_lines.values()), learner_judged)
         lines.writerow([*name, "", "total", "All points", "course", *total])
         lines.writerow([*name, "", "bonus", "The bonus", "bonus", result.bonus_points, result.bonus, 0, *[""] * 4])
+        whole = result.whole_course
+        cells = [WHOLE_COURSE, f"All exercises, {whole.percent:g} %", WHOLE_COURSE, whole.points, whole.earned, whole.waiting]
+        lines.writerow([*name, "", *cells, *[""] * 4])
     return page.getvalue()
 
 
-def _say_total(result: Grade) -> str:
-    """Return the total, such as `17.5 of 25 points and 0 of 10 as a bonus`. The points of modules that are scored separately
-    come last."""
-    separate_parts = [part for part in result.parts if part.counts == "own" and part.here]
-    none_counts = not separate_parts and not result.bonus_points
-    parts = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points or none_counts else []
+def _say_total(result: Grade, subject: str = "") -> str:
+    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. Those of a subject are a
+    share of the whole course, and are called so."""
+    totals = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points else []
     if result.bonus_points:
-        word = "" if parts else " points"
-        parts.append(f"{format_points(result.bonus)} of {format_points(result.bonus_points)}{word} as a bonus")
-    if separate_parts:
-        earned, points = sum(part.earned for part in separate_parts), sum(part.points for part in separate_parts)
-        parts.append(f"{format_points(earned)} of {format_points(points)}{'' if parts else ' points'} scored separately")
-    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+        word = "" if totals else " points"
+        totals.append(f"{format_points(result.bonus)} of {format_points(result.bonus_points)}{word} as a bonus")
+    word = f"toward the {WHOLE_COURSE}" if subject else WHOLE_COURSE
+    share = format_share(result.whole_course.earned, result.whole_course.points)
+    return "; ".join(filter(None, (" and ".join(totals), f"{word}: {share}")))
+
+
+def _tabulate_course(result: Grade, subject: str) -> Block:
+    """Return the modules of the whole course, or that of the subject, with the points of each exercise that has any."""
+    rows = []
+    for module in result.whole_course.modules:
+        exercises = ", ".join(f"{row.id}: {format_points(row.earned)}" for row in module.rows if row.earned)
+        share = f"{100 * module.earned / module.points:.0f} %" if module.points else ""
+        points = f"{format_points(module.earned)} of {format_points(module.points)}"
+        rows.append((f"{module.module}  {module.title}", points, share, exercises or Cell(UNICODE.absent, "dim")))
+    name = f"Toward the {WHOLE_COURSE}" if subject else "The whole course"
+    title = f"{name}: {format_points(EXERCISE_POINTS)} points for each exercise"
+    return table([wrapped("module"), right("points"), right("share"), wrapped("exercises")], rows, title=title)
 
 
 def _signs(signs: Sequence[Signs]) -> str:
@@ -271,19 +309,33 @@ def _signs(signs: Sequence[Signs]) -> str:
     return f"{sum(item.is_done for item in signs)} of {format_count(len(signs), 'exercise')} done: {', '.join(words)}"
 
 
-def _part(part: PartScore, *, name_missing: bool = False) -> Block:
-    title = f"{part.module}  {part.title}: {format_points(part.earned)} of {format_points(part.points)}{COUNTS[part.counts]}"
-    if not part.here:
+def _is_here(part: ModuleScore) -> bool:
+    """Return whether the course has the module."""
+    return part.here if isinstance(part, PartScore) else True
+
+
+def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
+    counts = COUNTS[part.counts] if isinstance(part, PartScore) else ""
+    title = f"{part.module}  {part.title}: {format_points(part.earned)} of {format_points(part.points)}{counts}"
+    if not _is_here(part):
         return Paragraph(f"{title} (not in this course)", "dim")
     without_run = {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
-    rows = []
-    for row in part.rows:
-        notes = "; ".join(dict.fromkeys(piece.note for piece in row.pieces if piece.note))
-        rows.append(_row(row, notes if name_missing else _say_missing_briefly(row, without_run)))
-    return table([wrapped("for"), right("points", wrap=True), "evidence", wrapped("what is missing")], rows, title=title)
+    columns: list[Column | str] = [wrapped("for"), right("points", wrap=True), "evidence"]
+    if not shows_missing:
+        return table(columns, [_row(part, row) for row in part.rows], title=title)
+    rows = [(*_row(part, row), _say_missing_briefly(row, without_run)) for row in part.rows]
+    return table([*columns, wrapped("what is missing")], rows, title=title)
 
 
-def _is_begun(part: PartScore, result: Grade) -> bool:
+def _name_missing(parts: Sequence[ModuleScore]) -> Block:
+    """Name everything that the rows of one exercise lack, each once, beside the kinds of evidence that it belongs to."""
+    kinds: dict[str, dict[str, None]] = {}
+    for piece in (piece for part in parts for row in part.rows for piece in row.pieces if piece.note):
+        kinds.setdefault(piece.note, {})[piece.kind] = None
+    return facts([(", ".join(names), note) for note, names in kinds.items()], title="What is missing")
+
+
+def _is_begun(part: ModuleScore, result: Grade) -> bool:
     """Return whether there is anything to show for a module: a run (even if it cannot count), a part, an answer, or changed
     files."""
     pieces = [piece for row in part.rows for piece in row.pieces]
@@ -303,16 +355,24 @@ def _name_modules(modules: Sequence[str]) -> str:
     return f"modules {', '.join(first)} and {last}. Their" if first else f"module {last}. Its"
 
 
-def _row(row: RowScore, missing: str) -> Sequence[Content]:
+def _count_pending(row: RowScore) -> float:
+    """Return the points that wait for a review, as they are shown. Rounded, with the earned points they do not exceed the
+    total."""
+    return round(row.earned + row.waiting, 1) - round(row.earned, 1)
+
+
+def _row(part: ModuleScore, row: RowScore) -> tuple[Content, ...]:
+    title = row.title if isinstance(part, PartScore) else f"{row.id} {row.title}"
     style: Style = "good" if row.earned >= row.points else "" if row.earned else "dim"
-    waiting = f" (+{format_points(row.waiting)} waiting)" if row.waiting else ""
+    pending = _count_pending(row)
+    waiting = f" (+{format_points(pending)} waiting)" if pending > 0 else ""
     points = f"{format_points(row.earned)} of {format_points(row.points)}{waiting}"
-    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), missing
+    return title, Cell(points, style), Cell(LEVELS[row.level], "dim")
 
 
 def _say_edited(graded_bundle: GradedBundle) -> str:
     """Return the exercises in which scripts of the course were edited, each with the number of lines, and the command that
-    shows the edits. Return an empty text if there are no edits."""
+    shows the edits. Return an empty string if there are no edits."""
     line_counts = {
         name: sum(edit.changed_lines for edit in files if not edit.part) for name, files in graded_bundle.edits.items()
     }
@@ -324,7 +384,7 @@ def _say_edited(graded_bundle: GradedBundle) -> str:
 
 
 def _say_learner_judged(graded_bundle: GradedBundle) -> str:
-    """Return the parts that only the learner's computer judged, and the command that judges them again. Return an empty text if
+    """Return the parts that only the learner's computer judged, and the command to judge them again. Return an empty string if
     there are no such parts."""
     if not (part_names := _name_learner_judged(graded_bundle.grade, graded_bundle.grade.learner_judged)):
         return ""

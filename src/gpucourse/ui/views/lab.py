@@ -22,8 +22,9 @@ _SIGNS = {"create": "+", "delete": "-", "update": "~", "replace": "-/+"}
 _ACTION_STYLES: dict[str, Style] = {"create": "good", "delete": "bad"}
 
 
-def deploy_plan(result: DeployResult) -> View:
-    """Show what a deploy would do (`--dry-run`): every resource, and the count of each action."""
+def deploy_plan(result: DeployResult, next_step: str = "") -> View:
+    """Show what a deploy would do (`--dry-run`): every resource, and the count of each action. `next_step` is the command that
+    `gpucourse next` suggests; it is shown if there is nothing to deploy."""
     deployment = result.deployment
     rows = [
         (Cell(_SIGNS.get(action, action), _ACTION_STYLES.get(action, "warn")), action, address)
@@ -48,8 +49,9 @@ def deploy_plan(result: DeployResult) -> View:
             Items(result.healed, title="Replaced because the node does not answer"),
             Paragraph(f"{actions}." if actions else "Everything already exists: nothing to do."),
         ],
-        footer=[f"Nothing was changed. To do it: {command}"],
+        footer=[f"Nothing was changed. To do it: {command}" if actions or result.healed else "Nothing was changed."],
         mode=deployment.mode,
+        next="" if actions or result.healed else next_step,
     )
 
 
@@ -121,7 +123,7 @@ def _receipt(receipt: Receipt) -> list[Block]:
     ]
     for title, items in (("Still there", leftovers), ("Forgotten, and may still be there", forgotten_items)):
         blocks.append(table(["kind", wrapped("id")], [(item.kind, item.id) for item in items], title=title))
-        blocks.append(Code("\n".join(item.remove for item in items), title="Remove it by hand"))
+        blocks.append(Code("\n".join(item.remove for item in items), title="Remove it by hand", are_commands=True))
     return blocks
 
 

@@ -37,14 +37,14 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
             ],
             title=f"{format_count(len(leaks), 'resource')} that no record accounts for; {price}",
         ),
-        Code("\n".join(by_hand), title="Remove them by hand"),
+        Code("\n".join(by_hand), title="Remove them by hand", are_commands=True),
         Paragraph("" if leaks or blind else all_clear, "good"),
         table(
             ["kind", "region", wrapped("why")],
             [(thing.resource.kind, thing.resource.region, Cell(thing.resource.note, "warn")) for thing in blind],
             title="What could not be checked",
         ),
-        Code("\n".join(thing.resource.remove for thing in blind), title="Check by hand"),
+        Code("\n".join(thing.resource.remove for thing in blind), title="Check by hand", are_commands=True),
     ]
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
     footer += ["If those labs of others are your own: gpucourse leaks --clean --everyone"] if other_labs else []
@@ -59,7 +59,7 @@ def clean_result(count: int, leftovers: Sequence[CloudResource]) -> View:
     return View(
         blocks=[
             table(["kind", "id", "region", wrapped("why")], rows, title="Still there"),
-            Code("\n".join(thing.remove for thing in leftovers), title="Remove it by hand"),
+            Code("\n".join(thing.remove for thing in leftovers), title="Remove it by hand", are_commands=True),
         ]
     )
 

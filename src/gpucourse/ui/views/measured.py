@@ -38,7 +38,8 @@ def measured_table(definition: MetricsTable, metrics: Mapping[str, Any]) -> list
     columns = [_make_column(column, mappings) for column in measured_columns]
     cells = [[_value(row, column) for column in measured_columns] for row in mappings]
     remainder = f"and {len(rows) - MAX_ROWS:,} more rows in metrics.json" if len(rows) > MAX_ROWS else ""
-    return [table(columns, cells, title=definition.title)._replace(total=len(rows)), Paragraph(remainder, "dim")]
+    keep = [index for index, row in enumerate(mappings) if str(row.get(definition.columns[0].key)) in definition.keep]
+    return [table(columns, cells, title=definition.title)._replace(total=len(rows), keep=keep), Paragraph(remainder, "dim")]
 
 
 def grid_blocks(grid: Grid) -> list[Block]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from gpucourse.model.verdict import PartResult, choose_needed
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Content, Facts, Paragraph, Style, View, facts
-from gpucourse.ui.text import shorten_path
+from gpucourse.ui.tables import Block, Cell, Code, Content, Facts, Lines, Paragraph, Style, View, facts
+from gpucourse.ui.text import pad, shorten_path
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
     from gpucourse.learning.copies import Reset
+    from gpucourse.learning.show import ModelSolution
     from gpucourse.learning.try_ import TriedPart
     from gpucourse.model.manifest import Exercise
 
@@ -24,49 +29,52 @@ WORDS: dict[str, tuple[str, Style]] = {
     "error": ("not judged", "warn"),
 }
 LINES_SHOWN, MAX_LINE_LENGTH = 20, 200
+CONTEXT_LINES = 3
+CHANGED_LATER = "it has changed since: a new run judges it"
+YOURS, MODEL = "yours", "model solution"
+Opcode = tuple[str, int, int, int, int]
 SLOW_S = 3.0
 
 
-def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "", *, watched: bool = False) -> View:
-    """Show for each part its verdict, the reason, the file, the part's output, and what to do next.
+def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart], next_step: str = "") -> View:
+    """Show for each part its verdict, the reason, the file, the part's output, and what to do.
 
-    `next_step` is the command that `gpucourse next` suggests, if every part is right. With `watched`, saved files are judged
-    without a command.
+    `next_step` is the command that `gpucourse next` suggests; it is empty in `watch`, which judges saved files without a
+    command.
     """
     longest_wait_s = max((item.waited_s for item in tried_parts if item.part.torch), default=0.0)
     footer = f"This took {format_seconds(longest_wait_s)}. gpucourse watch {exercise.id} keeps torch ready between saves."
     return View(
         title=f"{exercise.id}  {exercise.title}",
-        blocks=[block for item in tried_parts for block in _try_part(exercise, item, watched)],
-        footer=[footer] if longest_wait_s > SLOW_S and not watched else [],
+        blocks=[block for item in tried_parts for block in _try_part(item)],
+        footer=[footer] if longest_wait_s > SLOW_S and next_step else [],
         next=next_step,
     )
 
 
-def _try_part(exercise: Exercise, item: TriedPart, watched: bool) -> list[Block]:
+def _try_part(item: TriedPart) -> list[Block]:
     result = item.result
     word, style = WORDS[result.verdict]
     mark = UNICODE.dot if result.verdict == "open" else UNICODE.mark(result.verdict)
+    title = "What Python says" if result.way == "not-python" else "What it printed"
+    output = "" if result.verdict == "open" or result.output.strip() in {"", result.says.strip()} else _shorten(result.output)
     way = f" ({result.way})" if result.way and result.verdict == "failed" else ""
     return [
         Paragraph(f"{mark} {result.title}: {word}{way}", style),
         Paragraph(result.says if result.verdict != "passed" else ""),
         facts([("case", result.case), ("file", str(item.file)), *(("note", note) for note in result.notes)]),
-        Code(_shorten(result.output) if result.output.strip() and result.verdict != "open" else "", title="What it printed"),
-        Paragraph(_next_step(exercise, item, watched), "strong"),
+        Code(output, title=title),
+        Paragraph(_order_change(item), "strong"),
     ]
 
 
-def _next_step(exercise: Exercise, item: TriedPart, watched: bool) -> str:
-    verdict, checks = item.result.verdict, item.part.checks
-    if verdict == "open" and not item.part.judge:
-        return f"Write it in {item.file.name}; then a run checks it: gpucourse run {exercise.id}"
-    if checks and verdict == "passed":
-        return f"Now a run checks it: gpucourse run {exercise.id}"
-    if verdict == "passed":
-        return "Handed in."
-    change = f"Write it in {item.file.name}" if verdict == "open" else f"Change {item.file.name}"
-    return f"{change} and save it." if watched else f"{change}, save, then type: gpucourse try {exercise.id}"
+def _order_change(item: TriedPart) -> str:
+    """Return what to do with the file of a part, or how a right part is handed in."""
+    if item.result.verdict == "passed":
+        return "Right here; a run checks it as well." if item.part.checks else "Handed in."
+    if item.result.verdict == "open":
+        return f"Write it in {item.file.name} and save it{'' if item.part.judge else '; a run checks it'}."
+    return f"Change {item.file.name} and save it."
 
 
 def _shorten(output: str) -> str:
@@ -77,9 +85,11 @@ def _shorten(output: str) -> str:
     return "\n".join([*first_lines, *remainder])
 
 
-def list_run_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Block]:
+def list_run_parts(
+    exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path], changed_files: Collection[str] = ()
+) -> list[Block]:
     """Return the parts to show below a run's result. If a part is not right yet, the last line says what to do. `files` maps
-    each part's id to the learner's file."""
+    each part's id to the learner's file; `changed_files` are those that have changed since the run."""
     rows: list[tuple[str, Content]] = []
     for result in results:
         word, style = WORDS[result.verdict]
@@ -87,8 +97,9 @@ def list_run_parts(exercise: Exercise, results: Sequence[PartResult], files: Map
             (result.title, Cell(f"{word}{f': {result.says}' if result.verdict in {'failed', 'error'} else ''}", style)),
             ("case", result.case),
             ("file", shorten_path(files[result.id]) if result.id in files else ""),
+            ("note", CHANGED_LATER if result.file in changed_files else ""),
         ]
-    waiting = next((result for result in results if result.verdict in {"open", "failed"}), None)
+    waiting = next((item for item in results if item.verdict in {"open", "failed"} and item.file not in changed_files), None)
     return [facts(rows, title="Your part"), Paragraph(_order(exercise, waiting) if waiting else "", "accent")]
 
 
@@ -115,18 +126,69 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
     return parts
 
 
-def reset(result: Reset) -> View:
-    """Show every file that was restored, and the path of the learner's own version."""
+def show_solutions(
+    exercise: Exercise, solutions: Sequence[ModelSolution], *, width: int | None = None, next_step: str = ""
+) -> View:
+    """Show the learner's right parts beside the course's solutions: side by side if a terminal of `width` columns has room,
+    otherwise as a diff."""
+    blocks: list[Block] = []
+    for item in solutions:
+        blocks += [Paragraph(f"{item.part.title} ({item.part.file})", "strong"), _compare(item, width)]
+    return View(
+        title=f"{exercise.id}  {exercise.title}: your part and a model solution",
+        blocks=blocks,
+        footer=["Keep your own: a copy of the model solution earns no points."],
+        next=next_step,
+    )
+
+
+def _compare(item: ModelSolution, width: int | None) -> Lines:
+    """Return the lines that differ between the learner's file and the solution, with some equal lines around them."""
+    first, second = (text.expandtabs().splitlines() for text in (item.submission, item.solution))
+    groups = list(SequenceMatcher(None, first, second, autojunk=False).get_grouped_opcodes(CONTEXT_LINES))
+    rows: list[tuple[str, str, str]] = []
+    for group in groups:
+        rows += [("equal", "...", "...")] if rows else []
+        for kind, begin, end, other_begin, other_end in group:
+            pairs = zip_longest(first[begin:end], second[other_begin:other_end], fillvalue="")
+            rows += [(kind, *pair) for pair in pairs]
+    column, other_column = (max((cell_len(row[index]) for row in rows), default=0) for index in (1, 2))
+    column = max(column, len(YOURS))
+    if not rows:
+        return Lines([Cell("Yours is the same, line by line.", "good")])
+    if width is None or column + other_column + 3 > width:
+        return Lines([Cell(f"- {YOURS}   + {MODEL}", "dim"), *_list_diff(first, second, groups)])
+    head = Cell(f"{pad(YOURS, column)} | {MODEL}", "dim")
+    body = [Cell(f"{pad(left, column)} | {right}", "dim" if kind == "equal" else "") for kind, left, right in rows]
+    return Lines([head, *body])
+
+
+def _list_diff(first: Sequence[str], second: Sequence[str], groups: Sequence[Sequence[Opcode]]) -> Iterator[Cell]:
+    """Yield the lines of a unified diff, each in the colour of its kind."""
+    for number, group in enumerate(groups):
+        if number:
+            yield Cell("...", "dim")
+        for kind, begin, end, other_begin, other_end in group:
+            if kind == "equal":
+                yield from (Cell(f"  {text}", "dim") for text in first[begin:end])
+                continue
+            yield from (Cell(f"- {text}") for text in first[begin:end])
+            yield from (Cell(f"+ {text}", "good") for text in second[other_begin:other_end])
+
+
+def reset(result: Reset, next_step: str = "") -> View:
+    """Show every file that was restored, and the path of the learner's own version. `next_step` is the command that `gpucourse
+    next` suggests."""
     number = result.exercise.id
     if not result.files:
-        return View(
-            title=f"{number}  reset", blocks=[Paragraph("Every file is already the course's own; nothing was changed.")]
-        )
+        text = "Every file is already the course's own; nothing was changed."
+        return View(title=f"{number}  reset", blocks=[Paragraph(text)], next=next_step)
     pairs = []
     for name, place in result.files.items():
         pairs += [("put back", name), ("yours is now", str(place) if place else "there was none")]
     return View(
         title=f"{number}  reset",
         blocks=[facts(pairs)],
-        footer=["Runs, answers and points are kept.", f"Run it: gpucourse run {number}"],
+        footer=["Runs, answers and points are kept."],
+        next=next_step,
     )

@@ -44,7 +44,9 @@ def launch(plan: LaunchPlan) -> View:
             ]
         )
     ]
-    commands = (Code(command_line(command, plan.handed_on), title=_whose(command)) for command in plan.commands)
+    commands = (
+        Code(command_line(command, plan.handed_on), title=_whose(command), are_commands=True) for command in plan.commands
+    )
     blocks.extend(slurm.plan(plan) or commands)
     footer = [f"Nothing was started. {_describe_manual_start(plan)}"]
     return View(title=f"Plan for {plan.own_script or plan.exercise}", blocks=blocks, footer=footer, mode=plan.mode)
@@ -94,7 +96,7 @@ def quote_word(word: str) -> str:
 def _whose(command: NodeCommand) -> str:
     node, ranks = command.node, command.ranks
     rank_text = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}" if ranks else "no rank"
-    return f"{node.name} ({node.role}, {node.user}@{node.address}:{node.port}): {rank_text}"
+    return f"{node.name} ({node.role}, {node.login}): {rank_text}"
 
 
 def _spell_out(character: str) -> str:

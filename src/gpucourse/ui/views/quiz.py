@@ -12,21 +12,22 @@ from gpucourse.ui.views import answers
 from gpucourse.ui.views.words import list_choices
 
 if TYPE_CHECKING:
+    from gpucourse.model.manifest import Module
     from gpucourse.model.quiz import Quiz, QuizQuestion, Tries
 
 
-def question(quiz: Quiz, item: QuizQuestion, number: int) -> View:
+def question(quiz: Quiz, item: QuizQuestion, number: int, of: int) -> View:
     """Show one question to answer."""
-    return answers.question(item, number, len(quiz.questions), heading=quiz.lesson(item.lesson).title)
+    return answers.question(item, number, of, heading=quiz.lesson(item.lesson).title)
 
 
-def questions(quiz: Quiz) -> View:
-    """Show every question with its name, for a person who answers with `--set`."""
+def questions(quiz: Quiz, shown_questions: Sequence[QuizQuestion]) -> View:
+    """Show these questions with their names, for a person who answers with `--set`."""
     blocks = [
         Facts(
             [
                 (question.id, "\n".join([question.text, *list_choices(question.choices)]))
-                for question in quiz.questions
+                for question in shown_questions
                 if question.lesson == lesson.id
             ],
             title=lesson.title,
@@ -61,3 +62,17 @@ def open_attempt(quiz: Quiz, answer_count: int, right_count: int) -> View:
     """Show an attempt that is still open."""
     progress = f"{answer_count} of {len(quiz.questions)} answered, {right_count} right so far"
     return View(title=quiz.title, blocks=[Paragraph(progress)], footer=["Continue: gpucourse quiz"])
+
+
+def module_result(module: Module, results: Sequence[AnswerResult], quiz: Quiz, answer_count: int) -> View:
+    """Show how the questions about one module went, and how far the whole attempt is."""
+    count = len(quiz.select(module.id))
+    right_count = sum(item.verdict == "passed" for item in results)
+    wrong_count = sum(item.verdict == "failed" for item in results)
+    words = f"{right_count} of {count} right, {wrong_count} wrong, {count - right_count - wrong_count} open"
+    attempt = f"These answers are part of the attempt: {answer_count} of {len(quiz.questions)} answered."
+    return View(
+        title=f"{module.id}  {module.title}: quiz",
+        blocks=[Paragraph(words, "good" if right_count == count else "strong")],
+        footer=[f"{attempt} All questions: gpucourse quiz"],
+    )

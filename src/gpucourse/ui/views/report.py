@@ -28,7 +28,7 @@ def report(result: ReportResult) -> View:
     return View(
         title=f"{UNICODE.error if missing else UNICODE.good} {content.title}",
         blocks=[about, Items(missing, title="Still missing")],
-        footer=["When that is done, type the command again to write a new report."] if missing else [],
+        footer=["Then run gpucourse report again."] if missing else [],
         mode=content.mode,
     )
 

@@ -1,5 +1,6 @@
 """The result of a run at a glance: how it went, its main table, what did not pass, and what to do next. It has at most 25
-lines, or more if a table of 12 rows needs them.
+lines, unless a main table of at most 12 rows needs more. If they are too few, other lines are left out before rows of the
+table, and the rows that matter stay.
 
 Everything else about a run is in `views.run.details`, which --verbose and `show 3.2 --run RUN --verbose` show.
 """
@@ -7,23 +8,23 @@ Everything else about a run is in `views.run.details`, which --verbose and `show
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
-from gpucourse.model.verdict import ExerciseVerdict, PartResult
+from gpucourse.model.verdict import ExerciseVerdict, PartResult, count_verdicts
+from gpucourse.runs.mutations import find_explanation, is_as_predicted, list_red_checks
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.render import render
-from gpucourse.ui.tables import Block, Cell, Content, Facts, Lines, Style, Table, View, facts, text_of
+from gpucourse.ui.tables import Block, Cell, Content, Facts, Lines, Paragraph, Style, Table, View, facts, text_of
 from gpucourse.ui.text import format_count, shorten_path
 from gpucourse.ui.views import slurm
-from gpucourse.ui.views.checks import count_checks, list_failed_checks, list_open_checks
+from gpucourse.ui.views.checks import Detail, list_failed_checks, list_open_checks
 from gpucourse.ui.views.measured import measured_table
-from gpucourse.ui.views.parts import WORDS
-from gpucourse.ui.views.words import VERDICTS, verdict_cell
+from gpucourse.ui.views.parts import CHANGED_LATER, WORDS
+from gpucourse.ui.views.words import VERDICTS, describe_drill, verdict_cell
 from gpucourse.units import format_bytes, format_seconds, seconds_since
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
 LINES = 25
 _COLUMNS = 80
 _LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
-WHOLE_ROWS = 12
-"""A table with at most this many rows is always shown whole."""
+_BAD = frozenset({"false", "no", "wrong", "failed", "FAILED", "lost"})
 MIN_ROWS = 3
+MAX_WHOLE_ROWS = 12
+"""The most rows of a table that is never shortened, if the manifest marks it as the main table."""
 JOBS = 6
 
 
@@ -49,9 +51,11 @@ def result(
     metrics: Mapping[str, Any] | None = None,
     verdict: ExerciseVerdict | None = None,
     prediction: PredictionResult | None = None,
+    changed_files: Collection[str] = (),
     next_step: str = "",
 ) -> View:
-    """Show how a run went. `next_step` is the command that `gpucourse next` suggests.
+    """Show how a run went. `changed_files` are the learner's files that have changed since the run. `next_step` is the command
+    that `gpucourse next` suggests.
 
     For a run of the learner's own script, nothing that the exercise requires is shown.
     """
@@ -69,27 +73,29 @@ def result(
         mode=record.mode,
         next=_next(record, next_step),
     )
-    for brief_facts, brief in ((False, False), (True, False), (True, True)):
-        lines = [*_failure(record, view.next), *(list_open_checks(verdict, brief=brief) if verdict else ())]
-        blocks_below: list[Block] = [Lines(lines), _facts(record, files, exercise, verdict, prediction, brief=brief_facts)]
+    detail: Detail
+    for brief_facts, detail in ((False, "names"), (True, "names"), (True, "counts"), (True, "failed")):
+        lines = [*_failure(record, view.next), *(list_open_checks(verdict, detail) if verdict else ())]
+        rows = _facts(record, files, exercise, verdict, prediction, changed_files, brief=brief_facts)
+        explanation = Paragraph(_explain(exercise, record, verdict, prediction))
+        blocks_below: list[Block] = [Lines(lines), rows, explanation]
         whole = view._replace(blocks=[*([part] if part else []), *blocks_below])
         if _count_lines(whole) <= LINES:
             return whole
-    return _shorten_table(view, part, blocks_below) if isinstance(part, Table) and len(part.rows) > WHOLE_ROWS else whole
+    is_whole = exercise is not None and exercise.main_table is not None and exercise.main_table.main
+    if not isinstance(part, Table) or (is_whole and len(part.rows) <= MAX_WHOLE_ROWS):
+        return whole
+    return _shorten_table(view, part, blocks_below)
 
 
-def check_result(record: RunRecord, verdict: ExerciseVerdict, next_step: str = "") -> View:
+def check_result(
+    record: RunRecord, verdict: ExerciseVerdict, next_step: str = "", *, changed_files: Collection[str] = ()
+) -> View:
     """Show in a few lines what `check` found: the first check that did not pass, the number of other failed checks, and parts
-    that are not right."""
+    that are not right. `changed_files` are the learner's files that have changed since the run."""
     lines = list_failed_checks(verdict, 1)
-    open_files = ", ".join(part.file for part in verdict.parts if part.verdict == "open")
-    wrong_parts = [("your part", _part(part)) for part in verdict.parts if part.verdict not in {"open", "passed"}]
-    parts = facts(
-        [
-            *wrong_parts[:1],
-            ("your part" if not wrong_parts else "", f"open: {open_files}" if open_files and not wrong_parts else ""),
-        ]
-    )
+    parts_to_do = _list_parts([part for part in verdict.parts if part.verdict != "passed"], changed_files)
+    parts = facts(("your part", text) for text in parts_to_do[:1])
     return View(
         title=f"{verdict.exercise}  run {verdict.run}",
         headline=headline(record, verdict),
@@ -119,16 +125,24 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
     suffix = f"{f' in {took}' if took else ''}{' on simulated nodes' if is_simulated(record.mode) and not short else ''}"
     if not record.has_ended:
         return Cell(f"{UNICODE.dot} {record.state.replace('_', ' ')}{suffix}", "accent")
+    if record.state == "broken":
+        return Cell(f"{UNICODE.dot} drill{suffix}: {describe_drill(record)}", "warn")
     if record.state != "succeeded":
-        style: Style = "warn" if record.state in {"cancelled", "broken"} else "bad"
+        style: Style = "warn" if record.state == "cancelled" else "bad"
         return Cell(f"{UNICODE.bad} {record.state.replace('_', ' ')}{suffix}: {_reason(record)}", style)
     suffix += f", with {record.restarts_in_words}" if record.restarts else ""
+    if record.expected_red and verdict is not None:
+        if is_as_predicted(record, verdict):
+            return Cell(f"{UNICODE.good} as you predicted: only {record.expected_red} failed{suffix}", "good")
+        red = list_red_checks(verdict)
+        outcome = f"{', '.join(red)} failed" if red else "no check failed"
+        return Cell(f"{UNICODE.bad} not as you predicted ({record.expected_red}): {outcome}{suffix}", "bad")
     if verdict is None:
         counts = ": no points, because the profiler slowed it down" if record.profiled else ""
         return Cell(f"{UNICODE.good} succeeded{suffix}{counts}", "good")
     if verdict.verdict == "passed" and any(part.verdict == "failed" for part in verdict.parts):
-        return Cell(f"{UNICODE.bad} your part is wrong{suffix}: {count_checks(verdict)}", "bad")
-    return verdict_cell(verdict.verdict, f"{suffix}: {count_checks(verdict)}")
+        return Cell(f"{UNICODE.bad} your part is wrong{suffix}: {count_verdicts(verdict.checks)}", "bad")
+    return verdict_cell(verdict.verdict, f"{suffix}: {count_verdicts(verdict.checks)}")
 
 
 def describe_own(record: RunRecord) -> str:
@@ -140,7 +154,7 @@ def describe_own(record: RunRecord) -> str:
 
 
 def format_duration(record: RunRecord) -> str:
-    """Return how long the ranks ran, or an empty text if that is not known."""
+    """Return how long the ranks ran, or an empty string if that is not known."""
     seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
     if seconds:
         return format_seconds(max(seconds))
@@ -196,7 +210,7 @@ def _failure(record: RunRecord, next_step: str) -> list[Content]:
 
 
 def _place(quote: LogQuote, title: str) -> str:
-    """Return the line of the script that a quoted line comes from, or an empty text if the title already names it."""
+    """Return the line of the script that a quoted line comes from, or an empty string if the title already names it."""
     return f"{quote.where}: " if quote.where and quote.where not in title else ""
 
 
@@ -207,6 +221,17 @@ def _find_main_table(exercise: Exercise, metrics: Mapping[str, Any]) -> Block | 
     other_parts = [part for item in exercise.tables if item is not main for part in measured_table(item, metrics)]
     blocks = measured_table(main, metrics) if main else []
     return next((part for part in [*blocks, *other_parts] if isinstance(part, Table)), next(iter(blocks), None))
+
+
+def _explain(
+    exercise: Exercise | None, record: RunRecord, verdict: ExerciseVerdict | None, prediction: PredictionResult | None
+) -> str:
+    """Return the explanation of the option that the learner predicted, or of the mutation that the run answered."""
+    if exercise is None:
+        return ""
+    is_choice = exercise.predict is not None and exercise.predict.kind == "choice"
+    explanation = prediction.explanation if prediction is not None and is_choice else ""
+    return explanation or find_explanation(exercise, record, verdict)
 
 
 def _count_lines(view: View) -> int:
@@ -239,17 +264,18 @@ def _choose_rows(part: Table, row_count: int) -> Table:
 
 
 def _mark_rows(part: Table) -> Iterator[bool]:
-    """Yield for each row whether it matters: it is the learner's, it contains `false`, or it is not 0 in a column in which most
-    rows are 0."""
+    """Yield for each row whether it matters: the manifest keeps it, it is the learner's, something in it failed, or it has a
+    value in a column in which most rows have 0 or none."""
     texts = [[text_of(content) for content in row] for row in part.rows]
-    mostly_zero = [sum(map(_is_zero, column)) > len(column) / 2 for column in zip(*texts, strict=True)]
-    for row in texts:
-        differs = any(zero and not _is_zero(text) for text, zero in zip(row, mostly_zero, strict=True))
-        yield differs or "false" in row or any(_LEARNERS.search(text) for text in row)
+    mostly_nothing = [sum(map(_is_nothing, column)) > len(column) / 2 for column in zip(*texts, strict=True)]
+    for index, row in enumerate(texts):
+        differs = any(nothing and not _is_nothing(text) for text, nothing in zip(row, mostly_nothing, strict=True))
+        is_bad = any(text in _BAD or _LEARNERS.search(text) for text in row)
+        yield index in part.keep or differs or is_bad
 
 
-def _is_zero(text: str) -> bool:
-    return bool(re.fullmatch(r"0(?:\.0+)?", text))
+def _is_nothing(text: str) -> bool:
+    return text in {"", UNICODE.absent} or bool(re.fullmatch(r"0(?:\.0+)?", text))
 
 
 def _facts(
@@ -258,6 +284,7 @@ def _facts(
     exercise: Exercise | None,
     verdict: ExerciseVerdict | None,
     prediction: PredictionResult | None,
+    changed_files: Collection[str],
     *,
     brief: bool,
 ) -> Facts:
@@ -266,16 +293,26 @@ def _facts(
     nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(len(record.nodes), 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
     refusals = f"{format_count(len(record.refused), 'file')} not collected from the nodes" if record.refused else ""
+    own_files = {part.file for part in exercise.yours} if exercise else set()
+    mutated_files = [name for name in record.edited if name not in {*own_files, *changed_files}]
     later_jobs = slurm.describe_later(record) if record.has_ended else ""
     return facts(
         [
-            *(("your part", text) for text in _list_parts(verdict.parts if verdict else ())),
+            *(("your part", text) for text in _list_parts(verdict.parts if verdict else (), changed_files)),
             ("predicted", _prediction(prediction) if prediction else None),
             ("predicted", f"{record.expected_red} fails" if record.expected_red else ""),
+            (
+                "edited",
+                f"{', '.join(mutated_files)}: put the line back" if mutated_files and is_as_predicted(record, verdict) else "",
+            ),
             ("logs", Cell(full, "warn")),
             ("left out", Cell(refusals, "warn")),
-            ("pictures", f"{len(plots)} in {shorten_path(files.folder)}{': gpucourse open' if brief else ''}" if plots else ""),
-            ("page", "gpucourse open" if plots and not brief else ""),
+            (
+                "pictures",
+                f"{len(plots)} {'on the page' if brief else f'in {shorten_path(files.folder)}'}: gpucourse open"
+                if plots
+                else "",
+            ),
             ("run", f"{record.id}, {nodes}" if not brief or not record.has_ended else ""),
             ("later", Cell(f"{later_jobs}; gpucourse logs {record.id} collects their output", "warn") if later_jobs else None),
             ("traces", "open them in ui.perfetto.dev" if record.profiled else ""),
@@ -289,11 +326,12 @@ def _facts(
     )
 
 
-def _list_parts(parts: Sequence[PartResult]) -> list[Cell]:
+def _list_parts(parts: Sequence[PartResult], changed_files: Collection[str]) -> list[Cell]:
     """Return a line for each part that the learner has written, and one line for all parts that are still open."""
-    open_parts = [part for part in parts if part.verdict == "open"]
-    summary = [replace(open_parts[0], file=", ".join(part.file for part in open_parts))] if open_parts else []
-    return [_part(part) for part in [*(part for part in parts if part.verdict != "open"), *summary]]
+    files = [part.file for part in parts if part.verdict == "open" and part.file not in changed_files]
+    verb = "is" if len(files) == 1 else "are"
+    open_parts = [Cell(f"{' and '.join(files)} {verb} open: not written yet", WORDS["open"][1])] if files else []
+    return [*(_part(part, changed_files) for part in parts if part.file not in files), *open_parts]
 
 
 def _describe_collected(record: RunRecord) -> str:
@@ -304,19 +342,23 @@ def _describe_collected(record: RunRecord) -> str:
     return f"{format_count(count, 'file')}, {format_bytes(size)}, in its outputs/" if count else "no file"
 
 
-def _part(part: PartResult) -> Cell:
+def _part(part: PartResult, changed_files: Collection[str]) -> Cell:
+    """Return the state of a part, and the reason if it is not right. If its file has changed since, this was its state in the
+    run."""
     word, style = WORDS[part.verdict]
-    detail = f": {part.says}" if part.verdict in {"failed", "error"} and part.says else f": {part.file}"
-    return Cell(f"{word}{detail}", style)
+    reason = f": {part.says}" if part.verdict in {"failed", "error"} and part.says else ""
+    if part.file not in changed_files:
+        return Cell(f"{part.file} is {word}{reason}", style)
+    return Cell(f"{part.file} was {word} in this run{reason}; {CHANGED_LATER}", style)
 
 
 def _prediction(prediction: PredictionResult) -> Cell:
-    outcome = f", measured {prediction.measurement}: {prediction.difference}" if prediction.measurement else ": not measured"
+    outcome = f", measured {prediction.measurement}: {prediction.deviation}" if prediction.measurement else ": not measured"
     style = VERDICTS.get(prediction.verdict, "dim")
     return Cell(f"{UNICODE.mark(prediction.verdict)} {prediction.prediction}{outcome}", style)
 
 
 def _next(record: RunRecord, next_step: str) -> str:
-    """Return the command that `gpucourse next` suggests. For a drill or the learner's own script, return the command for this
-    run instead."""
-    return record.advice if record.own_script or record.drill or not next_step else next_step
+    """Return the command that `gpucourse next` suggests. For a drill that is not solved or the learner's own script, return the
+    command for this run instead."""
+    return record.advice if record.own_script or (record.drill and record.advice) or not next_step else next_step

@@ -3,13 +3,14 @@ its files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.model.answer import PredictionResult
 from gpucourse.model.node import SIMULATED
 from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.runs.mutations import find_explanation
 from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, facts, right, table, wrapped
 from gpucourse.ui.text import age, format_count, shorten_path
 from gpucourse.ui.views import slurm
@@ -19,7 +20,7 @@ from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.parts import list_run_parts
 from gpucourse.ui.views.plan import environment, parameters
 from gpucourse.ui.views.result import describe_own, format_duration, result
-from gpucourse.ui.views.words import state_cell, verdict_cell
+from gpucourse.ui.views.words import checks_cell, state_cell
 from gpucourse.units import format_bytes, seconds_since
 from gpucourse.workspace.paths import RunPaths
 
@@ -33,18 +34,20 @@ if TYPE_CHECKING:
 SHOWN, QUOTES = 12, 2  # files listed by name; more are counted
 
 
-def runs(rows: Sequence[ListedRun]) -> View:
-    """Show every run, the newest last."""
+def runs(rows: Sequence[ListedRun], next_step: str = "gpucourse next", *, exercise: str = "", has_logs: bool = True) -> View:
+    """Show every run, or those of `exercise`, the newest last. `has_logs`: whether the newest run has logs."""
     if not rows:
-        return View(blocks=[Paragraph("There are no runs yet.")], next="gpucourse next")
-    columns: list[Column | str] = ["run", "ran", "state", "checks", right("ranks", spare=True), right("took", spare=True)]
-    columns += [right("age"), wrapped("note")]
+        text = f"{exercise} has no run yet." if exercise else "There are no runs yet."
+        return View(blocks=[Paragraph(text)], next=f"gpucourse run {exercise}" if exercise else next_step)
+    columns: list[Column | str] = ["run", "ran", Column("state", spare=True), "checks"]
+    columns += [right("ranks", spare=True), right("took", spare=True), right("age"), Column("note", wrap=True, spare=True)]
     newest = rows[-1].record.id
     modes, names = {run.record.mode for run in rows}, name_subjects(run.record for run in rows)
     return View(
         blocks=[table(columns, [_run_row(run, names[run.record.id]) for run in rows])],
-        footer=[f"Logs of the newest run: gpucourse logs {newest}"],
+        footer=[f"Logs of the newest run: gpucourse logs {newest}"] if has_logs else [],
         mode=SIMULATED if SIMULATED in modes else "",
+        next=next_step,
     )
 
 
@@ -58,10 +61,12 @@ def details(
     deliverables: Path | None = None,
     prediction: PredictionResult | None = None,
     part_files: Mapping[str, Path] | None = None,
+    changed_files: Collection[str] = (),
     next_step: str = "",
 ) -> View:
     """Show everything about a run. `deliverables` is the folder to which this run's results were copied. `part_files` maps each
-    part's id to the learner's own file. The title, the headline and `next` come from `views.result.result`."""
+    part's id to the learner's own file; `changed_files` are those that have changed since the run. The title, the headline and
+    `next` come from `views.result.result`."""
     brief = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, next_step=next_step)
     if record.own_script:
         exercise = metrics = deliverables = None
@@ -78,6 +83,8 @@ def details(
         blocks.extend(prediction_result(prediction))
     if verdict is not None:
         blocks.extend(checks(verdict))
+    if exercise is not None:
+        blocks.append(Paragraph(find_explanation(exercise, record, verdict)))
     if record.profiled:
         blocks.append(
             Paragraph("The run earns no points, because the profiler slowed it down. Open a trace in ui.perfetto.dev.")
@@ -86,7 +93,7 @@ def details(
     refusals = [(item.node, item.name, item.reason) for item in record.refused]
     blocks.append(table(["node", wrapped("file"), wrapped("reason")], refusals, title="Not collected"))
     if verdict is not None and exercise is not None:
-        blocks.extend(list_run_parts(exercise, verdict.parts, part_files or {}))
+        blocks.extend(list_run_parts(exercise, verdict.parts, part_files or {}, changed_files))
     return brief._replace(blocks=blocks)
 
 
@@ -119,7 +126,7 @@ def _run_row(entry: ListedRun, name: str) -> tuple[Content, ...]:
         record.id,
         name,
         state_cell(record),
-        verdict_cell(record.shown_verdict),
+        checks_cell(record),
         str(record.rank_count),
         format_duration(record),
         age(seconds_since(record.created)),

@@ -40,12 +40,18 @@ def plan(plan: LaunchPlan) -> list[Block]:
     head = plan.commands[0].node
     if batch.session:
         command_line = shlex.join(plan.commands[0].argv)
-        return [Code(command_line, title=f"in your own terminal, on {head.name} ({head.user}@{head.address}:{head.port})")]
+        return [
+            Code(
+                command_line,
+                title=f"in your own terminal, on {head.name} ({head.login})",
+                are_commands=True,
+            )
+        ]
     command = plan.commands[0]
     assignments = [f"{name}={shlex.quote(value)}" for name, value in command.env.items()]
     variables = " ".join([*assignments, *(f'{name}="${name}"' for name in plan.handed_on)])
     lines = [f"{variables} {line}".lstrip() for file in batch.files for line in _commands(file)]
-    blocks: list[Block] = [Code("\n".join(lines), title=f"{head.name} ({head.user}@{head.address}:{head.port})")]
+    blocks: list[Block] = [Code("\n".join(lines), title=f"{head.name} ({head.login})", are_commands=True)]
     return [*blocks, *(Code(file.text.rstrip("\n"), title=file.file_name) for file in batch.files)]
 
 
@@ -60,7 +66,7 @@ def summary(record: RunRecord) -> str:
 
 
 def describe_later(record: RunRecord) -> str:
-    """Return the jobs that were submitted by this run's jobs and are still running, or an empty text if there are none."""
+    """Return the jobs that were submitted by this run's jobs and are still running, or an empty string if there are none."""
     later_jobs = record.slurm.later if record.slurm else []
     if not later_jobs:
         return ""

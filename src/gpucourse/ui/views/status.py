@@ -10,6 +10,7 @@ from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Paragraph, Style, Table, View, facts, right, table, wrapped
 from gpucourse.ui.text import age
+from gpucourse.ui.views.words import count_nodes
 from gpucourse.units import seconds_since
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
         facts(((lab.stack, lab.link) for lab in labs), title="Networks with limited speed"),
         facts(((lab.stack, Cell(lab.error or "", "bad")) for lab in labs), title="What went wrong"),
         _nodes(stacks),
+        facts((wait for stack in stacks for wait in stack.waits.items()), title="Runs that wait in a queue"),
     ]
     for stack in stacks:
         if stack.cloud:
@@ -48,7 +50,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
 
 
 def _cure(status: StackStatus) -> str:
-    """Return what to type for a lab that is not healthy, or an empty text if its state is not known."""
+    """Return what to type for a lab that is not healthy, or an empty string if its state is not known."""
     deployment = status.deployment
     if status.cloud and status.cloud.unknown:
         return ""
@@ -70,15 +72,21 @@ def _state(status: StackStatus) -> Cell:
 
 def _stack(status: StackStatus) -> tuple[str | Cell, ...]:
     deployment = status.deployment
-    well = sum(node.healthy for node in status.nodes)
     return (
         deployment.stack,
         f"{deployment.module} {deployment.title}".strip(),
         _state(status),
-        Cell(f"{well} of {len(status.nodes)}", "" if well == len(status.nodes) else "bad"),
+        _count_nodes(status),
         age(seconds_since(deployment.created)),
         ", ".join(record.id for record in status.active_runs) or Cell("none", "dim"),
     )
+
+
+def _count_nodes(status: StackStatus) -> Cell:
+    """Return how many nodes of a lab are healthy: `2`, `3 + head`, or `1 of 2` if one is not."""
+    well, count = sum(node.healthy for node in status.nodes), len(status.nodes)
+    total = count_nodes(count, status.deployment)
+    return Cell(total) if well == count else Cell(f"{well} of {count}", "bad")
 
 
 def _nodes(stacks: Sequence[StackStatus]) -> Table:
@@ -87,7 +95,7 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
         inventory = status.deployment.inventory
         for health in status.nodes:
             node = inventory.find_node(health.node) if inventory else None
-            address = f"{node.user}@{node.address}:{node.port}" if node else ""
+            address = node.login if node else ""
             mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped and health.node in status.cloud.instances))
             rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
     columns: list[Column | str] = ["node", "stack", Column("role", spare=True), Column("address", spare=True), "health"]

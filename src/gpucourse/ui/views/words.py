@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gpucourse.model.record import RunRecord
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Style
+
+if TYPE_CHECKING:
+    from gpucourse.model.deployment import Deployment
 
 VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"}
 _STATES: dict[str, Style] = {
@@ -17,6 +22,8 @@ _STATES: dict[str, Style] = {
     "cancelled": "warn",
     "broken": "warn",
 }
+_FUNCTIONS = {"count": "number of ", "min": "smallest ", "max": "largest ", "sum": "sum of ", "last": "last "}
+_UNITS = re.compile(r"_(?:tok_per_s|[mk]ib|gb|percent|[mu]?s|times)$")
 _ACTIONS = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}
 
 
@@ -29,12 +36,46 @@ def verdict_cell(verdict: str | None, suffix: str = "") -> Cell:
 
 def state_cell(record: RunRecord, suffix: str = "") -> Cell:
     """Return the state of a run in its style."""
-    return Cell(f"{record.state.replace('_', ' ')}{suffix}", _STATES.get(record.state, "accent"))
+    return Cell(f"{record.shown_state}{suffix}", _STATES.get(record.state, "accent"))
+
+
+def checks_cell(record: RunRecord) -> Cell:
+    """Return the verdict of a run's checks or, for a drill, whether its fault was found or repaired. A check that failed as
+    the learner predicted is a success."""
+    if record.drill and record.has_ended:
+        word = "repaired" if record.repair else "found"
+        is_done = record.verdict == "passed"
+        return Cell(f"{UNICODE.good} {word}", "good") if is_done else Cell(f"{UNICODE.absent} not {word} yet", "dim")
+    if record.as_predicted:
+        return Cell(f"{UNICODE.good} failed as predicted", "good")
+    return verdict_cell(record.shown_verdict)
+
+
+def describe_drill(record: RunRecord) -> str:
+    """Return what a drill ran, or an empty string for other runs."""
+    if not record.drill:
+        return ""
+    return "the copy that you repaired" if record.repair else "a fault was injected on purpose"
+
+
+def count_nodes(count: int, deployment: Deployment) -> str:
+    """Return the number of nodes of a lab: `2`, or `3 + head` with Slurm. `count` includes the head."""
+    return f"{count - 1} + head" if deployment.has_slurm or deployment.template == "slurm-cluster" else str(count)
 
 
 def name_evidence(evidence: str) -> str:
     """Return where a check can be measured: on every lab, or on GPUs only."""
     return "GPUs only" if evidence == "gpu" else "every lab"
+
+
+def name_evidence_value(expression: str) -> str:
+    """Return the name of a value of a run for a person: `the planned world size` for plan.world_size, `the run's largest loss
+    after` for max(metrics.rows.loss_after)."""
+    function, _, path = expression.rstrip(")").rpartition("(")
+    root, *_, key = path.split(".")
+    words = _UNITS.sub("", key).replace("_", " ")
+    owner = "the planned" if root == "plan" else "the run's"
+    return f"{owner} {_FUNCTIONS.get(function, '')}{words}"
 
 
 def list_choices(choices: Mapping[str, str]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,15 +25,6 @@ from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
 from tests.unit.labs.aws.fakes import choice_of, context_in, deployment_of, node, plan_of
 
 KEPT = ("ec2", "describe_instance_attribute")
-
-
-def test_list_replaced_nodes_leaves_out_a_node_more() -> None:
-    inventory = Inventory(stack="02-aws-t4", nodes=(node("node0", role="head"), node("node1")))
-    new_address, extra_address = (f'module.workers.aws_instance.node["{name}-on-demand"]' for name in ("node1", "node10"))
-    changes = [("create", new_address), ("create", extra_address), ("create", "aws_vpc.this")]
-    offer: Any = SimpleNamespace(changes=changes)
-    assert build._list_replaced_nodes(inventory, offer) == [new_address]
-    assert build._list_replaced_nodes(None, offer) == []
 
 
 class Lab:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -140,15 +139,6 @@ def catalog() -> Catalog:
     return load(find_course({}))
 
 
-def test_need_of_module_3_is_two_machines_and_shared_storage(catalog: Catalog) -> None:
-    need = need_of(catalog.module("3"))
-    assert [(machine.instance_type, machine.count) for machine in need.machines] == [("g4dn.2xlarge", 2)]
-    assert need.storage_gib == 5
-    assert need.hours == Decimal(str(catalog.module("3").hours))
-    larger = need_of(catalog.module("3"), gpu="l4", nodes=4)
-    assert [(machine.instance_type, machine.count) for machine in larger.machines] == [("g6.2xlarge", 4)]
-
-
 def test_need_of_two_nodes_fits_into_a_first_grant_of_8_vcpus(catalog: Catalog) -> None:
     module = catalog.module("3")
     assert need_of(module).smaller == "g4dn.xlarge"
@@ -156,13 +146,6 @@ def test_need_of_two_nodes_fits_into_a_first_grant_of_8_vcpus(catalog: Catalog) 
     assert (small.smaller, [(machine.instance_type, machine.count) for machine in small.machines]) == ("", [("g4dn.xlarge", 2)])
     assert quota.needs([small], "on-demand") == {("L-DB2E81BA", "on-demand"): {"3": 8}}
     assert need_of(module, gpu="h100").smaller == "", "it is offered in one size"
-
-
-def test_need_of_refuses_a_module_without_a_cloud_lab(catalog: Catalog) -> None:
-    with pytest.raises(UsageError) as error:
-        need_of(catalog.module("0"))
-    assert "--target local" in error.value.hint
-    assert "0" not in [need.module for need in needs(catalog)]
 
 
 def test_needs_price_what_the_stacks_make(catalog: Catalog) -> None:

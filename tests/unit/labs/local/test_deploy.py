@@ -11,7 +11,7 @@ from gpucourse.labs.request import DeployRequest
 @pytest.mark.parametrize(
     ("request_", "complaint", "hint"),
     [
-        (DeployRequest(module="3", nodes=65), "module 3 accepts 1 to 64 nodes", "gpucourse deploy 3 --nodes 64"),
+        (DeployRequest(module="3", nodes=65), "module 3 accepts 1 to 64 nodes", "gpucourse deploy 3 --nodes 2"),
         (DeployRequest(module="2", unpack_slurm=True, dry_run=True), "--dry-run downloads nothing", "--unpack-slurm"),
     ],
 )

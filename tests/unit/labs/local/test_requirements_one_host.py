@@ -42,7 +42,7 @@ def test_fall_back_puts_daemons_on_this_computer_and_says_what_is_missing(
 
 @pytest.mark.parametrize("scheduler", ["slurm", None])
 def test_fall_back_refuses_a_link(context: Context, deployment: LocalDeployment, scheduler: str | None) -> None:
-    with pytest.raises(MissingError, match="a link of its own") as caught:
+    with pytest.raises(MissingError, match="a limited network") as caught:
         choose(context, deployment, scheduler, "1gbit", computer=STRICT)
     assert caught.value.hint == f"{REMEDY}; or: --target aws"
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gpucourse.learning.pages.run_content import LOG_BYTES, RunReader, read_run
+from gpucourse.learning.pages.run_content import LOG_BYTES, MAX_LINES, RunReader, read_run
 from tests.learning import METRICS, PLOT, Learning
 from tests.unit.runs.conftest import CHECKS
 
@@ -17,6 +17,16 @@ def test_read_run_has_both_ends_of_a_huge_log(learning: Learning) -> None:
     assert excerpt.end.endswith(b"the last line")
     assert len(excerpt.begin) + len(excerpt.end) == LOG_BYTES
     assert excerpt.left_out == 200_000_014 - LOG_BYTES
+
+
+def test_read_run_of_a_flood_of_short_lines_has_the_first_and_the_last_ones(learning: Learning) -> None:
+    record = learning.record("1.1")
+    log = learning.context.paths.run("1.1", record.id).rank_log("node0", 0)
+    log.write_text("".join(f"{n}\n" for n in range(100_000)))
+    (excerpt,) = read_run(learning.context, record).logs
+    assert excerpt.begin.split()[-1] == b"%d" % (MAX_LINES // 4 - 1)
+    assert excerpt.end.split()[::4499] == [b"95500", b"99999"]
+    assert excerpt.left_out == sum(len(f"{n}\n") for n in range(MAX_LINES // 4, 95_500))
 
 
 def test_read_run_names_a_log_that_is_a_link_and_does_not_read_it(learning: Learning) -> None:

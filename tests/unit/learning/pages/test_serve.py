@@ -12,8 +12,15 @@ from typing import Any
 
 import pytest
 
-from gpucourse.learning.pages.serve import PageServer
-from tests.waiting import STUCK_S
+from gpucourse.learning.pages.serve import MAX_STREAMS, PageServer, find_stamp
+from tests.waiting import STUCK_S, until
+
+
+def follow(place: str, stamp: str) -> Iterator[bytes]:
+    """Tell a page its own name and stamp, and then nothing."""
+    yield f"event: name\ndata: {place} {stamp}\n\n".encode()
+    while True:
+        yield b""
 
 
 @pytest.fixture
@@ -25,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[PageServer]:
     folder.joinpath("notes.txt").write_text("text")
     tmp_path.joinpath("secret.html").write_text("secret")
     folder.joinpath("link.html").symlink_to(tmp_path / "secret.html")
-    with PageServer(folder) as server:
+    with PageServer(folder, follow, event_s=0.01) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -87,12 +94,45 @@ def test_serve_with_a_host_that_is_no_name_of_it_answers_not_found(
     assert capfd.readouterr() == ("", "")
 
 
+def open_stream(server: PageServer, path: str, host: str = "127.0.0.1") -> http.client.HTTPResponse:
+    """Return the answer to a request for events, of which the headers have come."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=STUCK_S)
+    connection.request("GET", path, headers={"Host": host})
+    return connection.getresponse()
+
+
+def test_serve_streams_events_to_at_most_16_pages_until_it_ends(server: PageServer) -> None:
+    address = f"/{server.token}/runs/a.html?events=7f"
+    answers = [open_stream(server, address) for _ in range(MAX_STREAMS)]
+    assert {(answer.status, answer.headers["Content-Type"]) for answer in answers} == {
+        (200, "text/event-stream; charset=utf-8")
+    }
+    assert [answers[0].readline() for _ in range(2)] == [b"event: name\n", b"data: runs/a.html 7f\n"]
+    assert open_stream(server, address).status == 503
+    for path, host in ((address[2:], "127.0.0.1"), (address.replace("a.html", "no.html"), ""), (address, "evil.example")):
+        assert open_stream(server, f"/{path.lstrip('/')}", host).status == 404
+    answers.pop().close()
+    until(lambda: open_stream(server, address).status == 200, "a page that was closed makes room")
+    server.server_close()
+    assert answers[0].read() == b"\n"
+
+
+def test_serve_lets_only_a_served_page_connect_and_gives_it_a_stamp(server: PageServer) -> None:
+    file = server.folder / "index.html"
+    file.write_text('<html><head><meta content="default-src &#39;none&#39;; script-src x"><p>default-src &#39;none&#39;;')
+    _, body, _ = ask(server, f"/{server.token}/index.html")
+    assert body.decode() == (
+        f'<html><head><meta name="live" content="{find_stamp(file)}">'
+        '<meta content="default-src &#39;none&#39;; connect-src &#39;self&#39;; script-src x"><p>default-src &#39;none&#39;;'
+    )
+
+
 class _Watched(PageServer):
     """Says when a request ended with an error."""
 
     def __init__(self, folder: Path) -> None:
         self.failed = threading.Event()
-        super().__init__(folder)
+        super().__init__(folder, follow)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         super().handle_error(request, client_address)

@@ -7,9 +7,11 @@ from gpucourse.learning.pages.side_by_side import (
     ComparedRow,
     ComparedValue,
     Spread,
+    list_cells,
     list_values,
     put_side_by_side,
 )
+from gpucourse.model.manifest import MetricsColumn, MetricsTable
 from tests.learning import METRICS, Learning
 
 
@@ -19,7 +21,7 @@ from tests.learning import METRICS, Learning
         (ComparedValue(text="12", number=12, measured=True, times=(Spread(12, 9.6, 14.4),)), "≈ +20 %"),
         (ComparedValue(text="20", number=20, measured=True, times=(Spread(20, 16, 24),)), "+100 %"),
         (ComparedValue(text="12", number=12, measured=True), "? +20 %"),
-        (ComparedValue(text="12", number=12), "+20 %"),
+        (ComparedValue(text="12", number=12, times=(Spread(12, 9.6, 14.4),)), "+20 %"),
         (ComparedValue(text="many"), ""),
     ],
 )
@@ -27,6 +29,19 @@ def test_difference_is_marked_when_the_spreads_overlap_or_are_unknown(after: Com
     before = ComparedValue(text="10", number=10, measured=True, times=(Spread(10, 8, 12),))
     row = ComparedRow(title="ms", values=(before, after))
     assert (row.differs, row.list_differences()) == (True, ["", mark])
+    assert bool(row.list_marks()) == after.measured, "settings and counts have no mark, not even an empty one"
+
+
+@pytest.mark.parametrize(("batch", "mark"), [(64, "≈ -9.09 %"), (48, "≈ -31.8 %"), (16, "-77.3 %")])
+def test_rate_has_the_spread_of_its_time_also_if_its_count_differs(batch: int, mark: str) -> None:
+    before, after = (
+        ComparedValue(
+            text=str(count / time), number=count / time, measured=True,
+            times=(Spread(time, 0.8 * time, 1.2 * time),), counts={"batch": count, "ranks": 2},
+        )
+        for count, time in ((64, 10), (batch, 11))
+    )  # fmt: skip
+    assert ComparedRow(title="samples/s", values=(before, after)).list_differences() == ["", mark]
 
 
 def test_put_side_by_side_has_every_value_that_a_run_has(learning: Learning) -> None:
@@ -40,3 +55,25 @@ def test_put_side_by_side_has_every_value_that_a_run_has(learning: Learning) -> 
     assert rows["Springs", "row 1 · litres"].list_differences() == ["", "? +50 %"]
     assert rows["started", "depth"].list_differences() == ["", "+50 %"]
     assert not rows["checks", "It is wet"].differs
+
+
+@pytest.mark.parametrize(
+    ("kinds", "names"),
+    [
+        (
+            [("a", "warm"), ("b", "warm")],
+            ["size 2,048, a · kind", "size 2,048, a · ms", "size 2,048, b · kind", "size 2,048, b · ms"],
+        ),
+        (
+            [("a", "cold"), ("a", "warm"), ("b", "warm")],
+            ["size 2,048, a, cold · ms", "size 2,048, a, warm · ms", "size 2,048, b, warm · ms"],
+        ),
+        ([("a", "b")] * 2, [f"size 2,048{number} · {title}" for number in ("", " (2)") for title in ("device", "kind", "ms")]),
+    ],
+    ids=["two-columns", "three-columns", "same-texts"],
+)
+def test_list_cells_gives_each_row_its_own_name(kinds: list[tuple[str, str]], names: list[str]) -> None:
+    columns = [MetricsColumn(key=key, title=key) for key in ("size", "device", "kind", "ms")]
+    metrics = {"rows": [{"size": 2048, "device": device, "kind": kind, "ms": 1.0} for device, kind in kinds]}
+    cells = list_cells(MetricsTable(title="Times", rows="metrics.rows", columns=tuple(columns)), metrics)
+    assert [name for name, _ in cells] == names

@@ -55,8 +55,3 @@ def test_states_explains_each_node() -> None:
     assert node_states["node4"] == "Slurm says drained: Duplicate jobid"
     assert "no GPU" in node_states["node5"]
     assert node_states["node6"].startswith("Slurm says idle*")
-
-
-def test_parse_held_jobs_finds_those_that_slurm_holds() -> None:
-    listing = "7|launch failed requeued held\n8|Resources\n9|launch_failed_requeued_held\n10|JobHeldUser\n"
-    assert reports.parse_held_jobs(listing) == ["7", "9"]

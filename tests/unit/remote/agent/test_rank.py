@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.agent.rank import expand
-from tests.waiting import STUCK_S
 
 
 def live(agent: Path, life: str, script: str) -> int:
@@ -55,36 +53,3 @@ def test_run_notes_the_process_group_of_each_life(agent: Path, job: Job) -> None
     assert [end.get("group") for _, _, end in job.rank_ends()] == [2, 1]
     live(agent, "2", "echo no torch here")
     assert "group" not in job.ranks()[1]
-
-
-TOLD_AT_ONCE = """
-import os, signal, sys, time
-sys.path.insert(0, {agent!r})
-from gpucourse.remote.agent import rank
-from gpucourse.remote.agent.job import Job
-
-me, set_group, tell_group = os.getpid(), os.setpgid, os.killpg
-
-def set_late(*group):
-    while os.getpid() != me and not os.path.exists("told"):
-        time.sleep(0.01)
-    set_group(*group)
-
-def tell(*group):
-    try:
-        tell_group(*group)
-    finally:
-        open("told", "w").close()
-
-os.setpgid, os.killpg = set_late, tell
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-os.kill(me, signal.SIGTERM)  # it comes as soon as the process of the script is there, which is slow to begin
-sys.exit(rank.run(Job("r1"), ["/bin/sleep", "600"]))
-"""
-
-
-def test_run_passes_on_a_signal_that_comes_before_its_group_exists(agent: Path, job: Job, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", TOLD_AT_ONCE.format(agent=str(agent))]
-    result = subprocess.run(command, cwd=tmp_path, env={**os.environ, "RANK": "1"}, timeout=STUCK_S, check=False)
-    assert result.returncode == -signal.SIGTERM
-    assert job.ranks()[1]["code"] == 128 + signal.SIGTERM

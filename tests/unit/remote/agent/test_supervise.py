@@ -26,11 +26,6 @@ def test_settle_ends_a_run_whose_supervisor_vanished(job: Job) -> None:
     assert not supervise.settle(job), "it is written down already"
 
 
-def test_cancel_notes_a_run_that_has_not_begun(job: Job) -> None:
-    assert supervise.cancel(job, 3.0) == "absent"
-    assert job.read("cancelled") == {"grace_s": 3.0}
-
-
 def test_supervise_sets_the_path_and_writes_secrets_to_no_file(agent: Path, tmp_path: Path) -> None:
     """Run below a folder with a colon, which separates the folders of PYTHONPATH."""
     home, secret = tmp_path / "my home: 2", "3f9c-not-in-any-file"

@@ -10,7 +10,8 @@ from tests.unit.ui.page.pages import HOSTILE, Reader, pages_of
 
 def test_build_makes_every_page_that_a_link_leads_to(learning: Learning) -> None:
     learning.put(
-        "modules/01-rivers/lesson.md", "# Rivers\n\n## Rain\n\nIt falls. `E = m c²`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+        "modules/01-rivers/lesson.md",
+        "# Rivers\n\n## Rain\n\nIt falls, [again](lesson.md#rain). `E = m c²`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
     )
     record = learning.record("1.1")
     pages = pages_of(learning)
@@ -33,6 +34,7 @@ def test_build_shows_the_progress_and_the_checks_tables_and_logs_of_a_run(learni
     pages = pages_of(learning)
     for words in (f'href="runs/1.1/{record.id}.html"', "0 of 2 exercises done", "of 25 points"):
         assert words in pages["index.html"]
+    assert 'href="../book.html" aria-current="page"' in pages["exercises/1.1.html"]
     page = pages[f"runs/1.1/{record.id}.html"]
     for words in ("It is wet", "Springs", "loss 2.5", "rank 0 on node0", "Simulated nodes (mode: local)"):
         assert words in page

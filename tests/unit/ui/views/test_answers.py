@@ -13,11 +13,13 @@ RESULTS = (
 
 
 def test_answers_show_each_result_and_what_is_still_open() -> None:
-    output = text(answers(EXERCISE, RESULTS, run="otter"))
+    output = text(answers(EXERCISE, RESULTS, new_results=RESULTS[:2], run="otter"))
     for words in (
-        "3.1 questions, run otter", "•  why", "✗  fast", "2; it is 3", "Why\n  fast  Count.",
-        "A good answer says\n  why  gravity", "4 questions: 1 not right, 1 saved, 2 open",
-        "Still open: busy. Answer: gpucourse answer 3.1", "dry is answered by a run: gpucourse run 3.1 --expect-red CHECK",
+        "3.1 questions, run otter", "• why: saved", "A good answer says: gravity", "✗ fast: 2; it is 3\n\nCount.",
+        "•  why       It falls.  saved", "✗  fast                 wrong, 1 attempt left", "open, a run answers it",
+        "4 questions: 1 wrong, 1 saved, 2 open\n", "gpucourse answer 3.1 --review",
     ):  # fmt: skip
         assert words in output, words
-    assert "Answer: gpucourse" not in text(answers(EXERCISE, RESULTS, next_step="gpucourse answer 3.1"))
+    brief = text(answers(EXERCISE, RESULTS, brief=True))
+    assert "1 wrong (fast), 1 saved, 2 open (busy, dry)" in brief
+    assert "It falls." not in brief

@@ -12,9 +12,7 @@ def test_list_open_checks_names_the_first_and_counts_the_others() -> None:
     assert lines[0] == "✗ The sum: 2; expected 3 [sum]"
     assert "✗ and 6 more did not pass" in lines
     assert lines[-2:] == ["– Bandwidth: not measured, needs a GPU", "– and 7 more were not measured"]
-    assert checks.list_open_checks(long_verdict, brief=True)[-1].text == "– 9 checks not measured: needs a GPU"
-
-
-def test_count_checks_has_a_number_for_each_verdict() -> None:
-    assert checks.count_checks(VERDICT) == "1 passed, 1 failed, 1 error, 1 not measured"
-    assert checks.count_checks(replace(VERDICT, checks=())) == "no checks"
+    compared_check = replace(RESULTS[1], expected="2 ranks (plan.world_size)")
+    lines = [cell.text for cell in checks.list_open_checks(replace(VERDICT, checks=(compared_check,)))]
+    assert lines[0] == "✗ The sum: 2; expected 2 ranks (the planned world size) [sum]"
+    assert checks.list_open_checks(long_verdict, "counts")[-1].text == "– 9 checks not measured: needs a GPU"

@@ -36,7 +36,7 @@ def test_machine_that_lacks_something() -> None:
         "How to fix it\n"
         "  torch  pip install torch\n"
         "\n"
-        "1 of 2 are missing.\n"
+        "1 of 2 is missing.\n"
     )
     assert "Ready.\nNext: gpucourse deploy 5" in text(doctor.machine([GOOD], "gpucourse deploy 5"))
 
@@ -56,7 +56,7 @@ def test_account_is_not_ready_when_something_could_not_be_checked() -> None:
     assert "Ready." not in page
     assert "1 of 2 could not be checked, and may be missing too." in page
     output = text(doctor.account(make_examined(BAD, DARK)))
-    assert "1 of 2 are missing. 1 of 2 could not be checked" in output
+    assert "1 of 2 is missing. 1 of 2 could not be checked" in output
 
 
 def test_machine_shows_commands_as_lines_to_copy() -> None:

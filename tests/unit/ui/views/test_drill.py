@@ -23,10 +23,12 @@ def test_drill_shows_how_each_node_ended_and_every_fault() -> None:
 
 def test_repair_says_what_the_judge_found() -> None:
     verdict = replace(VERDICT, verdict="passed", checks=RESULTS[:1])
-    for word, words in (("passed", "The fault is gone."), ("open", "The fault is still there."), ("failed", "ten times")):
+    for word, words in (("passed", "The fault is gone."), ("open", "The fault is still there."), ("failed", "Ten times.")):
         answer = JudgeAnswer(word=word, says="ten times", notes=("it was 3 %",))  # type: ignore[arg-type]
         result = Repair(record=record(), verdict=verdict, judged=answer)
-        assert f"{words} it was 3 %" in text(drill.repair(result))
+        page = text(drill.repair(result, "gpucourse next"))
+        assert f"{words} It was 3 %." in page
+        assert ("Next: gpucourse next" in page) == (word == "passed")
         assert result.is_right == (word == "passed")
 
 
@@ -36,6 +38,11 @@ def test_code_drill_lists_the_faults_and_code_diagnosis_explains_the_right_one()
     )  # fmt: skip
     page = text(drill.code_drill(record(), EXERCISE, None, Path("/w/copy"), {"late": fault}))
     assert "late  it is late" in page
+    faults = {f"late-{number}": fault for number in range(drill.MAX_MEANINGS + 1)}
+    short_page = text(drill.code_drill(record(), EXERCISE, None, Path("/w/copy"), faults))
+    assert "Faults in code, all exercises: late-0, late-1" in short_page
+    assert "it is late" not in short_page
+    assert "it is late" in text(drill.code_drill(record(), EXERCISE, None, Path("/w/copy"), faults, whole=True))
     assert "Then submit: gpucourse check 3.1 --diagnosis WORD" in page
     diagnosis = JudgedDiagnosis(right=True, fault=fault, hint="", copy=Path("/w/copy/a.py"))
     page = text(drill.code_diagnosis("3.1", diagnosis))

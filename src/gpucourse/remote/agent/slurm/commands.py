@@ -19,6 +19,8 @@ NOTHING: Mapping[str, str] = {}
 
 _MUNGE = "/run/munge/munge.socket.2"
 _PLACES = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin"
+_LOGIN_S = 15.0
+_OF_MODULES = re.compile(r"BASH_FUNC_|MODULE|LMOD_|LOADEDMODULES|_LMFILES_")
 _DROPPED = re.compile(
     r"SSH_|SQUEUE_|SINFO_|SACCT_|GPUCOURSE_|(SBATCH|SLURM)_(ARRAY_INX|CHDIR|DEPENDENCY|ERROR|INPUT|JOB_NAME|OPEN_MODE|OUTPUT|"
     r"REMOTE_CWD|STD[A-Z]+MODE|SUBMIT_DIR|WAIT|WORKING_DIR)$"
@@ -86,12 +88,41 @@ def environment() -> dict[str, str]:
     return {**variables, "HOME": pwd.getpwuid(os.getuid()).pw_dir, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C.UTF-8"}
 
 
+def read_login_functions() -> dict[str, str]:
+    """Return the functions that a login shell of bash exports, such as `module`, as variables for jobs.
+
+    The shells between sshd and this process may have dropped them. The result is empty if they kept them, or if there is no
+    bash.
+    """
+    if any(name.startswith("BASH_FUNC_") for name in os.environ) or shutil.which("bash") is None:
+        return {}
+    mark = "gpucourse-begins"
+    try:
+        shell = subprocess.run(
+            ["bash", "-lc", f"printf '%s\\0' {mark}; exec env -0"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_LOGIN_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    entries = shell.stdout.decode("utf-8", "surrogateescape").partition(mark + "\0")[2].split("\0")
+    pairs = (entry.partition("=") for entry in entries)
+    return {name: value for name, _, value in pairs if _OF_MODULES.match(name) and name not in os.environ}
+
+
 def describe_cluster() -> dict[str, Any]:
-    """Return each partition of the cluster with its nodes, and the partitions that the login sets for sbatch and for srun."""
+    """Return each partition of the cluster with its groups of equal nodes.
+
+    Also return the partitions that the login sets for sbatch and for srun.
+    """
     partitions: dict[str, dict[str, Any]] = {}
-    for node in list_nodes():
-        name, default, is_open = node.pop("partition"), node.pop("default"), node.pop("open")
-        partitions.setdefault(name, {"name": name, "default": default, "open": is_open, "nodes": []})["nodes"].append(node)
+    for group in words.groups(ask("sinfo", "-h", "-a", "-e", "-o", words.GROUPS)):
+        name = group.pop("partition")
+        facts = {field: group.pop(field) for field in ("default", "open", "max_s")}
+        partitions.setdefault(name, {"name": name, **facts, "nodes": []})["nodes"].append(group)
     return {
         "partitions": list(partitions.values()),
         "batch_partition": environment().get("SBATCH_PARTITION", ""),

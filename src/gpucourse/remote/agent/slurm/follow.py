@@ -19,9 +19,9 @@ from gpucourse.remote.agent.line import Line
 from gpucourse.remote.agent.slurm import commands, jobs, watch, words
 from gpucourse.remote.agent.slurm.words import Row
 
-FIRST_S, MAX_PAUSE_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
-"""The pauses between two questions to Slurm: the first pause, the longest pause, and the pause after a job has begun a log or
-recorded its end."""
+FIRST_S, MAX_PAUSE_S, MAX_WAIT_S, AFTER_NOTE_S = 0.2, 10.0, 30.0, 0.1
+"""The pauses between two questions to Slurm: the first pause, the longest pause, the longest one while all jobs wait, and the
+pause after a job has begun a log or recorded its end."""
 
 _LOOK_S = 0.05
 _JOB_LOG = re.compile(r"^(?P<job>\d+(?:_\d+)?)-(?P<node>.+)\.out$")
@@ -73,7 +73,8 @@ class _Questions(threading.Thread):
         try:
             while watch.state(self._job) not in ("ended", "absent"):
                 rows = [(row["job"], row["state"], row.get("reason")) for row in watch.look(self._job)]
-                pause = FIRST_S if old_rows not in (None, rows) else min(pause * 1.5, MAX_PAUSE_S)
+                waits = all(words.phase(state) == words.WAITING for _, state, _ in rows)
+                pause = FIRST_S if old_rows not in (None, rows) else min(pause * 1.5, MAX_WAIT_S if waits else MAX_PAUSE_S)
                 old_rows = rows
                 if self._wait_for_write(pause):
                     pause = AFTER_NOTE_S

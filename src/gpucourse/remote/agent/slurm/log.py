@@ -23,6 +23,13 @@ MAX_ERROR_BYTES = 1 << 20
 _INDENT = " " * 9  # below the text that follows the time
 _LOG_END_BYTES = 64 << 10
 _PREEMPTED = re.compile(rb"CANCELLED AT (\S+) DUE TO PREEMPTION")
+_ENDS = {
+    "TIMEOUT": "it reached its time limit, and Slurm ended it",
+    "PREEMPTED": "a job of higher priority needed its nodes, and Slurm ended it",
+    "OUT_OF_MEMORY": "it used more memory than it had asked for, and Slurm ended it",
+    "NODE_FAIL": "a node failed while the job ran",
+    "DEADLINE": "it could not end before its deadline, and Slurm ended it",
+}
 _PLACEHOLDER = re.compile(r"%(\d*)([%a-zA-Z])")
 
 
@@ -33,8 +40,9 @@ def add_line(job: Job, text: str) -> None:
 
 
 def note(job: Job, first: str, *details: str) -> None:
-    """Add a sentence with the current time, and more lines below it."""
-    add_line(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in details)]))
+    """Add a sentence with the current time, and more lines below it. A cluster of other people may be in another time zone."""
+    now = time.strftime("%H:%M:%S %Z" if read_request(job).get("is_shared") else "%H:%M:%S")
+    add_line(job, "\n".join([f"{now} {first}", *(_INDENT + line for line in details)]))
 
 
 def note_changes(job: Job, old_rows: list[Row], new_rows: list[Row]) -> None:
@@ -68,8 +76,8 @@ def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
         note(
             job,
             f"job {row['job']} ran on {row['node']}, and nothing that it wrote is in {job.folder}. Do all machines share that "
-            "folder? If not, name one that they share: shared_folder in gpucourse.yaml, then "
-            f"gpucourse deploy {_module(job)} --target hosts",
+            "folder? If not, name one that they share: slurm: {folder: $SCRATCH} in gpucourse.yaml, then "
+            f"gpucourse deploy {_module(job)} --target slurm",
         )
 
 
@@ -77,7 +85,8 @@ def _note_change(job: Job, old: Row, new: Row) -> None:
     """Write a line if a job's state, or its reason for waiting, has changed."""
     old_state, new_state, name = old["state"], new["state"], f"job {new['job']}"
     reason = new.get("reason") or ""
-    if words.phase(old_state) == words.RUNNING and words.phase(new_state) == words.WAITING:
+    began_unseen = old_state == "SUBMITTED" and reason == "BeginTime" and _has_log(job, new)
+    if words.phase(new_state) == words.WAITING and (words.phase(old_state) == words.RUNNING or began_unseen):
         _note_requeue(job, old, new)
         return
     if old_state == new_state == "RUNNING" and old.get("started") and new.get("started") != old["started"]:
@@ -98,10 +107,8 @@ def _note_change(job: Job, old: Row, new: Row) -> None:
             f"{lead}If slurmctld was killed in its first seconds, or the whole cluster was restarted, then the job is lost and "
             "must be run again",
         )
-    elif new_state == "TIMEOUT":
-        note(job, f"{name} is TIMEOUT: it reached its time limit, and Slurm ended it")
-    elif new_state == "PREEMPTED":
-        note(job, f"{name} is PREEMPTED: a job of higher priority needed its nodes, and Slurm ended it")
+    elif new_state in _ENDS:
+        note(job, f"{name} is {new_state}: {_ENDS[new_state]}")
     elif reason == words.SIGNALLED:
         cause = "its time limit, scancel or preemption; Slurm has forgotten the job, so it is unknown which"
         note(job, f"{name} is {new_state}: a signal ended it ({cause})")
@@ -110,8 +117,9 @@ def _note_change(job: Job, old: Row, new: Row) -> None:
 
 
 def _note_requeue(job: Job, old: Row, new: Row) -> None:
-    node = old.get("ran_on") or old.get("node") or "its node"
-    down = _describe_down_nodes(node)
+    node = old.get("ran_on") or old.get("node") or _find_log_node(job, new)
+    down = _describe_down_nodes(node) if node else ""
+    node = node or "its node"
     cause = f"because its node failed ({down})"
     if _is_preempted(job, old):
         cause = f"because a job of higher priority needed {node} (preemption)"
@@ -130,13 +138,51 @@ def _note_requeue(job: Job, old: Row, new: Row) -> None:
 def _note_wait(job: Job, row: Row, reason: str) -> None:
     meaning = words.explain_reason(reason)
     line = f"job {row['job']} is {row['state']} ({reason}){': ' + meaning if meaning else ''}"
-    if reason in words.HELD:
+    if reason == "Priority":
+        line += _count_ahead(job, row["job"])
+    if row.get("expected"):
+        line += f". Slurm expects it to start at {row['expected'].replace('T', ' ')} by the cluster's clock"
+    if words.never_starts(reason):
+        line += f". It does not start by itself: gpucourse cancel {job.run_id}, then ask for something else"
+    if reason == "JobHeldAdmin" and read_request(job).get("is_shared"):
+        line += f". Only the administrator can release it: ask why, or gpucourse cancel {job.run_id}"
+    elif reason in words.HELD:
         line += ". To release it: " + _write_head_command(job, f"scontrol release {row['job']}")
     if reason == words.FAILED_START:
         line += f"; gpucourse status says why, and in a lab of your own gpucourse deploy {_module(job)} repairs it"
     if reason == "BeginTime":
         line += ". To start it at once: " + _write_head_command(job, f"scontrol update JobId={row['job']} StartTime=now")
     note(job, line)
+
+
+def _count_ahead(job: Job, number: str) -> str:
+    """Return a clause with the number of waiting jobs of the same partition that have a higher priority.
+
+    The text is empty if Slurm does not show the jobs of other people.
+    """
+    request = read_request(job)
+    queue = request.get("partition") or ""
+    if not (queue and request.get("is_shared")):
+        return ""
+    try:
+        answer = commands.ask("squeue", "-h", "-a", "-t", "PD", "-p", queue, "-o", "%i|%Q")
+    except commands.Controller:
+        return ""
+    rows = [line.strip().split("|") for line in answer.splitlines()]
+    priorities = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+    ahead = sum(priority > priorities.get(number, 1 << 62) for priority in priorities.values())
+    return f" ({ahead} of {len(priorities)} that wait in {queue})" if ahead else ""
+
+
+def _has_log(job: Job, row: Row) -> bool:
+    """Return whether the job has begun before: it has written a log."""
+    return any(name.startswith(f"{row['job']}-") for name in os.listdir(job.path("logs")))
+
+
+def _find_log_node(job: Job, row: Row) -> str:
+    """Return the node whose name is in the name of the job's log, or an empty string if there is no log."""
+    names = (name for name in os.listdir(job.path("logs")) if name.startswith(f"{row['job']}-") and name.endswith(".out"))
+    return next(names, "")[len(row["job"]) + 1 : -len(".out")]
 
 
 def _is_preempted(job: Job, row: Row) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 
 from gpucourse.remote.agent import prune, scratch, store
@@ -38,14 +39,13 @@ def submit(spec: Row) -> Row:
             os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         if not job.has("submitted"):
             request = spec["slurm"]
-            if request.get("setup"):
-                with open(job.path("setup.sh"), "w", encoding="utf-8") as setup:
-                    setup.write(request["setup"])
+            _write_helpers(job, request)
             places = _make_places(job)
             job.write("places.json", places)
             if is_repeated:
                 jobs.adopt_lost_jobs(job, request["files"])
-            _submit_files(job, request["files"], {**places, **spec.get("env", {}), **secrets})
+            functions = commands.read_login_functions() if request.get("is_shared") else {}
+            _submit_files(job, request["files"], {**functions, **places, **spec.get("env", {}), **secrets})
             if request["show_queue"]:
                 _show_queue(job, cancel_last=request["cancel_last"])
             if not request.get("session"):  # a session is a job that the learner's own terminal requests
@@ -67,6 +67,36 @@ def describe_session(job: Job) -> Row:
         "outputs": job.path("outputs"),
         "places": job.read("places.json"),
     }
+
+
+def _write_helpers(job: Job, request: Row) -> None:
+    """Write what a learner's file finds in the run's folder: setup.sh, and the programs in `bin`."""
+    if request.get("setup"):
+        with open(job.path("setup.sh"), "w", encoding="utf-8") as setup:
+            setup.write(request["setup"])
+    if request.get("python"):
+        _make_program(job, "python", f'exec {request["python"]} "$@"')
+    if request.get("absent_partition"):
+        partitions = request["partition"], request.get("cpu_partition") or request["partition"]
+        _make_program(job, "sbatch", _write_sbatch(request["absent_partition"], *partitions))
+
+
+def _make_program(job: Job, name: str, command: str) -> None:
+    """Write a program into `bin`, which files of the learner find first. The command may start another program of that name."""
+    os.makedirs(job.path("bin"), 0o700, exist_ok=True)
+    with open(job.path("bin", name), "w", encoding="utf-8") as program:
+        program.write(f'#!/bin/bash\nPATH=${{PATH#"${{0%/*}}:"}}\n{command}\n')
+    os.chmod(job.path("bin", name), 0o700)
+
+
+def _write_sbatch(absent: str, partition: str, cpu_partition: str) -> str:
+    """Return the command of an sbatch for the jobs that a learner's file submits. It replaces a partition that the cluster
+    lacks: by `cpu_partition` for a job of one command (--wrap) that asks for no GPU, otherwise by `partition`."""
+    old, gpu, cpu = (shlex.quote(f"--partition={name}") for name in (absent, partition, cpu_partition))
+    return (
+        f"new={gpu}\ncase \" $* \" in *' '--g[rp][eu]s*|*' '-G*) ;; *' '--wrap*) new={cpu} ;; esac\n"
+        f'for word; do shift; [ "$word" != {old} ] || word=$new; set -- "$@" "$word"; done\nexec sbatch "$@"'
+    )
 
 
 def _submit_files(job: Job, files: list[Row], variables: dict[str, str]) -> None:
@@ -108,11 +138,13 @@ def _export_too(variables: dict[str, str]) -> dict[str, str]:
 
 
 def _make_places(job: Job) -> dict[str, str]:
-    """Return the jobs' folder for temporary files, which is below the run's folder, and their cache folders.
+    """Return the jobs' cache folders. In a lab of the course, also return their folder for temporary files.
 
     If no path to the temporary folder is short enough for sockets, the jobs use the folder that the cluster sets for them.
     """
     places = scratch.make_caches(commands.environment())
+    if jobs.read_request(job).get("is_shared"):  # temporary files stay on the disks of the machines, as the cluster has it
+        return places
     temporary = scratch.make_shared(job, _is_on_one_machine)
     return {**places, "TMPDIR": temporary} if temporary else places
 

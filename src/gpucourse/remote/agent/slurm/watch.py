@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from gpucourse.remote.agent import scratch
 from gpucourse.remote.agent.job import Job
@@ -48,7 +49,7 @@ def look(job: Job) -> list[Row]:
             log.note(job, "Slurm answers again")
         log.note_changes(job, old_rows, new_rows)
         if has_ended:
-            new_rows = _add_details(new_rows)
+            new_rows = _add_details(new_rows, with_usage=bool(jobs.read_request(job).get("is_shared")))
             log.add_error_files(job, new_rows)
             log.warn_of_unshared_folder(job, new_rows)
             if not later_jobs:
@@ -70,9 +71,9 @@ def state(job: Job) -> str:
 def describe_state(job: Job) -> Row:
     """Return the state of the run after a look, and how the run ended if it has ended."""
     jobs.recover(job)
-    look(job)
+    rows = look(job)
     end = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
-    return {"state": state(job), "exit": end or None}
+    return {"state": state(job), "exit": end or None, "jobs": [] if end else rows}
 
 
 def describe_later_jobs(job: Job) -> Row:
@@ -174,7 +175,23 @@ def _list_numbers(rows: list[Row]) -> list[str]:
     return sorted({row["job"].partition("_")[0] for row in rows}, key=int)
 
 
+_asked: Row = {}
+"""The answers of the one squeue for several runs: `numbers`, and the rows by their job."""
+
+
+def ask_for_all(runs: list[Job]) -> None:
+    """Ask squeue once for the jobs of several runs. The next look at each of them uses the answer."""
+    entries = [entry["id"] for job in runs if not job.has("done") for entry in jobs.list_submitted_jobs(job)]
+    numbers = sorted(set(entries), key=int)
+    if len(runs) > 1 and numbers:
+        with suppress(commands.Controller):  # each run then asks for itself, and reports it
+            rows = _ask_queue(numbers)
+            _asked.update(numbers=set(numbers), rows=rows)
+
+
 def _ask_queue(numbers: list[str]) -> dict[str, Row]:
+    if _asked.get("numbers", set()) >= set(numbers):
+        return {job: row for job, row in _asked["rows"].items() if job.partition("_")[0] in numbers}
     try:
         return words.queue(commands.ask("squeue", "-h", "-a", "-t", "all", "-r", "-j", ",".join(numbers), "-o", words.QUEUE))
     except commands.UnknownJob:
@@ -237,9 +254,21 @@ def _read_end_note(job: Job, job_id: str) -> Row:
     return {"state": "FAILED" if code else "COMPLETED", "code": code, "reason": words.SIGNALLED if code == _TERMINATED else ""}
 
 
-def _add_details(rows: list[Row]) -> list[Row]:
-    """Add to the rows the exit codes, restarts and durations, which squeue does not show."""
+def _ask_usage(numbers: list[str]) -> dict[str, Row]:
+    """Return the hours that these jobs have used, and who cancelled them, where accounting is kept."""
+    try:
+        return words.usage(commands.ask("sacct", "-n", "-P", "-X", "-D", "-j", ",".join(numbers), "-o", words.USAGE))
+    except commands.Controller:
+        return {}
+
+
+def _add_details(rows: list[Row], *, with_usage: bool = False) -> list[Row]:
+    """Add to the rows the exit codes, restarts and durations, which squeue does not show.
+
+    `with_usage`: also add the hours that the jobs have used.
+    """
     details = _ask_details(_list_numbers(rows))
+    usage = _ask_usage(_list_numbers(rows)) if with_usage else {}
     full_rows = []
     for row in rows:
         answer = details.get(row["job"], {})
@@ -252,6 +281,12 @@ def _add_details(rows: list[Row]) -> list[Row]:
             start_s = None  # it never started
         full["waited_s"] = None if start_s is None or submit_s is None else max(0.0, start_s - submit_s)
         full["ran_s"] = None if start_s is None or end_s is None else max(0.0, end_s - start_s)
+        if with_usage and row["job"] in usage:
+            full.update(usage[row["job"]])
+            if full["cancelled_by"] == str(os.getuid()):
+                full["cancelled_by"] = ""
+        elif with_usage and answer.get("tres") and not full["restarts"]:
+            full.update(words.count_hours(answer["tres"], full["ran_s"] or 0.0))
         full_rows.append(full)
     return full_rows
 

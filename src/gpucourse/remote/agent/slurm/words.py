@@ -82,15 +82,46 @@ REASONS = {
         "nodes that it needs are down or drained"
     ),
     "InvalidAccount": "Slurm accounting does not know its account",
+    "InvalidQOS": "Slurm accounting does not know its QoS",
+    "AccountNotAllowed": "its partition does not admit its account",
+    "QOSNotAllowed": "its partition does not admit its QoS",
+    "PartitionConfig": "its partition does not allow what it asks for",
+    "BadConstraints": "no node can ever have what it asks for",
+    "Licenses": "all licenses that it asks for are in use",
+    "Reservation": "its reservation has not begun",
+    "ReservationDeleted": "its reservation no longer exists",
+    "Prolog": "its node is being prepared",
+    "JobLaunchFailure": "it could not be started on its node",
+    "Cleaning": "its earlier start is being cleaned up",
 }
+_LIMITS = (
+    (r"(Assoc|QOS)Grp\w*Minutes\w*|\w*UsageThreshold", "the computing time of its {} is used up"),
+    (r"(Assoc|QOS)(Max|Grp)Wall\w*", "it asks for more time than its {} allows"),
+    (r"(Assoc|QOS)Max(Jobs|SubmitJob)\w*", "as many of your jobs run or wait as its {} allows"),
+    (r"(Assoc|QOS)Max\w*PerJob\w*", "it asks for more than its {} allows for one job"),
+    (r"(Assoc|QOS)Max\w*PerNode\w*", "it asks for more on one node than its {} allows"),
+    (r"QOSMin\w*", "it asks for less than its {} requires"),
+    (r"(Assoc|QOS)?(Max|Grp)\w+", "you or your group already use as much as its {} allows at a time"),
+)
+"""Patterns of the reasons that name a limit of accounting, with their meaning. The blank is the account or the QoS."""
+
+_NEVER = re.compile(
+    r"DependencyNeverSatisfied|PartitionTimeLimit|PartitionNodeLimit|PartitionConfig|InvalidAccount|InvalidQOS|AccountNotAllowed"
+    r"|QOSNotAllowed|BadConstraints|ReservationDeleted|(Assoc|QOS)(Max|Grp)Wall\w*|(Assoc|QOS)Max\w*Per(Job|Node)\w*|QOSMin\w*"
+    r"|(Assoc|QOS)Grp\w*Minutes\w*"
+)
+"""The reasons for which a job does not start, however long it waits, unless it or a limit is changed."""
+
 HELD = ("JobHeldUser", "JobHeldAdmin", FAILED_START, "job requeued in held state")
 
 UNKNOWN_JOB = "Invalid job id"
 QUEUE = "%i|%T|%r|%N|%V|%S|%e"
 """The format for squeue -o. It is the same in every version, unlike the output of --json."""
 
+USAGE = "JobID,State,ElapsedRaw,AllocTRES"
 ACCOUNTS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
 NODES = "%N|%P|%T|%G|%c|%a|%E"
+GROUPS = "%l|%D|" + NODES
 
 MAX_RANGE = 10_000
 """The most numbers that are read from one range, because a script can print any line, and a hostile node can name any nodes."""
@@ -118,7 +149,14 @@ def is_over(row: Row) -> bool:
 
 def explain_reason(reason: str) -> str:
     """Return a reason for waiting in plain words, or an empty string if it is not in the table."""
-    return REASONS.get(reason) or next((words for name, words in REASONS.items() if reason.startswith(name + ",")), "")
+    meaning = REASONS.get(reason) or next((words for name, words in REASONS.items() if re.match(name + r"[,(]", reason)), "")
+    limits = (words for pattern, words in _LIMITS if re.match(pattern + "$", reason))
+    return meaning or next(limits, "").format("QoS" if "QOS" in reason else "account")
+
+
+def never_starts(reason: str) -> bool:
+    """Return whether a job that waits for this reason does not start, however long it waits."""
+    return bool(re.match(f"(?:{_NEVER.pattern})$", reason))
 
 
 def queue(text: str) -> dict[str, Row]:
@@ -127,7 +165,10 @@ def queue(text: str) -> dict[str, Row]:
     jobs: dict[str, Row] = {}
     for row in _read_table(text, ("job", "state", "reason", "node", "submitted", "started", "ended")):
         job, job_phase = row.pop("job"), phase(row["state"])
-        row.update({"started": ""} if job_phase == WAITING else {"reason": ""})  # a planned start does not count
+        if job_phase == WAITING:
+            row.update(expected=row["started"], started="")
+        else:
+            row.update(reason="", expected="")
         jobs[job] = row if job_phase == ENDED else {**row, "ended": ""}  # the end of its time limit does not count
     return jobs
 
@@ -150,6 +191,7 @@ def details(text: str) -> dict[str, Row]:
             "code": code(fields.get("ExitCode", "")),
             "restarts": int(restarts) if restarts.isdigit() else 0,
             "reason": _clean(fields.get("Reason", "")),
+            "tres": fields.get("AllocTRES", fields.get("TRES", "")),
             "submitted": _clean(fields.get("SubmitTime", "")),
             "started": _clean(fields.get("StartTime", "")),
             "ended": _clean(fields.get("EndTime", "")),
@@ -168,6 +210,28 @@ def accounts(text: str) -> dict[str, Row]:
     return jobs
 
 
+def usage(text: str) -> dict[str, Row]:
+    """Parse the output of `sacct -n -P -X -D -o USAGE`, with a line for each start of each job.
+
+    Return the core hours and the GPU hours of each job that has ended, and the number of the user who cancelled it, if one did.
+    """
+    jobs: dict[str, Row] = {}
+    for row in _read_table(text, ("job", "state", "elapsed", "tres")):
+        state, _, canceller = row["state"].partition(" by ")
+        used = count_hours(row["tres"], float(row["elapsed"] or 0) if row["elapsed"].isdigit() else 0.0)
+        total = jobs.setdefault(row["job"], {"cpu_hours": 0.0, "gpu_hours": 0.0, "cancelled_by": "", "has_ended": False})
+        for name, hours in used.items():
+            total[name] += hours
+        total.update(cancelled_by=canceller, has_ended=phase(state.split("+")[0]) == ENDED)
+    return {job: row for job, row in jobs.items() if row.pop("has_ended")}
+
+
+def count_hours(tres: str, seconds: float) -> Row:
+    """Return the core hours and the GPU hours of a job that held these resources (`cpu=4,gres/gpu=1`) for that time."""
+    counts = {name: int(count) for name, count in re.findall(r"(?:^|,)(cpu|gres/gpu)=(\d+)", tres)}
+    return {"cpu_hours": counts.get("cpu", 0) * seconds / 3600, "gpu_hours": counts.get("gres/gpu", 0) * seconds / 3600}
+
+
 def nodes(text: str) -> list[Row]:
     """Parse the output of `sinfo -h -a -N -o NODES`, with a row for each node of each partition. A default partition ends with
     a star."""
@@ -184,6 +248,19 @@ def nodes(text: str) -> list[Row]:
         }
         for row in _read_table(text, ("name", "partition", "state", "gres", "cores", "up", "reason"), last_may_have_bars=True)
     ]
+
+
+def groups(text: str) -> list[Row]:
+    """Parse the output of `sinfo -h -a -e -o GROUPS`, with a row for each group of equal nodes of each partition: the fields of
+    a node, the number of nodes, their types of GPU, and the time limit in seconds."""
+    rows: list[Row] = []
+    for line in text.splitlines():
+        limit, _, remainder = line.partition("|")
+        count, _, node = remainder.partition("|")
+        for row in nodes(node):
+            types = gpu_types(node.split("|")[3])
+            rows.append(dict(row, max_s=seconds(limit), count=int(count) if count.isdigit() else 1, gpu_types=types))
+    return rows
 
 
 def _read_table(text: str, names: Sequence[str], *, last_may_have_bars: bool = False) -> Iterator[Row]:
@@ -211,6 +288,21 @@ def gpus(gres: str) -> int:
         if words[0] == "gpu":
             total += int(words[-1]) if words[-1].isdigit() else 1
     return total
+
+
+def gpu_types(gres: str) -> list[str]:
+    """Return the types of GPU in a text such as `gpu:a100:4(S:0-1)`. GPUs may have no type."""
+    parts = [part.split(":") for part in re.sub(r"\([^)]*\)", "", gres).split(",")]
+    return [words[1] for words in parts if words[0] == "gpu" and len(words) > 1 and not words[1].isdigit()]
+
+
+def seconds(limit: str) -> int | None:
+    """Return a time limit as sinfo writes it (`5:00`, `1-00:00:00`) in seconds, or None if there is no limit."""
+    match = re.match(r"(?:(\d{1,5})-)?(?:(\d{1,5}):)?(\d{1,7}):(\d{1,2})$", limit)
+    if not match:
+        return None
+    days, hours, minutes, rest = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + rest
 
 
 def count_held_gpus(text: str) -> int:

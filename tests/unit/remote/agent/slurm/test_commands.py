@@ -86,11 +86,19 @@ def test_environment_keeps_what_the_login_sets_for_slurm(monkeypatch: pytest.Mon
 
 
 def test_describe_cluster_groups_nodes(script_slurm: Callable[..., Scripted]) -> None:
-    script_slurm(sinfo="a|gpu*|idle|gpu:1|4|up|none\nb|gpu*|down*|(null)|4|up|fan\nb|cpu|down*|(null)|4|inact|fan\n")
+    script_slurm(
+        sinfo="1-00:05:00|2|a[1-2]|gpu*|idle|gpu:a100:4(S:0-1),gpu:1|4|up|none\n1-00:05:00|1|b|gpu*|down*|(null)|4|up|fan\n"
+        "infinite|1|b|cpu|down*|(null)|4|inact|fan|tastic\n"
+    )
     partitions = commands.describe_cluster()["partitions"]
-    assert [(part["name"], part["default"], part["open"]) for part in partitions] == [
-        ("gpu", True, True),
-        ("cpu", False, False),
+    assert [(part["name"], part["default"], part["open"], part["max_s"]) for part in partitions] == [
+        ("gpu", True, True, 86700),
+        ("cpu", False, False, None),
     ]
-    assert [node["name"] for node in partitions[0]["nodes"]] == ["a", "b"]
-    assert partitions[1]["nodes"] == [{"name": "b", "state": "down*", "gpus": 0, "cores": 4, "reason": "fan"}]
+    nodes = partitions[0]["nodes"]
+    assert [(node["name"], node["count"], node["gpus"], node["gpu_types"]) for node in nodes] == [
+        ("a[1-2]", 2, 5, ["a100"]),
+        ("b", 1, 0, []),
+    ]
+    row = {"name": "b", "count": 1, "state": "down*", "gpus": 0, "gpu_types": [], "cores": 4, "reason": "fan|tastic"}
+    assert partitions[1]["nodes"] == [row]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,20 @@ def test_note_changes_names_the_command_that_releases_a_held_job(script_slurm: C
     watch.look(Job("r1"))
     assert "gpucourse ssh 2 -- scontrol release 7;" in log()
     assert "gpucourse deploy 2 repairs it" in log()
+
+
+def test_note_changes_says_what_a_user_of_a_shared_cluster_can_do(script_slurm: Callable[..., Scripted]) -> None:
+    """Nobody saw the job run: only its log shows on which node it was."""
+    down = "node3|gpu*|down*|gpu:1|4|up|disk\n"
+    script_slurm(sbatch="7\n", squeue=[row("7", "PENDING", "BeginTime"), row("7", "PENDING", "JobHeldAdmin")], sinfo=down)
+    submit.submit(spec(is_shared=True))
+    job = Job("r1")
+    Path(job.path("logs", "7-node3.out")).touch()
+    for _ in range(2):
+        watch.look(job)
+    assert "put back into the queue, because its node failed (node3 is down*: disk)" in log()
+    assert "Only the administrator can release it: ask why, or gpucourse cancel r1" in log()
+    assert re.search(r"^\d\d:\d\d:\d\d \S+ job 7 was put back", log(), re.MULTILINE), "its times have their zone"
 
 
 def test_note_silence_names_a_controller_that_is_down_once(script_slurm: Callable[..., Scripted]) -> None:

@@ -20,9 +20,7 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueErr
     ("wish", "target"),
     [
         ("err-%j.txt", "err-7.txt"),
-        ("%5j.err", "00007.err"),
         ("%x-%N-%A.err", "*-*-7.err"),
-        ("100%%[x].err", "100%[[]x].err"),
         ("/shared/%u/e?.log", "/shared/*/e[?].log"),
     ],
 )

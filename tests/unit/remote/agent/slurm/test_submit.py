@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +107,29 @@ def test_submit_shortens_a_long_path_only_when_all_nodes_are_here(
     submit.submit(spec())
     assert cluster.variables["sbatch"].get("TMPDIR") == (scratch.link_of(Job("r1")) if short else None)
     scratch.remove(Job("r1"))
+
+
+@pytest.mark.parametrize(
+    ("words", "partition"),
+    [
+        (["--partition=gpu", "--wrap", "python a.py"], "cpu"),
+        (["--partition=gpu", "--gres=gpu:1", "--wrap=python a.py"], "short"),
+        (["--gpus-per-node=1", "--partition=gpu", "--wrap=python a.py"], "short"),
+        (["--partition=gpu", "next.sbatch"], "short"),
+        (["--partition=long", "--wrap=python a.py"], "long"),
+    ],
+)
+def test_submit_writes_an_sbatch_that_replaces_a_partition_that_the_cluster_lacks(
+    script_slurm: Callable[..., Scripted], tmp_path: Path, words: list[str], partition: str
+) -> None:
+    script_slurm(sbatch="7\n", squeue=row("7", "RUNNING"))
+    submit.submit(spec(absent_partition="gpu", partition="short", cpu_partition="cpu"))
+    (tmp_path / "sbatch").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "sbatch").chmod(0o700)
+    bin_folder = Job("r1").path("bin")
+    result = subprocess.run(
+        [f"{bin_folder}/sbatch", *words],
+        env={"PATH": f"{bin_folder}:{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert result.stdout.splitlines() == [f"--partition={partition}" if "partition" in word else word for word in words]

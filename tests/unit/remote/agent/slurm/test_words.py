@@ -85,3 +85,30 @@ def test_readers_leave_out_lines_of_another_kind(line: str) -> None:
     assert say.queue(line) == {}
     assert say.details(line) == {}
     assert say.accounts("|".join(line.split("|")[:6])) == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "meaning", "never"),
+    [
+        ("Priority", "other jobs are ahead of it", False),
+        ("AssocGrpGRESMinutes", "the computing time of its account is used up", True),
+        ("QOSMaxWallDurationPerJobLimit", "it asks for more time than its QoS allows", True),
+        ("AssocMaxJobsLimit", "as many of your jobs run or wait as its account allows", False),
+        ("QOSMaxGRESPerUser", "you or your group already use as much as its QoS allows at a time", False),
+        ("QOSMaxCpuPerJobLimit", "it asks for more than its QoS allows for one job", True),
+        ("MaxGRESPerAccount", "you or your group already use as much as its account allows at a time", False),
+        ("ReqNodeNotAvail, UnavailableNodes:gpu1", "a node that it needs is down, drained or reserved", False),
+        ("Unheard", "", False),
+    ],
+)
+def test_explain_reason_knows_the_limits_of_accounting(reason: str, meaning: str, never: bool) -> None:
+    assert (say.explain_reason(reason), say.never_starts(reason)) == (meaning, never)
+
+
+def test_usage_adds_the_starts_of_a_job_and_names_who_cancelled_it() -> None:
+    tres = "billing=4,cpu=4,gres/gpu=2,gres/gpu:a100=2,mem=8G,node=1"
+    text = f"7|PREEMPTED|1800|{tres}\n7|COMPLETED|3600|{tres}\n8|CANCELLED by 0|0|\n9|RUNNING|60|{tres}\n"
+    assert say.usage(text) == {
+        "7": {"cpu_hours": 6.0, "gpu_hours": 3.0, "cancelled_by": ""},
+        "8": {"cpu_hours": 0.0, "gpu_hours": 0.0, "cancelled_by": "0"},
+    }

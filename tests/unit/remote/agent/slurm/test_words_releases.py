@@ -1,4 +1,4 @@
-"""Our readers against what an old and the newest release of Slurm really said: the same situations on a cluster of each."""
+"""Our readers against what the newest release of Slurm really said; the one that is installed here answers in tests/system."""
 
 from __future__ import annotations
 
@@ -13,29 +13,23 @@ import pytest
 from gpucourse.errors import InfrastructureError, UsageError
 from gpucourse.labs import readiness
 from gpucourse.local.machines import reports
-from gpucourse.model.node import Inventory, Node
+from gpucourse.model.node import Inventory
 from gpucourse.remote.agent.slurm import words as say
 from gpucourse.remote.slurm_refusals import explain
+from tests.unit.remote.test_slurm_refusals import HEAD
 
-DATA = Path(__file__).parents[4] / "data" / "slurm"
-RELEASES = ("22.05.8", "26.05.5")
+RECORDED = Path(__file__).parents[4] / "data" / "slurm" / "26.05.5"
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-HEAD = Node(
-    name="node0", role="head", address="203.0.113.1", port=22, private_address="10.0.0.1", user="me", gpus=0,
-    instance_type="t3.medium", python="/usr/bin/python3", mode="local",
-)  # fmt: skip
 
 
 class Release:
-    """What one release said, and the numbers of its jobs by what became of them."""
+    """What the release said, and the numbers of its jobs by what became of them."""
 
-    def __init__(self, name: str) -> None:
-        self.folder = DATA / name
+    def __init__(self) -> None:
         self.jobs: dict[str, str] = json.loads(self.read_answer("jobs.json"))
 
     def read_answer(self, name: str) -> str:
-        same_of_both = DATA / "both" / name
-        return (same_of_both if same_of_both.exists() else self.folder / name).read_text(encoding="utf-8")
+        return (RECORDED / name).read_text(encoding="utf-8")
 
     def queue(self, name: str) -> dict[str, dict[str, object]]:
         """Return the rows by role; those of the array's tasks by `array_0`."""
@@ -49,9 +43,9 @@ class Release:
         return "".join(f"{node}|{state}|{gres}|{reason}\n" for node, _, state, gres, _, _, reason in rows)
 
 
-@pytest.fixture(scope="module", params=RELEASES)
-def release(request: pytest.FixtureRequest) -> Release:
-    return Release(request.param)
+@pytest.fixture(scope="module")
+def release() -> Release:
+    return Release()
 
 
 def test_queue_has_the_reason_of_a_waiting_job(release: Release) -> None:

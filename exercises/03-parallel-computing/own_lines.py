@@ -1,0 +1,69 @@
+"""Apply the learner's read_curve to the times of a run, and compare its lines with those of bandwidth.py."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+import own_part
+
+if TYPE_CHECKING:
+    import ranks
+
+Samples = list[tuple[int, float]]
+FACTOR, ADDITION = 1.5, 10.0  # how much worse a line may be than the course's: times, and percent
+
+
+def read_curves(_: ranks.World | None, curves: dict[str, Samples]) -> dict[str, list[float | None]]:
+    """Return what read_curve returns for each collective: latency, bandwidth, and the plateau or None."""
+    from my_line import read_curve
+
+    answers = {}
+    for name, samples in curves.items():
+        latency, bandwidth, plateau = read_curve([(size, seconds) for size, seconds in samples])
+        answers[name] = [float(latency), float(bandwidth), None if plateau is None else float(plateau)]
+    return answers
+
+
+def typical_error_percent(samples: Samples, latency: float, per_byte: float) -> float:
+    """Return by how much the line misses the median of a size, in percent: the median over all sizes."""
+    times: dict[int, list[float]] = {}
+    for size, seconds in samples:
+        times.setdefault(size, []).append(seconds)
+    misses = [abs((latency + per_byte * size) / statistics.median(times[size]) - 1) for size in times]
+    return 100 * statistics.median(misses)
+
+
+def make_rows(outcome: own_part.Outcome, curves: dict[str, Samples], factors: dict[str, float]) -> list[dict[str, object]]:
+    """Return a row for each collective with the learner's numbers. `factors` has the bus factor of each."""
+    rows: list[dict[str, object]] = []
+    for name, (latency, bandwidth, plateau) in (outcome.results[0] if outcome.state == "ran" else {}).items():
+        rows.append({
+            "collective": f"{name}, yours", "latency_us": latency * 1e6,
+            "asymptote_busbw_gb_per_s": bandwidth / 1e9 * factors[name], "half_speed_bytes": round(latency * bandwidth),
+            "typical_error_percent": typical_error_percent(curves[name], latency, 1 / bandwidth if bandwidth else 0.0),
+            "plateau": "not reached" if plateau is None else f"from {plateau:,.0f} bytes",
+        })  # fmt: skip
+    return rows
+
+
+def describe(outcome: own_part.Outcome, rows: list[dict], reference_rows: list[dict], curves: dict[str, Samples]) -> str | None:
+    """Return "right", or what is wrong with the learner's lines in this run. Return None if the part is open.
+
+    Real times are not exactly on a line, so the learner's line may miss the medians somewhat more than the course's.
+    """
+    if outcome.state != "ran":
+        return outcome.text if outcome.state == "failed" else None
+    for row, reference, (name, answer) in zip(rows, reference_rows, outcome.results[0].items(), strict=True):
+        if reference["typical_error_percent"] is None:
+            continue
+        if min(outcome.results[0][name][:2]) <= 0:
+            return f"{name}: latency and bandwidth are above 0, and one of yours is not"
+        limit = FACTOR * reference["typical_error_percent"] + ADDITION
+        if not row["typical_error_percent"] <= limit:
+            return f"{name}: your line misses a typical size by {row['typical_error_percent']:.0f} %; {limit:.0f} % are allowed"
+        latency, bandwidth, plateau = answer
+        sizes = (size for size, _ in curves[name])
+        if plateau != min((size for size in sizes if size >= 9 * latency * bandwidth), default=None):
+            return f"{name}: your plateau is not where your own line gets 90 % of its bandwidth"
+    return "right"

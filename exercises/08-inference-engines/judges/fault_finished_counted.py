@@ -1,0 +1,22 @@
+"""Judges a repaired copy: the room of a request ends with it."""
+
+from __future__ import annotations
+
+from engine_sim import Request
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("two requests of 10 and 20 places: after the first has ended, {room} are counted, not 20")}
+
+
+def judge(part: Part) -> None:
+    """Judge the room of two requests, of which one ends."""
+    holder = part.call(part.function("Reserved"), lambda prompt, _answer, _now: prompt)
+    first, second = Request("first", 0, 10, 1), Request("second", 0, 20, 1)
+    for request in (first, second):
+        part.call(holder.hold, request, 1)
+    part.call(holder.end, first)
+    room = part.call(holder.room)
+    if room != 20:
+        raise part.wrong("still", room=room)
+    part.note("a request that has ended has no room")

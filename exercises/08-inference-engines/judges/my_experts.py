@@ -1,0 +1,214 @@
+"""Judges my_experts.py of 8.7 on real ranks: each token's output, the rows that experts get, and the bytes that are sent."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gpucourse.judge import Part, Verdict, Way
+
+WIDTH, K, TOLERANCE = 6, 2, 1e-9
+WAYS = {
+    "not-sorted": Way(
+        "only {computed} of {needed} rows reached the rank of their expert: all_to_all_single cuts the rows in the order of "
+        "the ranks, so sort them by expert first",
+        ("order = numbers.argsort(stable=True)", "order = torch.arange(len(numbers))"),
+    ),
+    "own-sizes": Way(
+        "rank {rank} expects {expected} rows from rank {other}, which sends {sent}: gloo would end both processes. Exchange "
+        "the sizes with an all-to-all first",
+        ("    dist.all_to_all_single(expected, sent, group=group)\n", "    expected = sent.clone()\n"),
+    ),
+    "no-gates": Way(
+        "the outputs are added without their weights: each output is multiplied by the gate of its expert",
+        ("back * gates.flatten()[order, None]", "back"),
+    ),
+    "gates-in-another-order": Way(
+        "each output is multiplied by the gate of another token or expert: rows come back in the order in which you sent them, "
+        "so put the gates in that order too",
+        ("gates.flatten()[order, None]", "gates.flatten()[:, None]"),
+    ),
+    "overwrites": Way(
+        "a token's output is that of only one of its {k} experts: several rows come back for a token, and they must be added."
+        " result[rows] += ... keeps only one of equal rows",
+        (
+            "result.index_add_(0, rows, back * gates.flatten()[order, None])",
+            "result[rows] += back * gates.flatten()[order, None]",
+        ),
+    ),
+    "rows-of-other-tokens": Way(
+        "expert {expert} computes rows of tokens that have not chosen it: choice c of the flattened choices belongs to token "
+        "c // {k}",
+        ("rows = order // chosen.shape[1]", "rows = order % max(1, len(x))"),
+    ),
+    "all-rows-to-all": Way(
+        "rank {rank} sends {sent:,} bytes of rows to other ranks, but its tokens need at most {limit:,}: send a row only to "
+        "the rank of its expert",
+        (
+            "    order = numbers",
+            "    everything = [torch.empty(16, x.shape[1], dtype=x.dtype) for _ in range(ranks)]\n"
+            "    dist.all_gather(everything, torch.nn.functional.pad(x, (0, 0, 0, 16 - len(x))), group=group)\n"
+            "    order = numbers",
+        ),
+    ),
+}
+
+
+class Layer(NamedTuple):
+    """One layer: its name, how many experts, the tokens of each rank, and an expert that every token chooses, or -1."""
+
+    name: str
+    experts: int
+    tokens: tuple[int, ...]
+    favourite: int = -1
+
+
+LAYERS = (
+    Layer("4 experts on 1 rank", 4, (5,)),
+    Layer("4 experts on 2 ranks, 5 tokens each", 4, (5, 5)),
+    Layer("6 experts on 3 ranks, 1 to 7 tokens", 6, (7, 1, 4)),
+    Layer("4 experts on 4 ranks, of which one has no tokens", 4, (3, 0, 6, 2)),
+    Layer("8 experts on 4 ranks, expert 6 in every token", 8, (4, 3, 5, 4), 6),
+)
+
+
+def judge(part: Part) -> None:
+    """Judge five layers with even and uneven tokens, on 1 to 4 ranks."""
+    _watch_sizes(part)
+    forward = part.function("forward")
+    for layer in LAYERS:
+        try:
+            results = part.on_ranks(len(layer.tokens), lambda rank, size, layer=layer: _run(part, forward, layer, rank, size))
+        except Verdict as verdict:
+            if verdict.way == "crash":
+                verdict.says += ". If the sizes that two ranks expect differ, gloo ends the process"
+            raise
+        _check(part, layer, results)
+    part.note(f"equal to one process in {len(LAYERS)} layers, with every row sent once for each expert at most")
+
+
+def _watch_sizes(part: Part) -> None:
+    """Let all_to_all_single compare the sizes of all ranks before it sends: a difference would end the process."""
+    import torch.distributed as dist
+
+    send = dist.all_to_all_single
+
+    def send_checked(
+        output: Any,
+        input: Any,  # noqa: A002 (the name is torch's)
+        output_split_sizes: Any = None,
+        input_split_sizes: Any = None,
+        group: Any = None,
+        async_op: bool = False,
+    ) -> Any:
+        ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+        both = (input_split_sizes, input), (output_split_sizes, output)
+        sizes = [list(map(int, splits)) if splits else [len(tensor) // ranks] * ranks for splits, tensor in both]
+        everyone: list[Any] = [None] * ranks
+        dist.all_gather_object(everyone, sizes, group=group)
+        for other, (sent, _) in enumerate(everyone):
+            if len(sent) == ranks and len(sizes[1]) == ranks and sent[rank] != sizes[1][other]:
+                raise part.wrong("own-sizes", rank=rank, other=other, expected=sizes[1][other], sent=sent[rank])
+        return send(output, input, output_split_sizes, input_split_sizes, group, async_op)
+
+    dist.all_to_all_single = send_checked
+
+
+def _draw(layer: Layer) -> tuple[Any, Any, Any, Any]:
+    """Return the tokens of all ranks, their experts and gates, and the matrix of each expert. There is no chance in them."""
+    import torch
+
+    count = sum(layer.tokens)
+    x = torch.sin(torch.arange(count * WIDTH, dtype=torch.float64) * 1.7).view(count, WIDTH)
+    first = torch.arange(count) * 5 % layer.experts
+    chosen = torch.stack([first, (first + 1 + torch.arange(count) * 3 % (layer.experts - 1)) % layer.experts], 1)
+    if layer.favourite >= 0:
+        chosen[:, 0] = layer.favourite
+        chosen[:, 1] = (layer.favourite + 1 + torch.arange(count) % (layer.experts - 2)) % layer.experts
+    gates = torch.stack([0.55 + 0.4 * torch.arange(count) / max(1, count), 0.45 - 0.4 * torch.arange(count) / max(1, count)], 1)
+    matrices = torch.cos(torch.arange(layer.experts * WIDTH * WIDTH, dtype=torch.float64) * 0.9)
+    return x, chosen, gates.double(), matrices.view(layer.experts, WIDTH, WIDTH)
+
+
+def _place(layer: Layer, rank: int) -> slice:
+    begin = sum(layer.tokens[:rank])
+    return slice(begin, begin + layer.tokens[rank])
+
+
+def _run(part: Part, forward: Any, layer: Layer, rank: int, size: int) -> tuple[Any, int, list[tuple[int, Any]]]:
+    """Return the learner's output for this rank's tokens, the bytes of numbers that left the rank, and what its experts got."""
+    import torch
+    from sent_bytes import SentBytes
+
+    x, chosen, gates, matrices = _draw(layer)
+    place, each = _place(layer, rank), layer.experts // size
+
+    computed: list[tuple[int, Any]] = []
+
+    def compute(expert: int, rows: Any) -> Any:
+        if int(expert) // each != rank:
+            text = f"rank {rank} computes expert {int(expert)}, which rank {int(expert) // each} has"
+            raise Verdict("failed", "other", text, layer.name)
+        computed.extend((int(expert), row) for row in rows.tolist())
+        return torch.tanh(rows @ matrices[expert])
+
+    with SentBytes(rank, size) as sent:
+        output = part.call(forward, x[place].clone(), chosen[place].clone(), gates[place].clone(), layer.experts, compute,
+                           case=layer.name)  # fmt: skip
+    if not isinstance(output, torch.Tensor) or output.shape != x[place].shape:
+        shape = list(getattr(output, "shape", []))
+        text = f"rank {rank} returned {type(output).__name__}{shape or ''} instead of a tensor {list(x[place].shape)}"
+        raise Verdict("failed", "no-output", text, layer.name)
+    return output.double().tolist(), sent.numbers, computed
+
+
+def _check(part: Part, layer: Layer, results: list[tuple[Any, int, list[tuple[int, Any]]]]) -> None:
+    import torch
+
+    x, chosen, gates, matrices = _draw(layer)
+    experts = torch.tanh(torch.einsum("tw,ewv->tev", x, matrices))
+    outputs = torch.gather(experts, 1, chosen[..., None].expand(-1, -1, WIDTH))  # tokens, k, width
+    result = torch.tensor([row for rows, _, _ in results for row in rows], dtype=torch.float64).view(-1, WIDTH)
+    right = (outputs * gates[..., None]).sum(1)
+    if not torch.allclose(result, right, rtol=0, atol=TOLERANCE):
+        needed = [(int(expert), x[token].tolist()) for token, row in enumerate(chosen) for expert in row]
+        _name_rows(part, layer, [one for _, _, computed in results for one in computed], needed)
+        _name_values(part, layer, result, outputs, gates)
+    each = layer.experts // len(layer.tokens)
+    owners = chosen // each
+    row_bytes = 8 * WIDTH
+    for rank, (_, sent, _) in enumerate(results):
+        owned = owners[_place(layer, rank)]
+        others = torch.cat([owners[_place(layer, other)] for other in range(len(layer.tokens)) if other != rank] or [owned[:0]])
+        limit = row_bytes * int((owned != rank).sum() + (others == rank).sum())
+        if sent > limit + 8 * K * len(owned) * len(layer.tokens):  # gates may travel too
+            raise part.wrong("all-rows-to-all", layer.name, rank=rank, sent=sent, limit=limit)
+
+
+def _name_rows(part: Part, layer: Layer, computed: list[tuple[int, Any]], needed: list[tuple[int, Any]]) -> None:
+    """Raise the verdict on rows that an expert did not get, or that it should not get."""
+    if len(computed) < len(needed):
+        raise part.wrong("not-sorted", layer.name, computed=len(computed), needed=len(needed))
+    for expert, row in computed:
+        if all(expert != other or row != its for other, its in needed):
+            raise part.wrong("rows-of-other-tokens", layer.name, expert=expert, k=K)
+
+
+def _name_values(part: Part, layer: Layer, result: Any, outputs: Any, gates: Any) -> None:
+    """Raise the verdict on wrong outputs."""
+    import torch
+
+    def equals(other: Any) -> bool:
+        return bool(torch.allclose(result, other, rtol=0, atol=TOLERANCE))
+
+    if equals(outputs.sum(1)):
+        raise part.wrong("no-gates", layer.name)
+    weighted = outputs * gates[..., None]
+    near = [(row - ways).abs().amax(-1).min() <= TOLERANCE for row, ways in zip(result, weighted, strict=True)]
+    if all(near):
+        raise part.wrong("overwrites", layer.name, k=K)
+    first = result[0]
+    coefficients = torch.linalg.lstsq(outputs[0].T, first[:, None]).solution
+    if torch.allclose(outputs[0].T @ coefficients, first[:, None], rtol=0, atol=1e-9):
+        raise part.wrong("gates-in-another-order", layer.name)
+    text = "the experts get the right rows, and the outputs are wrong: is each row of the result the sum of its own token's?"
+    raise Verdict("failed", "other", text, layer.name)

@@ -1,0 +1,96 @@
+"""Judges my_service.yaml of 8.8 by the clock of a data sheet: rules, limits, the price among all plans, and reasons."""
+
+from __future__ import annotations
+
+from service_file import MIN_DIFFERENT, MIN_WORDS, ServiceFile, read_service
+from service_plans import MAX_TIMES, find_cheapest, find_problems, make_load, price
+
+from gpucourse.judge import Part, Verdict, Way
+
+WAYS = {
+    "no-machine": Way("{reason}", ("slices: 1", "slices: 2")),
+    "no-fp8": Way("{reason}: take bf16, or a GPU that has them", ("gpu: l40s", "gpu: a10g")),
+    "weights": Way("{reason}: an engine needs room for all weights and a cache", ("puzzle: 1", "puzzle: 3")),
+    "one-side": Way(
+        "{reason}: a request needs both pools, one after the other", ("pools: one", "pools: {prefill: 1, decode: 0}")
+    ),
+    "slow-step": Way(
+        "{reason}. More engines do not help: a step with one token reads all weights as well",
+        ("gpu: l40s\nslices: 1\nengines: 1\npools: one\nbudget: 256\nrouter: fewest tokens\nformat: fp8",
+         "gpu: l4\nslices: 1\nengines: 8\npools: one\nbudget: 256\nrouter: fewest tokens\nformat: bf16"),
+    ),
+    "first-too-late": Way(
+        "{good:.1f} % of the requests meet both limits, but {needed} % must: most of the others get their first token too "
+        "late, as prompts wait for engines or for pages",
+        ("gpu: l40s", "gpu: l4"),
+    ),
+    "tokens-too-slow": Way(
+        "{good:.1f} % of the requests meet both limits, but {needed} % must: most of the others get their tokens too slowly. "
+        "Steps are too full: with the tokens of prompts, or with answers",
+        ("puzzle: 1\ngpu: l40s\nslices: 1\nengines: 1\npools: one\nbudget: 256\nrouter: fewest tokens\nformat: fp8",
+         "puzzle: 6\ngpu: l40s\nslices: 1\nengines: 1\npools: one\nbudget: 512\nrouter: fewest tokens\nformat: bf16"),
+    ),
+    "dear": Way(
+        "it meets the limits, but costs {usd:.2f} dollars for a million good tokens, and another plan costs {least:.2f}: "
+        "yours may cost at most a quarter more than the cheapest. {good:.1f} % of the requests meet the limits, and {needed} "
+        "% would be enough",
+        ("engines: 1", "engines: 3"),
+    ),
+    "no-reasons": Way(
+        "the plan is right, but its reasons have {count} of {least} words: which limit decides, what did you measure, what "
+        "would change the plan?",
+        ("reasons: >\n"
+         "  TPOT decides: in 16 bits, a step on an L4 reads 15 GB and takes longer than 50 ms, "
+         "whatever is in it. An L40S reads them\n"
+         "  in 22 ms, and in 8 bits in half of that, "
+         "so there is room for prompts between the tokens. Twice the rate would need a\n"
+         "  second machine, and a limit of 100 ms would make L4s cheaper.\n", "reasons: it is cheap\n"),
+    ),
+    "same-words": Way(
+        "the reasons have {count} words, but only {different} different ones: write what is true for this plan",
+        ("reasons: >\n"
+         "  TPOT decides: in 16 bits, a step on an L4 reads 15 GB and takes longer than 50 ms, "
+         "whatever is in it. An L40S reads them\n"
+         "  in 22 ms, and in 8 bits in half of that, "
+         "so there is room for prompts between the tokens. Twice the rate would need a\n"
+         "  second machine, and a limit of 100 ms would make L4s cheaper.\n",
+         "reasons: it is fast and cheap it is fast and cheap it is fast and cheap it is fast and cheap "
+         "it is fast and cheap it is fast and cheap it is fast and cheap it is fast and cheap \n"),
+    ),
+}  # fmt: skip
+
+
+def judge(part: Part) -> None:
+    """Judge the file's entries, then the plan's rules, limits and price, and last the reasons."""
+    file = read_service(part.document.data)
+    if file.faults:
+        raise Verdict("failed", "not-a-plan", file.faults[0])
+    if file.plan is None:
+        raise Verdict("open", sentence=f"still empty: {', '.join(file.empty)}")
+    _check_plan(part, file)
+    words = file.words
+    if len(words) < MIN_WORDS:
+        raise part.wrong("no-reasons", count=len(words), least=MIN_WORDS)
+    if len(set(words)) < MIN_DIFFERENT:
+        raise part.wrong("same-words", count=len(words), different=len(set(words)))
+
+
+def _check_plan(part: Part, file: ServiceFile) -> None:
+    plan, load = file.plan, make_load(file.values["puzzle"])
+    assert plan is not None
+    trace = load.make_trace()
+    for name, reason in find_problems(load, plan, trace).items():
+        if name not in WAYS:
+            raise Verdict("failed", name, reason)
+        raise part.wrong(name, reason=reason)
+    service, row = plan.run(load, trace), price(load, plan, trace)
+    good, needed = row["goodput_percent"], load.good_percent
+    if not row["within"]:
+        late = sum(request.token_times_ns[0] - request.arrived_ns > load.ttft_ms * 1e6 for request in service.requests)
+        bad = sum(not within for within in service.list_within(load.ttft_ms, load.tpot_ms))
+        raise part.wrong("first-too-late" if late > bad / 2 else "tokens-too-slow", good=good, needed=needed)
+    cheapest = find_cheapest(load, trace)
+    least = cheapest["usd_per_million"] if cheapest else row["usd_per_million"]
+    if row["usd_per_million"] > MAX_TIMES * least:
+        raise part.wrong("dear", usd=row["usd_per_million"], least=least, good=good, needed=needed)
+    part.note(f"{good:.1f} % of the requests meet both limits, for {row['usd_per_million']:.2f} dollars a million good tokens")

@@ -1,0 +1,41 @@
+"""Your part of 8.7: send tokens to their experts on other ranks, compute them there, and send the results back.
+
+You will learn    dispatch and combine, the two all-to-alls of every mixture of experts that is spread over ranks
+You will produce  a layer of experts over several ranks that equals the layer on one
+Try it            gpucourse try 8.7
+Your part         the body of `forward`; keep its name and parameters
+Reading           modules/08-inference-engines/lesson-8-ranks.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+Compute = Callable[[int, torch.Tensor], torch.Tensor]
+
+
+def forward(
+    x: torch.Tensor,
+    chosen: torch.Tensor,
+    gates: torch.Tensor,
+    experts: int,
+    compute: Compute,
+    group: dist.ProcessGroup | None = None,
+) -> torch.Tensor:
+    """Return the output of a layer of experts for this rank's tokens, with the shape and type of `x`.
+
+    `x` (tokens, width) are this rank's tokens; each rank has its own number of them, which may be 0. `chosen` (tokens, k) has
+    the numbers of each token's experts, and `gates` (tokens, k) their weights. A token's output is the sum over its experts of
+    weight times output.
+
+    Of `experts` experts, a multiple of the number of ranks, rank r of n has those from r * experts / n to the next rank's
+    first. `compute(expert, rows)` returns the output of an expert of this rank for rows (any number, width).
+
+    All of `group` call this at the same time. A rank sends a row of `x` only to ranks that have one of the token's experts, at
+    most once for each expert, and gets at most as many rows back. Other ranks do not know how many rows they will receive, so
+    tell them first: if the sizes that two ranks expect differ, gloo ends the whole process.
+    """
+    raise NotImplementedError("forward: in which order must the rows be, so that one all_to_all_single can send them?")

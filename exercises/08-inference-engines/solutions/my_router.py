@@ -1,0 +1,17 @@
+"""The engine with the least to compute: its load, and the tokens of this prompt that it has not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def choose(request: Any, engines: Sequence[Any]) -> int:
+    """Return the place of the engine with the least cost."""
+
+    def cost(place: int) -> int:
+        engine = engines[place]
+        missing = request.prompt_tokens - engine.count_found(request)
+        return missing + engine.load_tokens()
+
+    return min(range(len(engines)), key=cost)

@@ -1,0 +1,32 @@
+"""The same by the rest of the current service, which a request finds when it arrives."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+
+def wait_s(per_s: float, service_s: list[float]) -> float:
+    """Return the rest of the current service, and the services of all requests in front."""
+    use = per_s * fmean(service_s)
+    if not use < 1:
+        return math.inf
+    rest = fmean(time * time for time in service_s) / fmean(service_s) / 2 if any(service_s) else 0.0
+    return use * rest / (1 - use)
+
+
+def count_inside(per_s: float, ttft_s: float, tpot_s: float, answer: int) -> float:
+    """Return the requests that wait for the first token, and those that generate."""
+    return per_s * ttft_s + per_s * tpot_s * (answer - 1)
+
+
+def tokens_held(per_s: float, ttft_s: float, tpot_s: float, prompt: int, answer: int) -> float:
+    """Return the prompts of all requests inside, and half an answer of those that generate."""
+    reading = per_s * tpot_s * (answer - 1)
+    return count_inside(per_s, ttft_s, tpot_s, answer) * prompt + reading * answer / 2
+
+
+def usd_per_million(usd_per_hour: float, per_s: float, answer: int, good_percent: float) -> float:
+    """Return dollars a second over millions of good tokens a second."""
+    millions_per_s = per_s * (good_percent / 100) * answer / 1e6
+    return math.inf if millions_per_s == 0 else usd_per_hour / 3600 / millions_per_s

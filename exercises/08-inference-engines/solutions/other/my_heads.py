@@ -1,0 +1,23 @@
+"""By arithmetic alone: a head's copies are neighbours, and they send in turns."""
+
+from __future__ import annotations
+
+
+def heads_of(rank: int, ranks: int, heads: int) -> list[int]:
+    """Return the heads from the places of the rank's ends on a line of `heads`."""
+    copies = max(1, ranks // heads)
+    each = max(1, heads // ranks)
+    return [rank // copies * each + place for place in range(each)]
+
+
+def pieces(heads: int, senders: int, receivers: int) -> list[tuple[int, int, int, int]]:
+    """Return the plan, head by head."""
+    plan = []
+    for head in range(heads):
+        holders = [(rank, heads_of(rank, senders, heads).index(head)) for rank in range(senders)
+                   if head in heads_of(rank, senders, heads)]  # fmt: skip
+        needs = [(rank, heads_of(rank, receivers, heads).index(head)) for rank in range(receivers)
+                 if head in heads_of(rank, receivers, heads)]  # fmt: skip
+        for number, need in enumerate(needs):
+            plan.append((*holders[number % len(holders)], *need))
+    return plan

@@ -1,0 +1,20 @@
+"""The same in seconds first, one direction after the other."""
+
+from __future__ import annotations
+
+from step_clock import Clock
+
+
+def recompute_ns(tokens: int, clock: Clock) -> float:
+    """Return the nanoseconds of one step that computes the tokens again."""
+    nothing = 0
+    return clock.ns(((nothing, tokens),))
+
+
+def carry_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:
+    """Return the nanoseconds to the host and back."""
+    total_s = 0.0
+    for _direction in ("out", "back"):
+        total_s += tokens * cache_bytes / (link_gb_per_s * 10**9)
+        total_s += tokens * copies_per_token * copy_ns / 10**9
+    return total_s * 10**9

@@ -1,0 +1,135 @@
+"""The target `slurm`: a cluster where the learner has an account."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from gpucourse.errors import GpucourseError, UnreachableError, UsageError
+from gpucourse.labs.results import Health, LabHealth
+from gpucourse.labs.target import Target
+from gpucourse.model.deployment import NodeHealth, Receipt, SlurmDeployment
+
+if TYPE_CHECKING:
+    from gpucourse.context import Context
+    from gpucourse.labs.request import DeployRequest
+    from gpucourse.labs.results import BuildResult, LoginReport
+    from gpucourse.labs.slurm.deploy import SlurmProposal
+
+
+class SlurmTarget(Target["SlurmProposal", SlurmDeployment]):
+    """Labs on a Slurm cluster. Only jobs are started there, and only a lab's own jobs and files are removed."""
+
+    name = "slurm"
+    no_clock = "the course neither starts nor ends the cluster"
+    forgettable = True
+
+    def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[SlurmProposal]:
+        """Look at the cluster and propose it as a lab: see labs.slurm.deploy."""
+        from gpucourse.labs.slurm.deploy import propose
+
+        return propose(context, request)
+
+    def build(self, context: Context, proposal: SlurmProposal) -> BuildResult:
+        """Record the proposed lab and prove it with a job: see labs.slurm.deploy."""
+        from gpucourse.labs.slurm.deploy import build
+
+        return build(context, proposal)
+
+    def look(self, context: Context, request: DeployRequest) -> LoginReport:
+        """Return what the login node says about the cluster: see labs.slurm.doctor."""
+        from gpucourse.labs.slurm.doctor import examine
+
+        return examine(context, request)
+
+    def health(self, context: Context, labs: Sequence[SlurmDeployment], *, ask_nodes: bool) -> Health:
+        """Return whether each login node accepts the login. With `ask_nodes`, also read the result of a probe that waited, and
+        why runs wait."""
+        return Health(labs={lab.stack: _inspect(context, lab, ask_nodes=ask_nodes) for lab in labs})
+
+    def refresh(self, context: Context, deployment: SlurmDeployment) -> None:
+        """Read the result of a probe that waited: see labs.slurm.deploy."""
+        from gpucourse.labs.slurm.deploy import read_probe
+        from gpucourse.runs.connect import Connections
+
+        with Connections(context) as connections:
+            read_probe(context, deployment, connections)
+
+    def take_down(self, context: Context, deployment: SlurmDeployment, receipt: Receipt) -> None:
+        """Cancel the lab's jobs and remove its folders; change nothing else."""
+        self.take_down_reachable(context, deployment, receipt, {})
+
+    def find_unreachable_nodes(self, context: Context, deployment: SlurmDeployment) -> dict[str, str]:
+        """Return the login node if it does not report this program's leftovers, with the reason."""
+        from gpucourse.labs.slurm.lab import open_lab
+
+        with open_lab(context, deployment) as lab:
+            return lab.find_unreachable_nodes()
+
+    def take_down_reachable(
+        self, context: Context, deployment: SlurmDeployment, receipt: Receipt, unreachable: Mapping[str, str]
+    ) -> None:
+        """Take the lab down if its login node can be reached. Otherwise, the receipt lists what may be left."""
+        from gpucourse.labs.hosts.lab import take_down_reachable
+        from gpucourse.labs.slurm.lab import open_lab
+
+        take_down_reachable(
+            context, deployment, receipt, unreachable, open_lab=open_lab, is_gone="if you have no account there any more"
+        )
+
+    def reach_again(self, context: Context, deployment: SlurmDeployment) -> tuple[str, str]:
+        """Return advice: try the login node again, or forget a cluster without an account."""
+        retry = f"gpucourse deploy {deployment.module}{deployment.flag} tries the login node again"
+        return "", f"{retry}; if your account is gone: gpucourse destroy {deployment.module} --forget-unreachable"
+
+    def is_meant_by(self, request: DeployRequest) -> bool:
+        """Return whether the request names a cluster."""
+        return bool(request.login or request.cluster)
+
+    def own_flags(self, request: DeployRequest) -> list[str]:
+        """Return the flags about the cluster and its jobs. Some of them also belong to other targets."""
+        flags = {
+            "--login": request.login,
+            "--cluster": request.cluster,
+            "--partition": request.partition,
+            "--account": request.account,
+            "--qos": request.qos,
+            "--gpu": request.gpu,
+            "--slurm": request.slurm,
+            "--install": request.install,
+            "--key": request.key,
+        }
+        return [flag for flag, value in flags.items() if value]
+
+    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
+        """Return the error for flags that only a Slurm cluster has."""
+        hint = f"gpucourse deploy {request.module} --target slurm --login me@cluster"
+        return UsageError(f"{', '.join(flags)}: only for a Slurm cluster where you have an account", hint=hint)
+
+
+def _inspect(context: Context, lab: SlurmDeployment, *, ask_nodes: bool) -> LabHealth:
+    """Return the state of the login node, and why runs wait, over one connection. If the node cannot be inspected, return the
+    reason, so that other labs are still shown."""
+    from gpucourse.labs.hosts.lab import ANSWER_S
+    from gpucourse.labs.slurm.deploy import read_probe
+    from gpucourse.labs.slurm.lab import open_lab
+    from gpucourse.runs.connect import Connections
+    from gpucourse.runs.settle import describe_waits
+    from gpucourse.workspace import runs
+
+    waits: dict[str, str] = {}
+    problem = ""
+    try:
+        nodes = open_lab(context, lab).nodes
+        with Connections(context, timeout_s=ANSWER_S) as connections:
+            connections.reach(lab, nodes, scheduled=True)
+            if ask_nodes:
+                read_probe(context, lab, connections)
+                active_runs = runs.list_unfinished(context.paths, lab.stack) if lab.phase == "ready" else []
+                waits = describe_waits(active_runs, connections)
+    except UnreachableError as error:
+        problem = error.what
+    except GpucourseError as error:
+        return LabHealth(nodes=[NodeHealth(node=lab.stack, healthy=False, known=False, detail=error.what)])
+    return LabHealth(nodes=[NodeHealth(node=node.name, healthy=not problem, detail=problem) for node in nodes], waits=waits)

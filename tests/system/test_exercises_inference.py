@@ -1,0 +1,370 @@
+"""The exercises of module 8 as a learner runs them, judged by the checks of their own manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.parts import needs_module
+from tests.system.exercising import (
+    check_healthy,
+    check_plots_and_tables,
+    list_failed_checks,
+    list_open_checks,
+    needs_torch,
+    run_exercise,
+    run_on_a_gpu,
+    type_flags,
+)
+
+pytestmark = [pytest.mark.system, needs_torch]
+needs_transformers = needs_module("transformers")
+
+
+# --- 8.1 ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_token_costs_as_delivered_are_counted_without_the_learners_formulas(tmp_path: Path) -> None:
+    run = run_exercise("8.1", tmp_path / "work")
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"yours-runs"}, "it says nothing while its part is open"
+    assert set(list_open_checks(run)) == {"yours-runs", "yours-counted", "yours-published", "yours-experts"}
+    assert (run.metrics["fits"], run.metrics["ridge_batch"], run.metrics["attention_per_byte"]) == (10, 404, 4)
+    assert run.metrics["bytes_per_token"] == 131_072
+    assert "my_costs.py is not written yet" in run.output
+    check_plots_and_tables(run, tmp_path)
+
+
+@pytest.mark.slow
+def test_token_costs_solved_equal_the_counts_of_a_model_with_windows_and_experts(tmp_path: Path) -> None:
+    run = run_exercise("8.1", tmp_path / "work", solved=True, card="gpt-oss-120b", gpu="h200", puzzle="7", context="200")
+    check_healthy(run, tmp_path)
+    assert run.metrics["fits_of_8_bit_weights"] is None, "its weights in 16 bits do not fit"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("    import os\n    os._exit(3)\n", "the process ended with code 3"),
+        ("    return 'many'\n", "ValueError: could not convert"),
+    ],
+    ids=["ends", "text"],
+)
+def test_token_costs_name_a_part_that_does_not_run(change: str, words: str, tmp_path: Path) -> None:
+    text = f"def cache_bytes(card, tokens, size):\n{change}\noperations = bytes_read = experts_touched = cache_bytes\n"
+    run = run_exercise("8.1", tmp_path / "work", files={"my_costs.py": text})
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"yours-runs"}
+    assert words in run.metrics["yours_error"]
+
+
+# --- 8.2 ----------------------------------------------------------------------------------------------------------------
+
+
+def list_unexplained(open_checks: dict[str, str]) -> list[str]:
+    """Return the open checks that do not belong to a part that is open."""
+    return [check for check in open_checks if not check.startswith(("yours-", "attention-", "preemption-"))]
+
+
+@pytest.mark.slow
+def test_pages_as_delivered_are_planned_and_both_parts_are_open(tmp_path: Path) -> None:
+    run = run_exercise("8.2", tmp_path / "work", samples="3", page="8", requests="40")
+    assert run.code == 0, run.output
+    assert list_unexplained(list_open_checks(run)) == []
+    held = 100 // 8 + 3 * (120 // 8 - 100 // 8)
+    assert (run.metrics["pages_held"], run.metrics["pages_unshared"], run.metrics["copies_needed"]) == (held, 45, 2)
+    assert "my_pages.py is not written yet" in run.output
+    check_plots_and_tables(run, tmp_path)
+
+
+@pytest.mark.slow
+def test_pages_solved_pass_every_check(tmp_path: Path) -> None:
+    run = run_exercise("8.2", tmp_path / "work", solved=True, requests="100")
+    check_healthy(run, tmp_path)
+    assert run.metrics["yours"]["pages"] == 14
+    assert run.metrics["waste"][-1]["used_percent"] == run.metrics["used_percent"]
+
+
+@pytest.mark.slow
+def test_an_allocator_that_fails_is_named_and_attention_still_runs(tmp_path: Path) -> None:
+    wrong = (
+        "my_pages.py",
+        "    def count_free(self) -> int:\n",
+        "    def count_free(self) -> int:\n        return self.nothing\n",
+    )
+    run = run_exercise("8.2", tmp_path / "work", wrong, solved=True, requests="20")
+    assert run.code == 0, run.output
+    assert "my_pages.py:" in run.metrics["pages_error"]
+    assert run.metrics["paged_error"] == "no error"
+
+
+def test_pages_refuse_a_prompt_that_is_longer_than_the_longest_text(tmp_path: Path) -> None:
+    code, output = type_flags("8.2", tmp_path / "work", "--prompt=3000")
+    assert code == 2
+    assert "--prompt + --answer (3200) must be at most --longest" in output
+
+
+# --- 8.3 ----------------------------------------------------------------------------------------------------------------
+
+
+def test_schedulers_as_delivered_are_the_two_old_ones(tmp_path: Path) -> None:
+    run = run_exercise("8.3", tmp_path / "work", engine="none", requests="60")
+    assert run.code == 0, run.output
+    assert list_unexplained(list_open_checks(run)) == ["pause-ratio"]
+    assert [row["policy"] for row in run.metrics["policies"]] == ["static batches", "prompts first"]
+    assert (run.metrics["free_tokens"], run.metrics["tokens_off"]) == (301, 0)
+    assert "Steps of prompts first" in (tmp_path / "work" / "steps.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_scheduler_of_the_course_passes_every_check_beside_a_real_engine(tmp_path: Path) -> None:
+    run = run_exercise("8.3", tmp_path / "work", solved=True)
+    check_healthy(run, tmp_path)
+    assert (run.metrics["yours"]["real_preempted"], run.metrics["yours"]["real_again"]) == (13, 717)
+    assert [row["preempted"] for row in run.metrics["pools"]] == [0, 7, 158, 291]
+
+
+def test_scheduler_refuses_fewer_pages_than_the_longest_request_needs(tmp_path: Path) -> None:
+    code, output = type_flags("8.3", tmp_path / "work", "--pages=100")
+    assert code == 2
+    assert "the longest request needs 533 pages, but there are only 100: --pages=533 or more" in output
+
+
+# --- 8.4 ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@needs_transformers
+def test_prefix_cache_as_delivered_searches_texts_and_asks_an_engine(tmp_path: Path) -> None:
+    run = run_exercise("8.4", tmp_path / "work", requests="40", pages="240")
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) <= {"yours-runs", "faster-again"}, "the first says nothing while its part is open"
+    assert {"template-best", "yours-found", "yours-scores"} <= set(list_open_checks(run))
+    assert [row["found"] for row in run.metrics["talk"]] == [0, 432, 576, 720, 848]
+    assert run.metrics["stamped_percent"] == 0
+    assert run.metrics["behind_percent"] > 50
+    assert run.metrics["false_hit_off"] > 1
+    check_plots_and_tables(run, tmp_path)
+
+
+@pytest.mark.slow
+@needs_transformers
+def test_prefix_cache_solved_finds_what_is_there_for_each_tenant(tmp_path: Path) -> None:
+    run = run_exercise("8.4", tmp_path / "work", solved=True, requests="60", pages="300", tenants="3", page="13")
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) <= {"faster-again"}, "a busy computer"
+    assert run.metrics["yours"]["computed_tokens"] == 230 - 5 * 16
+    assert [row["yours"] for row in run.metrics["memory"]] == [row["last_page_first"] for row in run.metrics["memory"]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--page=512"], "nothing can be found with --page=512: the shortest prompt has"),
+        (["--pages=100"], "--pages=100 is too small: two requests need 142 pages"),
+    ],
+)
+def test_prefix_cache_refuses_pages_that_cannot_serve(flags: list[str], words: str, tmp_path: Path) -> None:
+    code, output = type_flags("8.4", tmp_path / "work", *flags)
+    assert code == 2
+    assert words in output
+
+
+# --- 8.5 ----------------------------------------------------------------------------------------------------------------
+
+OPEN_8_5 = {
+    "accept-runs", "accept-same-text", "accept-distribution", "accept-length", "speedup-runs", "speedup-coins", "speedup-best",
+}  # fmt: skip
+ENDLESS = "def verify(draft, q, p, uniform):\n    while True:\n        pass\n"
+WRONG = "def verify(draft, q, p, uniform):\n    return [*draft, max(range(len(p[-1])), key=p[-1].__getitem__)]\n"
+
+
+@pytest.mark.slow
+def test_guesses_change_no_token_and_pay_for_small_batches(tmp_path: Path) -> None:
+    run = run_exercise("8.5", tmp_path / "work", solved=True, tokens="10", samples="5000")
+    check_healthy(run, tmp_path)
+    drafts = {(row["draft"], row["whose"]): row["tokens_per_step"] for row in run.metrics["drafts"]}
+    assert len(drafts) == 8
+    assert 1 < drafts["small model", "yours"] < 5
+    assert [row["rejected_100"] for row in run.metrics["power"]] == [20, 20]
+    best = {(row["context"], row["batch"]): row["best_gamma"] for row in run.metrics["pays"]}
+    assert best[100, 1] > best[100, 256] >= best[100, 512] == 0
+    assert best[8000, 512] == best[8000, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("part", "failures"), [("", set()), (WRONG, {"accept-same-text", "accept-distribution", "accept-length"})]
+)
+def test_a_wrong_rule_costs_its_own_checks_alone(tmp_path: Path, part: str, failures: set[str]) -> None:
+    files = {"my_accept.py": part} if part else None
+    run = run_exercise("8.5", tmp_path / "work", files=files, tokens="6", samples="2000")
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == failures
+    is_open = OPEN_8_5 if not part else {check for check in OPEN_8_5 if check.startswith("speedup")}
+    assert set(list_open_checks(run)) == is_open | failures
+    assert run.metrics["greedy_off"] == 0
+    check_plots_and_tables(run, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_rule_that_hangs_is_named_with_its_line(tmp_path: Path) -> None:
+    short = ("speculative.py", "limit_s=120", "limit_s=1")
+    run = run_exercise("8.5", tmp_path / "work", short, files={"my_accept.py": ENDLESS}, tokens="6", samples="1000")
+    assert run.code == 0, run.output
+    assert "accept-runs" in list_failed_checks(run)
+    assert "still at my_accept.py:" in run.metrics["accept_error"]
+
+
+@pytest.mark.slow
+def test_the_products_of_a_step_are_timed_on_a_gpu(tmp_path: Path) -> None:
+    narrow = ("cards.py", "Card(32, 4096, 32, 8, 128, 14336, 128256, 8_030", "Card(32, 64, 4, 2, 16, 128, 128256, 8_030")
+    run = run_on_a_gpu("8.5", tmp_path / "work", narrow, tokens="6", samples="1000")
+    assert [row["tokens"] for row in run.metrics["products"]] == [1, 5, 64, 512]
+    assert run.metrics["products_ratio"] > 0
+    check_plots_and_tables(run, tmp_path)
+
+
+# --- 8.6 ----------------------------------------------------------------------------------------------------------------
+
+OPEN_8_6 = {
+    "groups-runs", "groups-bytes", "groups-half", "groups-model", "e4m3-runs", "e4m3-exact", "scales-runs", "scales-function",
+    "search-pays", "smooth-pays",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_fewer_bits_solved_repairs_what_outliers_break(tmp_path: Path) -> None:
+    run = run_exercise("8.6", tmp_path / "work", solved=True, bits="3", group="16")
+    check_healthy(run, tmp_path)
+    assert run.metrics["yours"]["search_gain"] > 1.5
+    assert run.metrics["outlier_ratio"] > 30
+    steps = {row["format"]: row for row in run.metrics["decode"]}
+    assert steps["int3 groups of 16"]["sim_ms_batch_1"] < 0.4 * steps["16 bits"]["sim_ms_batch_1"]
+    assert run.metrics["sim_gain_batch_512"] == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_fewer_bits_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Path) -> None:
+    run = run_exercise("8.6", tmp_path / "work", outlier="1", gpu="a100")
+    check_healthy(run, tmp_path, open_checks=OPEN_8_6)
+    assert run.metrics["outlier_ratio"] == pytest.approx(1)
+    assert [row["sim_ms_batch_1"] for row in run.metrics["decode"]][2] is None, "an A100 has no FP8"
+    assert "my_scales.py is open: once it is written, three rows 'yours' will be here" in run.output
+
+
+@pytest.mark.parametrize(
+    ("exercise", "flag", "text"),
+    [
+        ("8.5", "--gamma=17", "--gamma from 1 to 16"),
+        ("8.5", "--samples=9", "at least 100 --samples"),
+        ("8.6", "--group=48", "--group must divide the width of the model, 64"),
+        ("8.6", "--card=deepseek-v3", "invalid choice"),
+    ],
+)
+def test_values_out_of_range_are_refused_with_the_rule(tmp_path: Path, exercise: str, flag: str, text: str) -> None:
+    code, output = type_flags(exercise, tmp_path / "work", flag)
+    assert code == 2
+    assert text in output
+
+
+# --- 8.7 ----------------------------------------------------------------------------------------------------------------
+
+PARTS_RUN = {"heads-run", "choice-runs", "experts-run"}
+"""These checks say nothing while their parts are open."""
+OF_YOURS = {
+    "your-slices", "your-cache", "your-hand-over", "your-pieces", "shared-work", "your-choice", "choice-bytes", "your-experts",
+    "expert-bytes",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_model_on_ranks_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Path) -> None:
+    run = run_exercise("8.7", tmp_path / "work", ranks=2, ranks_per_node="1", senders="1", receivers="1", tokens="5")
+    check_healthy(run, tmp_path, failures=PARTS_RUN, open_checks=OF_YOURS)
+    assert [row["cache_share"] for row in run.metrics["slices"]] == [1, 0.5]
+    assert run.metrics["sums_bytes"] == 2 * 2 * 64 * 8
+
+
+@pytest.mark.slow
+def test_a_model_on_ranks_solved_hands_over_between_unequal_cuts(tmp_path: Path) -> None:
+    run = run_exercise("8.7", tmp_path / "work", solved=True, senders="1", receivers="2", tokens="8")
+    check_healthy(run, tmp_path)
+    assert [row["cache_share"] for row in run.metrics["slices"][:3]] == [1, 0.5, 0.5], "two key-value heads"
+    assert [row["bytes"] for row in run.metrics["handed"]] == [37_888, 18_944]
+    assert run.metrics["yours"]["choice"]["bytes_per_step"] == run.metrics["sums_bytes"] + 16
+
+
+@pytest.mark.slow
+def test_a_part_that_ends_its_process_costs_the_other_parts_nothing(tmp_path: Path) -> None:
+    sizes = ("my_experts.py", "    dist.all_to_all_single(expected, sent, group=group)\n", "    expected = sent.clone()\n")
+    run = run_exercise("8.7", tmp_path / "work", sizes, solved=True, tokens="4")
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"experts-run"}
+    assert "my_experts.py" in run.metrics["errors"]["experts"]
+    assert run.metrics["yours"]["heads"]["tokens_off"] == run.metrics["yours"]["choice"]["tokens_off"] == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--senders=3"], "--senders (3) does not divide the model's 8 query heads"),
+        (["--senders=4", "--receivers=2"], "--senders (4) and --receivers (2) need as many ranks together, and 4 exist"),
+        (["--experts=6"], "--experts (6) must be a multiple of the number of ranks, 4"),
+        (["--ranks-per-node=1"], "one rank has nothing to divide"),
+    ],
+)
+def test_a_model_on_ranks_refuses_sizes_that_do_not_fit(flags: list[str], sentence: str, tmp_path: Path) -> None:
+    code, output = type_flags("8.7", tmp_path / "work", *flags)
+    assert code == 2
+    assert sentence in " ".join(output.split())
+
+
+# --- 8.8 ----------------------------------------------------------------------------------------------------------------
+
+FEW = {"requests": "250"}
+
+
+@pytest.mark.slow
+def test_a_service_as_delivered_shows_queues_routers_and_pools(tmp_path: Path) -> None:
+    run = run_exercise("8.8", tmp_path / "work", **FEW)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) <= {"capacity-runs", "router-runs"}, "these two say nothing while their parts are open"
+    assert run.metrics["plans"] == [], "other plans are shown once the learner's meets the limits"
+    assert run.metrics["wait_ratio"] == pytest.approx(6, abs=0.5)
+
+
+@pytest.mark.slow
+def test_a_service_solved_keeps_its_limits_beside_other_plans(tmp_path: Path) -> None:
+    run = run_exercise("8.8", tmp_path / "work", solved=True)
+    check_healthy(run, tmp_path)
+    assert run.metrics["plan"]["times_of_cheapest"] == 1
+    assert run.metrics["two_pools_up_to_ms"] < run.metrics["one_pool_from_ms"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("entries", "failed", "sentence"),
+    [
+        ({"format: fp8": "format: fp4"}, "readable", "format: fp4 is not one of bf16, fp8"),
+        ({"gpu: l40s": "gpu: a10g"}, "rules", "a10g has no units for fp8"),
+    ],
+)
+def test_a_service_with_a_fault_in_its_plan_ends_well_and_names_it(
+    entries: dict[str, str], failed: str, sentence: str, tmp_path: Path
+) -> None:
+    changes = [("my_service.yaml", old, new) for old, new in entries.items()]
+    short = ("service_trial.py", "QUEUE_REQUESTS = 200_000", "QUEUE_REQUESTS = 2000")
+    run = run_exercise("8.8", tmp_path / "work", short, *changes, solved=["my_service.yaml"], **FEW)
+    assert run.code == 0, run.output
+    assert failed in list_failed_checks(run)
+    assert sentence in run.output
+
+
+def test_a_service_refuses_a_trace_that_is_too_short(tmp_path: Path) -> None:
+    code, output = type_flags("8.8", tmp_path / "work", "--requests=100")
+    assert code == 2
+    assert "--requests (100) is too small for this load: it needs 240" in output

@@ -1,0 +1,129 @@
+"""A lab on a cluster as universities run them: looked at, proved by a job, used, and left as it was."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.cli import Learner
+from tests.system.exercising import needs_torch
+from tests.university import University
+from tests.waiting import until
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+TORCH = "module load pytorch/2.13"
+STANDIN = '__version__ = "2.9.0"\nclass version: cuda = None\nclass cuda: is_available = staticmethod(lambda: False)\n'
+
+
+@pytest.fixture
+def learner(university_cluster: University, tmp_path: Path) -> Iterator[Learner]:
+    """Return a learner with an account on the cluster, who leaves nothing there."""
+    learner = Learner(tmp_path / "work space")
+    university_cluster.introduce(tmp_path / "home")
+    with learner.leaves_nothing():
+        yield learner
+    university_cluster.check_nothing_is_left()
+
+
+def set_up(learner: Learner, **slurm: Any) -> None:
+    learner.workspace.mkdir(parents=True, exist_ok=True)
+    (learner.workspace / "gpucourse.yaml").write_text(json.dumps({"slurm": slurm}))  # JSON is YAML
+
+
+def test_deploy_proves_a_cluster_and_destroy_leaves_nothing(university_cluster: University, learner: Learner) -> None:
+    set_up(learner, setup=[TORCH], folder="/project/stud")
+    report = learner.types("doctor", "--target", "slurm", "--login", "uni", "--json").document
+    assert f"  partition: gpu-short\n  cpu_partition: cpu\n  account: abc123\n  setup: [{TORCH}]" in report["settings"]
+    learner.types("deploy", "3", "--login", "uni", "--dry-run")
+    university_cluster.check_nothing_is_left()
+
+    out = learner.types("deploy", "3", "--target", "slurm", "--login", "uni").out
+    assert "on gpu1 and gpu2, with torch" in out
+    assert "torch sees no GPU on gpu1" in out
+    assert university_cluster.files(user="stud")  # the mark and the probe
+    script = learner.workspace / "sleeps.py"
+    script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+    learner.types("run", "--script", str(script), "--launcher", "python", "-d")
+    until(lambda: any("RUNNING" in job for job in university_cluster.queue()), "the job to run")
+    job = university_cluster.inside("adm", "squeue -h -o '%k %a'").split()
+    assert (job[0].partition("-")[0], job[1]) == ("gpucourse", "abc123")
+    foreign = university_cluster.inside("login1", "sbatch --parsable -A abc123 --wrap 'sleep 60'", user="stud").split()[-1]
+    assert "nothing is left" in learner.types("destroy", "3").out
+    assert [line.split()[0] for line in university_cluster.queue()] == [foreign]  # jobs of others, and of the learner's own
+    university_cluster.inside("login1", f"scancel {foreign}; rm -f slurm-{foreign}.out", user="stud")
+    until(lambda: not university_cluster.queue(), "the queue to be empty")
+
+
+@pytest.mark.slow  # the sentences of the unit tests, by a real cluster
+@pytest.mark.parametrize(
+    ("slurm", "words", "code", "problem"),
+    [
+        ({}, (), 3, "has no torch"),
+        ({"setup": ["module load pytorch/9"]}, (), 3, "Unable to locate a modulefile for 'pytorch/9'"),
+        ({"python": "/opt/none/python"}, (), 3, "/opt/none/python does not start on a compute node"),
+        ({"setup": [TORCH], "folder": "/scratch"}, (), 6, "a compute node does not see /scratch"),
+        ({"setup": [TORCH]}, ("--account", "dead"), 3, "accounting"),
+        ({"setup": [TORCH]}, ("--partition", "high"), 3, "is only for other accounts (prof)"),
+        ({"setup": [TORCH]}, ("--slurm", "constraint=none"), 3, "something that this cluster does not have"),
+    ],
+)
+def test_deploy_leaves_nothing_if_no_job_can_work(
+    university_cluster: University, learner: Learner, slurm: dict[str, Any], words: tuple[str, ...], code: int, problem: str
+) -> None:
+    set_up(learner, **slurm)
+    refused = learner.types("deploy", "3", "--login", "uni", *words, code=code)
+    assert problem in refused.err
+    assert "→" in refused.err
+    assert "Nothing is deployed" in learner.types("status").out
+    university_cluster.check_nothing_is_left()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("status",), ("run", "3.1", "--no-predict", "--dry-run")], ids=["status", "run"])
+def test_next_command_reads_the_result_of_a_probe_that_waited(
+    university_cluster: University, learner: Learner, words: tuple[str, ...]
+) -> None:
+    set_up(learner, setup=[TORCH])
+    university_cluster.inside("adm", "scontrol update nodename=gpu[1-2] state=drain reason=maintenance")
+    try:
+        out = learner.types("deploy", "3", "--login", "uni").out
+        assert "not proved yet: the probe" in out
+        assert "0 of 2" in out
+    finally:
+        university_cluster.inside("adm", "scontrol update nodename=gpu[1-2] state=resume")
+    until(lambda: not university_cluster.queue(), "the probe to end")
+    typed = learner.types(*words)
+    assert "torch sees no GPU on gpu1" in typed.out + typed.err
+
+
+@pytest.mark.slow
+def test_install_makes_an_environment_by_wheels(university_cluster: University, learner: Learner) -> None:
+    """Compute nodes have no network, and only the login node sees the wheels: stand-ins for the packages, with their names."""
+    wheels = university_cluster.folder / "nodes/login1/scratch/wheels"
+    wheels.mkdir()
+    for name, version in (("numpy", "2.0"), ("psutil", "6.0"), ("torch", "2.9.0"), ("transformers", "5.17.0")):
+        with zipfile.ZipFile(wheels / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+            info = f"{name}-{version}.dist-info"
+            wheel.writestr(f"{name}/__init__.py", STANDIN if name == "torch" else "")
+            wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+            wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{info}/RECORD", "")
+    config = (
+        "mkdir -p .config/pip; printf '[global]\\nno-index = true\\nfind-links = /scratch/wheels\\n' > .config/pip/pip.conf"
+    )
+    university_cluster.inside("login1", config, user="stud")
+    try:
+        out = learner.types("deploy", "3", "--login", "uni", "--install", "--nodes", "1").out
+        assert "/home/stud/.gpucourse/venv/bin/python" in out
+        assert "with torch 2.9.0" in out
+        learner.types("destroy", "3")
+    finally:
+        university_cluster.inside("login1", "rm -rf .config", user="stud")
+        shutil.rmtree(wheels)

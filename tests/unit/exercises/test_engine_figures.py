@@ -1,0 +1,140 @@
+"""Figures in the lessons of 8.2 and 8.3 are those of the course's own files, with the settings of a run."""
+
+from __future__ import annotations
+
+import math
+import random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import find_course
+from tests.system.exercising import needs_torch
+from tests.unit.exercises.scripts import beside_the_script
+
+FOLDER = "08-inference-engines"
+FOLDERS = find_course({})
+CATALOG = load(FOLDERS)
+DEFAULTS = {parameter.name: parameter.default for parameter in CATALOG.exercise("8.3")[1].parameters}
+waste = beside_the_script(FOLDER, "waste")
+step_clock = beside_the_script(FOLDER, "step_clock")
+policies = beside_the_script(FOLDER, "old_schedulers")
+
+
+def read_lesson(name: str) -> str:
+    """Return a lesson in one line."""
+    return " ".join((FOLDERS.modules / FOLDER / name).read_text(encoding="utf-8").split())
+
+
+PAGES, SCHEDULER = read_lesson("lesson-3-pages.md"), read_lesson("lesson-4-scheduler.md")
+
+
+@pytest.fixture(scope="module")
+def trial() -> ModuleType:
+    return beside_the_script(FOLDER, "schedule_trial")
+
+
+@pytest.fixture(scope="module")
+def course_schedule(trial: ModuleType) -> Any:
+    """Return the solution of 8.3; it imports engine_sim for the types alone."""
+    text = (FOLDERS.exercises / FOLDER / "solutions" / "my_scheduler.py").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(text.replace("from engine_sim import PagePool, Request\n", ""), "my_scheduler.py", "exec"), names)
+    return names["schedule"]
+
+
+@needs_torch
+def test_waste_in_the_lesson_is_that_of_a_local_run() -> None:
+    page_trial = beside_the_script(FOLDER, "page_trial")
+    requests = page_trial.draw_requests(500, 2048)
+    for how, rule in page_trial.waste.list_rules(2048, (16, 256)).items():
+        used, empty = page_trial.waste.follow(requests, page_trial.waste.Reserved(rule))
+        assert f"| {how} | {used:.1f} % |" in PAGES
+        if how.startswith("pages"):
+            assert empty == pytest.approx((int(how.split()[-1]) - 1) / 2, rel=0.03)
+
+
+def test_worked_examples_of_pages_hold() -> None:
+    assert 100 // 16 + 4 * (math.ceil(120 / 16) - 100 // 16) == 14
+    weights = [math.exp(score - 3) for score in (1, 3, 2)]
+    assert f"l = e⁻² + 1 = {weights[0] + 1:.3f}, o = 10 e⁻² + 20 = {10 * weights[0] + 20:.2f}" in PAGES
+    out = sum(weight * value for weight, value in zip(weights, (10, 20, 30), strict=True))
+    assert f"l = 1.135 + e⁻¹ = {sum(weights):.3f}, o = 21.35 + 30 e⁻¹ = {out:.2f}" in PAGES
+    assert f"Result: {out / sum(weights):.2f}" in PAGES
+    assert f"take {128_000 * step_clock.Clock().cache_bytes / 1e9:.1f} GB" in PAGES
+    assert 128_000 // 16 == 8_000
+
+
+def test_steps_in_the_lesson_are_those_of_the_clock() -> None:
+    clock = step_clock.Clock()
+    kinds = {"1 token, 999 before it": [(999, 1)], "16 tokens, each with 999 before it": [(999, 1)] * 16,
+             "512 tokens of a prompt": [(0, 512)], "2,048 tokens of a prompt": [(0, 2048)]}  # fmt: skip
+    for name, rows in kinds.items():
+        times = (clock.read_ns(rows), clock.compute_ns(rows), clock.ns(rows))
+        assert f"| {name} | " + " | ".join(f"{time / 1e6:.1f} ms" for time in times) + " |" in SCHEDULER
+    for gpu, words in (("l4", "= {} tokens"), ("h100", "On an H100 it is {}.")):
+        clock = step_clock.Clock(gpu=gpu)
+        assert words.format(round(clock.operations_per_s / clock.bytes_per_s)) in SCHEDULER
+
+
+@needs_torch
+def test_budgets_and_pages_in_the_lesson_are_those_of_a_run(trial: ModuleType, course_schedule: Any) -> None:
+    settings = DEFAULTS | {"pages": 2641}
+    for budget in (64, 256, 512, 2048, 8192):
+        row = trial.describe(course_schedule, "", settings, budget=budget)
+        cells = (f"{budget:,}", f"{row['sim_ttft_p99_ms']:,.0f} ms", f"{row['sim_tpot_p99_ms']:.1f} ms",
+                 f"{row['sim_longest_pause_ms']:,.0f} ms", f"{row['goodput_percent']:.1f} %")  # fmt: skip
+        assert f"| {' | '.join(cells)} |" in SCHEDULER
+    for pages in (2641, 799, 586, 533):
+        row = trial.describe(course_schedule, "", settings, pages=pages)
+        cells = (f"{pages:,}", str(row["preempted"]), f"{row['computed_again']:,}", f"{row['sim_ttft_p99_ms']:,.0f} ms",
+                 f"{row['goodput_percent']:.1f} %")  # fmt: skip
+        assert f"| {' | '.join(cells)} |" in SCHEDULER
+    trace = trial.make_trace("chat", 200, 0.9)
+    total = sum(request.prompt_tokens + request.answer_tokens for request in trace)
+    assert f"have {total:,} tokens in all: with 533 pages, {row['computed_again'] / total:.1f} times" in SCHEDULER
+    first = trial.describe(policies.prompts_first, "", settings)["sim_longest_pause_ms"]
+    assert f"an answer pauses for {first:,.0f} ms" in SCHEDULER
+    assert f"goodput is {trial.describe(policies.static, '', settings)['goodput_percent']:.1f} %" in SCHEDULER
+
+
+@needs_torch
+def test_preemption_in_the_lesson_is_by_its_formulas(trial: ModuleType) -> None:
+    def carry(tokens: int, size: int, link: float, copies: float, copy_ns: int) -> float:
+        return 2 * tokens * (size / link + copies * copy_ns)
+
+    def recompute(tokens: int, clock: Any) -> int:
+        return int(clock.ns([(0, tokens)]))
+
+    rows = {gpu: trial.compare_preemptions(recompute, carry, step_clock.Clock(gpu=gpu), 12.0)
+            for gpu in ("l4", "h100")}  # fmt: skip
+    l4, h100 = (next(row for row in rows[gpu] if row["tokens"] == 2048) for gpu in ("l4", "h100"))
+    assert f"on an L4, computing again takes {l4['recompute_ms']:.0f} ms, carrying {l4['carry_ms']:.0f} ms" in SCHEDULER
+    assert f"On an H100 computing takes {h100['recompute_ms']:.0f} ms" in SCHEDULER
+    assert f"carrying takes {h100['small_ms']:.0f} ms" in SCHEDULER
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("prompt", "answer", "page", "samples"), [(21, 13, 16, 4), (32, 3, 16, 5), (10, 1, 16, 3), (9, 6, 1, 2)]
+)
+def test_planned_pages_hold_what_the_formula_says(prompt: int, answer: int, page: int, samples: int) -> None:
+    page_trial = beside_the_script(FOLDER, "page_trial")
+    planned = page_trial.Planned(page, prompt=prompt, answer=answer, samples=samples)
+    row = page_trial.follow_answers(planned, planned.pages, page=page, prompt=prompt, answer=answer, samples=samples)
+    held = prompt // page + samples * (-(-(prompt + answer) // page) - prompt // page)
+    assert (row["pages"], row["copies"]) == (held, samples - 1 if prompt % page else 0)
+    assert row["logits_off"] < 1e-9
+
+
+def test_follow_counts_the_room_of_running_requests_only() -> None:
+    source = random.Random(1)
+    requests = [waste.Request(f"r{number}", 0, source.randrange(1, 50), source.randrange(1, 20)) for number in range(100)]
+    exact = waste.Reserved(lambda _prompt, _answer, now: now)
+    assert waste.follow(requests, exact) == (100.0, 0.0)
+    assert exact.room() == 0
+    used, empty = waste.follow(requests, waste.Reserved(lambda _prompt, _answer, now: 2 * now))
+    assert used == 50
+    assert empty > 0
