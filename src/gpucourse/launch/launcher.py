@@ -118,6 +118,7 @@ class LaunchRequest:
     `handed_on`: variables that receive their values when the run starts.
     `typed`: the names of the parameters that were typed, and `nodes` and `timeout` if these options were typed.
     `written_batch`: the file that is submitted instead of the course's own file.
+    `array_task`: the number of the run in the job array of a parameter sweep, or None if the run is a job of its own.
     """
 
     exercise: Exercise
@@ -136,6 +137,7 @@ class LaunchRequest:
     processes: int | None = None
     typed: frozenset[str] = frozenset()
     written_batch: WrittenBatch | None = None
+    array_task: int | None = None
 
 
 F = TypeVar("F", LabFacts, ClusterFacts)

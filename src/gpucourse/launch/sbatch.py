@@ -113,6 +113,38 @@ def render_setup(job: SbatchJob) -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_array(texts: Sequence[str]) -> str:
+    """Return the text of a file that submits several files of `render` as one job array. Its task N starts `job.sbatch` in the
+    folder tasks/N.
+
+    Return an empty string if the files do not request the same, because all tasks of an array get the same.
+    """
+    requests = [_list_shared_requests(text) for text in texts]
+    if any(other != requests[0] for other in requests):
+        return ""
+    login = " -l" if texts[0].startswith("#!/bin/bash -l") else ""
+    lines = [
+        "#!/bin/bash",
+        "# The runs of a sweep as one job array. Made by gpucourse. Each task is one run and asks for the same.",
+        *requests[0],
+        f"#SBATCH --array=0-{len(texts) - 1}",
+        "# The file for everything that is printed, in the folder of the task's run: tasks/ has a link to each of them.",
+        "#SBATCH --output=tasks/%a/logs/%A_%a-%N.out",
+        "",
+        "set -eu",
+        'cd -P "$SLURM_SUBMIT_DIR/tasks/$SLURM_ARRAY_TASK_ID"',
+        'export SLURM_SUBMIT_DIR="$PWD"',
+        f"exec bash{login} job.sbatch",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _list_shared_requests(text: str) -> list[str]:
+    """Return the requests to Slurm in a file, without those that differ from task to task."""
+    lines = [line for line in text.splitlines() if line.startswith("#SBATCH ")]
+    return [line for line in lines if not line.startswith(("#SBATCH --array=", "#SBATCH --output="))]
+
+
 def time_limit(seconds: float) -> str:
     """Return the time as --time expects it, such as `00:10:00` or `1-02:00:00`, rounded up to the next minute, because Slurm
     counts in minutes."""

@@ -132,6 +132,7 @@ def _files(
     exercise = request.exercise
     count = _values(request, slurm.array) if slurm.array and slurm.array in request.parameters else 0
     copies = request.parameters.get(slurm.jobs, 1) if slurm.jobs else 1
+    task = None if count else request.array_task
     starter = _choose_starter(request)
     first = sbatch.SbatchJob(
         title=f"{exercise.id} {exercise.title}",
@@ -140,7 +141,7 @@ def _files(
         nodes=place.nodes,
         tasks=tasks,
         gpus=place.gpus,
-        array=_range(request, slurm, count) if count else "",
+        array=_range(request, slurm, count) if count else "" if task is None else str(task),
         time_s=request.timeout_s,
         environment=make_environment(request, head.mode, place.gpus, tasks),
         handed_on=request.handed_on,
@@ -154,6 +155,8 @@ def _files(
     flags = (*place.site.flags, *_type_beside(request, slurm, first))
     text = sbatch.render(first)
     files = [BatchFile(name="array" if count else "job", text=text, copies=_whole(copies), tasks=count, flags=flags)]
+    if task is not None:
+        files[0] = replace(files[0], tasks=1, numbers=(task,))
     setup = ""
     if request.written_batch is not None:
         setup = sbatch.render_setup(first)

@@ -45,12 +45,14 @@ def launch(
     faults: Mapping[str, Mapping[str, object]] | None = None,
     secrets: Mapping[str, str] | None = None,
     collected: Sequence[str] = (),
+    array: Mapping[str, object] | None = None,
 ) -> None:
     """Push the plan's files and start its command on all nodes at the same time.
 
     `faults`: the faults of a drill, by node.
     `secrets`: the values of the variables that the plan passes on. They reach the processes but no file.
     `collected`: runs whose outputs and logs are all here. Each node removes the oldest of them.
+    `array`: the job array that the run is a task of: its `runs`, in the order of their tasks, and the `text` of its file.
 
     If one node fails, the run is cancelled on all nodes and the error is raised.
 
@@ -73,7 +75,7 @@ def launch(
                 head_has_begun.wait()
             order = {"drill": dict(faults_by_node[node.name])} if node.name in faults_by_node else {}
             extra_fields = {"collected": list(collected), **({"secrets": dict(secrets)} if secrets else {})}
-            spec = {**_spec(plan, commands[node.name], wrapped), **extra_fields, **order}
+            spec = {**_spec(plan, commands[node.name], wrapped, array), **extra_fields, **order}
             start_s, step = time.monotonic(), "start"
             _start(fleet, link, spec, ANSWER_S + sum(parcel.size for parcel in wrapped) / COPY_PACE)
             tell(NodeEvent(node=node.name, step=step, ok=True, seconds=time.monotonic() - start_s))
@@ -122,7 +124,9 @@ def _start(fleet: Fleet, link: Link, spec: dict[str, object], timeout_s: float) 
         jobs.start(fleet.link(link.node), spec, timeout_s=timeout_s)
 
 
-def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> dict[str, object]:
+def _spec(
+    plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel], array: Mapping[str, object] | None
+) -> dict[str, object]:
     return {
         "run_id": plan.run_id,
         "exercise": plan.exercise,
@@ -135,7 +139,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "log_limit": plan.log_limit,
         "max_restarts": plan.max_restarts,
         "files": [parcel.entry() for parcel in wrapped],
-        **slurm_client.spec(plan),
+        **slurm_client.spec(plan, array),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -190,8 +190,11 @@ def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
     jobs.start(link, {"run_id": plan.run_id, "exercise": plan.exercise, "files": files, **spec(plan)})
 
 
-def spec(plan: LaunchPlan) -> dict[str, object]:
-    """Return the part of a run's specification that its agent passes to Slurm, or an empty dict for a plan without Slurm."""
+def spec(plan: LaunchPlan, array: Mapping[str, object] | None = None) -> dict[str, object]:
+    """Return the part of a run's specification that its agent passes to Slurm, or an empty dict for a plan without Slurm.
+
+    `array`: the job array that the run is a task of, if there is one.
+    """
     if plan.batch is None:
         return {}
     files = [{**asdict(file), "job_name": _name_job(file)} for file in plan.batch.files]
@@ -202,6 +205,7 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
             "spread": plan.batch.spread,
             "ranks": plan.world_size,
             "is_shared": not is_simulated(plan.mode),
+            **({"array": dict(array)} if array else {}),
         }
     }
 

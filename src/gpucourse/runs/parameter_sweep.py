@@ -22,6 +22,7 @@ from gpucourse.report.markdown import table as as_markdown
 from gpucourse.runs import finish, results
 from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.run import RunResult, run
+from gpucourse.runs.slurm_sweep import ArrayOfRuns
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
@@ -96,6 +97,8 @@ def sweep(
 ) -> SweepResult:
     """Run the exercise with every value, one after the other. If a value fails, the sweep continues.
 
+    On a Slurm cluster of other people, the runs are one job array if the cluster accepts it: see `slurm_sweep`.
+
     `run_one` is called with the value, its number (from 1) and the function that runs it, so that the caller can show the run.
     Results are kept even if the sweep is stopped. Raises the errors of the first run before it starts (MissingError: no lab);
     Interrupted when the user presses Ctrl-C.
@@ -114,10 +117,12 @@ def sweep(
         settings=dict(run_request.settings),
         values=list(values),
     )
+    requests = [_set_value(run_request, parameter, value) for value in values]
     try:
-        for number, value in enumerate(values, 1):
-            record.points.append(_point(context.watch, run_request, parameter, value, number, run_one))
-            grid = _write(context.paths, exercise, record, files)
+        with ArrayOfRuns(requests) as array:
+            for number, value in enumerate(values, 1):
+                record.points.append(_point(context.watch, array, parameter, value, number, run_one))
+                grid = _write(context.paths, exercise, record, files)
     except BaseException as error:
         if not record.points:  # nothing ran: nothing is kept
             files.folder.rmdir()
@@ -126,9 +131,14 @@ def sweep(
         _write(context.paths, exercise, record, files)
         if isinstance(error, (KeyboardInterrupt, Interrupted)):
             reason = error.what if isinstance(error, Interrupted) else "interrupted"
+            hint = error.hint if isinstance(error, Interrupted) else f"gpucourse runs {exercise.id}"
+            if array.run_ids:
+                reason = f"its {len(array.run_ids)} jobs are one array and continue"
+                ids = " ".join(array.run_ids)
+                hint = f"gpucourse runs shows their states\ngpucourse compare {ids} shows their results"
             raise Interrupted(
                 f"the sweep stopped after {len(record.points)} of {len(values)} values; saved in {files.folder}: {reason}",
-                hint=error.hint if isinstance(error, Interrupted) else f"gpucourse runs {exercise.id}",
+                hint=hint,
             ) from error
         raise
     record.state, record.ended = "done", now_utc()
@@ -137,19 +147,28 @@ def sweep(
     return SweepResult(sweep=record, folder=files.folder, files=outputs, own_script=own_script)
 
 
-def _point(
-    watch: Watcher, run_request: RunRequest, parameter: Parameter, value: Scalar, number: int, run_one: RunValue
-) -> Point:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    point_request = replace(run_request, settings={**run_request.settings, parameter.name: text})
+def _set_value(run_request: RunRequest, parameter: Parameter, value: Scalar) -> RunRequest:
+    return replace(run_request, settings={**run_request.settings, parameter.name: _spell(value)})
+
+
+def _spell(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _point(watch: Watcher, array: ArrayOfRuns, parameter: Parameter, value: Scalar, number: int, run_one: RunValue) -> Point:
+    def run_here(watched: Context) -> RunResult:
+        if array.submit(watched):
+            return array.follow(watched, number)
+        return run(watched, resolve(watched, array.requests[number - 1]))
+
     try:
-        ran = run_one(value, number, lambda watched: run(watched, resolve(watched, point_request)))
+        ran = run_one(value, number, run_here)
     except Interrupted:
         raise
     except GpucourseError as error:
-        if number == 1:
+        if number == 1 and not array.run_ids:
             raise
-        watch(Note(text=f"{parameter.name}={text}: {error.what}", level="warning"))
+        watch(Note(text=f"{parameter.name}={_spell(value)}: {error.what}", level="warning"))
         return Point(value=value, state="failed", error=error.what)
     record = ran.followed_run.record if ran.followed_run else ran.record
     return Point(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from gpucourse.launch.own_batch import make_shell_script_error
 from gpucourse.launch.planning import choose_nodes
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note, Watcher, stage
+from gpucourse.model.event import Note, Watcher, ignore_event, stage
 from gpucourse.model.launching import advise_install
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.plan import LaunchPlan, Upload
@@ -50,6 +50,7 @@ SHARED = "shared"  # the folder of `exercises/` with files that are uploaded nex
 class PlannedRun:
     """A run that is planned on connected nodes.
 
+    `plans`: the plan, and those of the runs that are submitted with it as one job array.
     `phases_s`: how long each stage took.
     `skew_s`: how far each node's clock is ahead.
     """
@@ -59,12 +60,17 @@ class PlannedRun:
     fleet: Fleet
     phases_s: dict[str, float]
     skew_s: dict[str, float]
+    plans: tuple[LaunchPlan, ...] = ()
 
 
 @contextmanager
-def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> Iterator[PlannedRun]:
+def plan_run(
+    context: Context, run: ResolvedRun, *, is_drill: bool = False, other_tasks: Sequence[ResolvedRun] = ()
+) -> Iterator[PlannedRun]:
     """Connect to the nodes of a run and yield its plan. The connections stay open during the block; nothing on the nodes
     changes.
+
+    `other_tasks`: the runs that are to be tasks of one job array with this one, if Slurm runs it.
 
     Raises UsageError, MissingError (no lab, no torch), UnreachableError.
     """
@@ -81,6 +87,8 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
         raise AssertionError(deployment.stack)
     batch = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
     launch_request = make_launch_request(context, run, local=deployment.is_simulated, batch=batch)
+    if other_tasks:
+        launch_request = replace(launch_request, array_task=0)
     nodes = (inventory.head,) if scheduled else choose_nodes(run.exercise, inventory, request.nodes, run.module.id)
     if shortage := find_shortage(context.paths.root):
         context.watch(Note(text=shortage, level="warning"))
@@ -90,18 +98,45 @@ def plan_run(context: Context, run: ResolvedRun, *, is_drill: bool = False) -> I
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases_s):
             reach(context.watch, fleet)
             if scheduled:
-                plan = slurm.plan_on(context.watch, fleet, launch_request, run, deployment)
-                check_hours(context, run, plan)
+                plans = _plan_jobs(context, fleet, launch_request, (run, *other_tasks), deployment)
+                check_hours(context, run, plans[0], runs_alike=len(plans))
             else:
-                plan = plan_on(context, fleet, launch_request, run.launcher, skew_s)
-        plan = replace(
-            plan,
-            own_script=request.script.name if request.script else "",
-            log_limit=context.settings.log_limit,
-            output_limit=context.settings.output_limit,
-            max_output_files=max_files_of(len(nodes)),
+                plans = [plan_on(context, fleet, launch_request, run.launcher, skew_s)]
+        plans = [
+            replace(
+                plan,
+                own_script=request.script.name if request.script else "",
+                log_limit=context.settings.log_limit,
+                output_limit=context.settings.output_limit,
+                max_output_files=max_files_of(len(nodes)),
+            )
+            for plan in plans
+        ]
+        yield PlannedRun(
+            plan=plans[0], deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s, plans=tuple(plans)
         )
-        yield PlannedRun(plan=plan, deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s)
+
+
+def _plan_jobs(
+    context: Context, fleet: Fleet, first: LaunchRequest, tasks: Sequence[ResolvedRun], deployment: Deployment
+) -> list[LaunchPlan]:
+    """Return the plan of a run under Slurm, or those of several runs as tasks of a job array. The cluster is asked once, and
+    notes are about the first run.
+
+    `first`: the request of the first run.
+    """
+    from gpucourse.remote.slurm_client import cluster
+
+    head = fleet.nodes[0]
+    slurm_cluster = cluster(fleet.link(head))
+    plans = [slurm.plan_on(context.watch, slurm_cluster, head, first, tasks[0], deployment)]
+    for number, run in enumerate(tasks[1:], 1):
+        request = make_launch_request(
+            context.watched_by(ignore_event), run, local=deployment.is_simulated, batch=first.written_batch
+        )
+        request = replace(request, array_task=number)
+        plans.append(slurm.plan_on(ignore_event, slurm_cluster, head, request, run, deployment))
+    return plans
 
 
 def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:

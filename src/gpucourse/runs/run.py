@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,7 @@ def run(
             record.drill = inject_faults is not None
             launched, faults = inject_faults(plan) if inject_faults else (plan, {})
             record.max_restarts = launched.max_restarts
-            _launch(context, planned_run.fleet, record, launched, faults)
+            submit(context, planned_run.fleet, record, launched, faults=faults)
             if detach:
                 return RunResult(record=record)
             from gpucourse.runs import follow
@@ -138,7 +138,21 @@ def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan:
     return record
 
 
-def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan, faults: Faults) -> None:
+def submit(
+    context: Context,
+    fleet: Fleet,
+    record: RunRecord,
+    plan: LaunchPlan,
+    *,
+    faults: Mapping[str, Mapping[str, object]] | None = None,
+    array: Mapping[str, object] | None = None,
+) -> None:
+    """Start a recorded run on its nodes, or submit it to Slurm. If that fails, the run has ended, and nothing of it is left.
+
+    `array`: see `remote.execute.launch`.
+
+    Raises the errors of `remote.execute.launch`, and Interrupted when the user presses Ctrl-C.
+    """
     from gpucourse.remote.execute import launch
 
     record.state = "starting"
@@ -149,7 +163,7 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
         with stage(context.watch, "launch", activity, record.phases_s):
             secrets = {name: context.environ[name] for name in plan.handed_on}
             collected = runs.list_collected(context.paths, record.stack)
-            launch(fleet, plan, context.watch, faults=faults, secrets=secrets, collected=collected)
+            launch(fleet, plan, context.watch, faults=faults, secrets=secrets, collected=collected, array=array)
     except (GpucourseError, KeyboardInterrupt) as error:
         from gpucourse.runs import follow
 

@@ -33,7 +33,6 @@ from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
-    from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
 
 MAX_CORES = 8  # for each process with a GPU, unless the learner's settings say otherwise
@@ -75,12 +74,15 @@ def _read(part: LearnerPart, text: str) -> WrittenBatch:
     return WrittenBatch(name=part.file.rpartition("/")[2].rpartition(".")[0], text=text, tasks=len(read_file(text).array[0]))
 
 
-def plan_on(watch: Watcher, fleet: Fleet, request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> LaunchPlan:
-    """Ask the cluster of this deployment for its resources, refuse what it can never provide, then plan."""
-    from gpucourse.remote.slurm_client import cluster
-
-    head = fleet.nodes[0]
-    slurm_cluster = cluster(fleet.link(head))
+def plan_on(
+    watch: Watcher,
+    slurm_cluster: SlurmCluster,
+    head: Node,
+    request: LaunchRequest,
+    run: ResolvedRun,
+    deployment: Deployment,
+) -> LaunchPlan:
+    """Refuse what the cluster of this deployment can never provide, then plan."""
     settings = merge_settings(deployment, run)
     if run.is_own_batch and run.request.script is not None:
         return _plan_own_batch(request, run, run.request.script, head, slurm_cluster, settings)

@@ -69,8 +69,10 @@ def count_max_gpu_hours(plan: LaunchPlan) -> float | None:
     return None if seconds is None else seconds / 3600 * batch.nodes * batch.gpus * rows
 
 
-def check_hours(context: Context, run: ResolvedRun, plan: LaunchPlan) -> None:
+def check_hours(context: Context, run: ResolvedRun, plan: LaunchPlan, *, runs_alike: int = 1) -> None:
     """Refuse a run after which more GPU hours than the limit could be used. Raises UsageError; nothing is submitted then.
+
+    `runs_alike`: the number of runs that need as much and that are submitted together.
 
     The limit counts all runs of the workspace on such clusters. It was typed for this run, or is in the settings.
     """
@@ -79,15 +81,17 @@ def check_hours(context: Context, run: ResolvedRun, plan: LaunchPlan) -> None:
         return
     hours = list_hours(context.paths)
     used = sum(lab.gpu_hours + lab.reserved_gpu_hours for lab in hours)
-    needed = count_max_gpu_hours(plan)
-    if needed is None:
+    hours_of_run = count_max_gpu_hours(plan)
+    if hours_of_run is None:
         raise UsageError(
             "the batch file has no time limit, so its GPU hours have no limit either",
             hint="--timeout 10m sets one for this run",
         )
+    needed = hours_of_run * runs_alike
     if used + needed > limit:
+        subject = "this run" if runs_alike == 1 else f"these {runs_alike} runs"
         raise UsageError(
-            f"this run may need {needed:.2f} GPU hours, {used:.2f} are used or reserved, and the limit is {limit:g}",
+            f"{subject} may need {needed:.2f} GPU hours, {used:.2f} are used or reserved, and the limit is {limit:g}",
             hint="--timeout 5m or fewer nodes need less; gpucourse cost shows the hours; the limit: --max-gpu-hours, or "
             "max_gpu_hours in gpucourse.yaml",
         )

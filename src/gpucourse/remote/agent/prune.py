@@ -30,7 +30,8 @@ def prune(run_ids: list[str]) -> None:
     for run_id in sorted(names.intersection(run_ids))[:-KEPT]:
         job = Job(run_id)
         with suppress(OSError):  # another start is removing it, or it is not ours to remove: it stays
-            if job.has("done") and not job.is_supervised() and not _has_later_jobs(job) and _is_collected(job):
+            is_over = job.has("done") and not job.is_supervised() and not _has_later_jobs(job) and not _has_open_tasks(job)
+            if is_over and _is_collected(job):
                 aside = os.path.join(folder, _REMOVED + run_id)
                 os.rename(job.folder, aside)  # in one step: no half of a run may remain
                 shutil.rmtree(aside, ignore_errors=True)
@@ -54,6 +55,13 @@ def _is_collected(job: Job) -> bool:
         name in offers or "__pycache__" in name.split("/") or store.is_unchanged(path, upload_times.get(name))
         for name, path in pack.walk(job.path("work"), "")
     )
+
+
+def _has_open_tasks(job: Job) -> bool:
+    """Return whether a job array was submitted from this run's folder and other runs of it have not ended."""
+    folder = job.path("tasks")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return any(not os.path.lexists(os.path.join(folder, name, "done")) for name in names)
 
 
 def _has_later_jobs(job: Job) -> bool:

@@ -40,6 +40,13 @@ def remember(job: Job, number: str, file: Row) -> None:
     job.write("jobs.json", {"jobs": [*list_submitted_jobs(job), entry]}, flush=True)
 
 
+def find_array_folder(job: Job) -> str:
+    """Return the folder from which the run's job was submitted as a task of a job array of several runs. Return an empty string
+    if the run has a job of its own."""
+    array = read_request(job).get("array")
+    return os.path.realpath(Job(array["runs"][0]).folder) if array else ""
+
+
 def recover(job: Job) -> None:
     """Complete the list of submitted jobs from Slurm's list if the submitting process was killed."""
     if not (job.has("submitted") or job.has("done") or job.is_supervised()):
@@ -75,17 +82,18 @@ def list_later_jobs(job: Job) -> list[Row]:
 
 
 def list_queued_jobs(job: Job, *, with_ended: bool = True) -> list[Row]:
-    """Return Slurm's jobs for this run's folder and the folders below it.
+    """Return Slurm's jobs for this run's folder and the folders below it, and the job array that the run is a task of.
 
     `with_ended`: also return jobs that have ended.
     """
-    root = os.path.join(os.path.realpath(job.folder), "")
+    root, array_folder = os.path.join(os.path.realpath(job.folder), ""), find_array_folder(job)
     queued: dict[str, Row] = {}
     for line in commands.ask("squeue", "-h", "-a", "-t", "all", "-u", commands.user_name(), "-o", "%F|%T|%j|%Z").splitlines():
         number, _, remainder = line.strip().partition("|")
         state, _, remainder = remainder.partition("|")
         name, _, folder = remainder.rpartition("|")  # a name may contain anything
-        is_below = os.path.join(os.path.realpath(folder), "").startswith(root)
-        if number.isdigit() and is_below and (with_ended or words.phase(state) != words.ENDED):
+        folder = os.path.realpath(folder)
+        is_own = folder == array_folder or os.path.join(folder, "").startswith(root)
+        if number.isdigit() and is_own and (with_ended or words.phase(state) != words.ENDED):
             queued.setdefault(number, {"job": number, "name": name, "state": state})
     return [queued[number] for number in sorted(queued, key=int)]

@@ -21,6 +21,8 @@ def submit(spec: Row) -> Row:
 
     Jobs get the environment in `spec`, whose secrets are written to no file here. The oldest of the runs in `collected` are
     removed.
+
+    If the run is a task of a job array of several runs, the first of them submits the array, after the others have come here.
     """
     job = Job(spec["run_id"])
     secrets, collected = spec.pop("secrets", {}), spec.pop("collected", [])
@@ -45,7 +47,12 @@ def submit(spec: Row) -> Row:
             if is_repeated:
                 jobs.adopt_lost_jobs(job, request["files"])
             functions = commands.read_login_functions() if request.get("is_shared") else {}
-            _submit_files(job, request["files"], {**functions, **places, **spec.get("env", {}), **secrets})
+            variables = {**functions, **places, **spec.get("env", {}), **secrets}
+            if request.get("array"):
+                _prepare_task(job, request)
+                _submit_array(job, request, variables)
+                return {"state": "running", "again": is_repeated}
+            _submit_files(job, request["files"], variables)
             if request["show_queue"]:
                 _show_queue(job, cancel_last=request["cancel_last"])
             if not request.get("session"):  # a session is a job that the learner's own terminal requests
@@ -97,6 +104,37 @@ def _write_sbatch(absent: str, partition: str, cpu_partition: str) -> str:
         f"new={gpu}\ncase \" $* \" in *' '--g[rp][eu]s*|*' '-G*) ;; *' '--wrap*) new={cpu} ;; esac\n"
         f'for word; do shift; [ "$word" != {old} ] || word=$new; set -- "$@" "$word"; done\nexec sbatch "$@"'
     )
+
+
+def _prepare_task(job: Job, request: Row) -> None:
+    """Write the file that the run's task of the array starts."""
+    [file] = request["files"]
+    with open(job.path("job.sbatch"), "w", encoding="utf-8") as script:
+        script.write(file["text"])
+
+
+def _submit_array(job: Job, request: Row, variables: dict[str, str]) -> None:
+    """Submit the array if this is the first of its runs, and record for each run that its task was submitted."""
+    array = request["array"]
+    runs = [Job(run_id) for run_id in array["runs"]]
+    if runs[0].run_id != job.run_id:
+        return
+    os.makedirs(job.path("tasks"), 0o700, exist_ok=True)
+    for task, run in enumerate(runs):
+        link = job.path("tasks", str(task))
+        if not os.path.lexists(link):
+            os.symlink(os.path.join(os.pardir, os.pardir, run.run_id), link)
+    with open(job.path("array.sbatch"), "w", encoding="utf-8") as script:
+        script.write(array["text"])
+    [file] = request["files"]
+    if not jobs.list_submitted_jobs(job):
+        jobs.remember(job, _sbatch(job, dict(file, name="array"), variables), file)
+    number = jobs.list_submitted_jobs(job)[0]["id"]
+    for task, run in enumerate(runs):
+        if not jobs.list_submitted_jobs(run):
+            jobs.remember(run, number, jobs.read_request(run)["files"][0])
+            log.note(run, f"task {task} of the job array {number}")
+        run.write("submitted", {})
 
 
 def _submit_files(job: Job, files: list[Row], variables: dict[str, str]) -> None:
