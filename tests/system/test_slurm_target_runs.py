@@ -113,6 +113,33 @@ def test_run_that_may_need_too_many_gpu_hours_is_not_submitted(account: Learner,
     assert len(account.list_records()) == runs
 
 
+@pytest.mark.slow
+def test_sweep_is_one_job_array_unless_the_cluster_refuses_it(
+    account: Learner, university_cluster: University, tmp_path: Path
+) -> None:
+    def run_sweep() -> tuple[str, list[str]]:
+        old = account.list_records()
+        output = run_script(account, tmp_path, "--slurm", "partition=cpu", "--sweep", "elements=1,2,3")
+        assert "3 of 3 values of elements passed" in output
+        records = [path for path in account.list_records() if path not in old]
+        assert [len(list(path.parent.glob("logs/*rank0.log"))) for path in records] == [1, 1, 1]
+        return output, sorted(json.loads(path.read_text())["slurm"]["jobs"][0]["job"] for path in records)
+
+    output, jobs = run_sweep()
+    assert "the 3 runs of the sweep are one job array" in output
+    assert jobs == [f"{jobs[0].partition('_')[0]}_{task}" for task in range(3)]
+    limit = "sacctmgr -i modify user stud where account=abc123 set maxsubmit="
+    university_cluster.inside("adm", f"{limit}2")
+    try:
+        output, jobs = run_sweep()
+    finally:
+        university_cluster.inside("adm", f"{limit}-1")
+    assert "the runs are no job array: you have as many jobs in the queue as your account or QoS allows" in output
+    assert [job for job in jobs if "_" in job] == []
+    output = run_script(account, tmp_path, "--timeout", "10m", "--max-gpu-hours", "0.4", "--sweep", "elements=1,2,3", code=2)
+    assert "these 3 runs may need 0.50 GPU hours" in output
+
+
 def test_batch_file_of_the_learner_finds_the_modules_of_the_login(account: Learner, tmp_path: Path) -> None:
     (tmp_path / "train.sbatch").write_text(BATCH)
     typed = account.types("run", "--script", str(tmp_path / "train.sbatch"))

@@ -124,27 +124,35 @@ def sweep(
                 record.points.append(_point(context.watch, array, parameter, value, number, run_one))
                 grid = _write(context.paths, exercise, record, files)
     except BaseException as error:
-        if not record.points:  # nothing ran: nothing is kept
+        if record.points:
+            record.state, record.ended = "stopped", now_utc()
+            _write(context.paths, exercise, record, files)
+        else:  # nothing ran: nothing is kept
             files.folder.rmdir()
-            raise
-        record.state, record.ended = "stopped", now_utc()
-        _write(context.paths, exercise, record, files)
-        if isinstance(error, (KeyboardInterrupt, Interrupted)):
-            reason = error.what if isinstance(error, Interrupted) else "interrupted"
-            hint = error.hint if isinstance(error, Interrupted) else f"gpucourse runs {exercise.id}"
-            if array.run_ids:
-                reason = f"its {len(array.run_ids)} jobs are one array and continue"
-                ids = " ".join(array.run_ids)
-                hint = f"gpucourse runs shows their states\ngpucourse compare {ids} shows their results"
-            raise Interrupted(
-                f"the sweep stopped after {len(record.points)} of {len(values)} values; saved in {files.folder}: {reason}",
-                hint=hint,
-            ) from error
+        is_interrupted = isinstance(error, (KeyboardInterrupt, Interrupted))
+        if is_interrupted and (record.points or array.run_ids):
+            raise _make_stop_error(record, files, array, error) from error
         raise
     record.state, record.ended = "done", now_utc()
     own_script = run_request.script.name if run_request.script else ""
     outputs = _finish(context, exercise, record, grid, files, own_script)
     return SweepResult(sweep=record, folder=files.folder, files=outputs, own_script=own_script)
+
+
+def _make_stop_error(record: Sweep, files: RunPaths, array: ArrayOfRuns, error: BaseException) -> Interrupted:
+    """Return the error for a sweep that the user stopped. The jobs of an array continue."""
+    what = f"the sweep stopped after {len(record.points)} of {len(record.values)} values"
+    if array.run_ids:
+        return Interrupted(
+            f"{what}; its {len(array.run_ids)} jobs continue",
+            hint=f"gpucourse runs shows their states, and gpucourse cancel RUN stops one\ngpucourse compare "
+            f"{' '.join(array.run_ids)} compares their results",
+        )
+    reason = error.what if isinstance(error, Interrupted) else "interrupted"
+    return Interrupted(
+        f"{what}; saved in {files.folder}: {reason}",
+        hint=error.hint if isinstance(error, Interrupted) else f"gpucourse runs {record.exercise}",
+    )
 
 
 def _set_value(run_request: RunRequest, parameter: Parameter, value: Scalar) -> RunRequest:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.launch.sbatch import render_array
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, ignore_event
 from gpucourse.model.plan import Batch, LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import run as single
@@ -112,9 +112,10 @@ class ArrayOfRuns:
             records.append(single.new_record(context, task, planned.deployment, plans[-1]))
             records[-1].phases_s = dict(planned.phases_s)
         array = {"runs": [record.id for record in records], "text": text}
+        silent = context.watched_by(ignore_event)  # one note is enough for all of them
         for record, plan in reversed(list(zip(records, plans, strict=True))):
             try:
-                single.submit(context, planned.fleet, record, plan, array=array)
+                single.submit(silent, planned.fleet, record, plan, array=array)
             except GpucourseError:
                 from gpucourse.runs import follow
 

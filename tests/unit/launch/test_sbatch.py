@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.launch.launcher import ClusterFacts, ClusterSite, WrittenBatch, find_launcher
-from gpucourse.launch.sbatch import SbatchJob, render, render_session, time_limit
+from gpucourse.launch.sbatch import SbatchJob, render, render_array, render_session, time_limit
 from gpucourse.model.plan import LaunchPlan
 from tests.unit.launch.test_slurm import ELASTIC, ONE, SPREAD, batch_of, head, make_plan, request, text_of
 from tests.waiting import STUCK_S, until
@@ -44,6 +44,23 @@ def test_render_passes_arguments_to_the_script_as_they_are() -> None:
     last = text_of(SPREAD).rstrip("\n").rpartition("' bash ")[2]
     output = subprocess.run(["bash", "-c", f"printf '%s\\n' {last}"], capture_output=True, text=True, check=True).stdout
     assert output.splitlines()[-1] == "--name=it's $HOME"
+
+
+def test_render_array_starts_the_file_of_each_task_in_the_folder_of_its_run(tmp_path: Path) -> None:
+    jobs = [SbatchJob(title="t", name="1.1", partition="gpu", array=str(task), time_s=60, command=("true",)) for task in (0, 1)]
+    text = render_array([render(job) for job in jobs])
+    assert "#SBATCH --array=0-1\n" in text
+    assert "#SBATCH --partition=gpu\n" in text
+    (tmp_path / "tasks").mkdir()
+    for task in ("0", "1"):
+        (tmp_path / f"run{task}").mkdir()
+        (tmp_path / "tasks" / task).symlink_to(f"../run{task}")
+        (tmp_path / f"run{task}" / "job.sbatch").write_text('echo "$SLURM_SUBMIT_DIR" > ran\n')
+    variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_ARRAY_TASK_ID": "1"}
+    subprocess.run(["bash", "-c", text], env=variables, check=True)
+    assert (tmp_path / "run1/ran").read_text() == f"{tmp_path}/run1\n"
+    assert not (tmp_path / "run0/ran").exists()
+    assert render_array([render(jobs[0]), render(replace(jobs[1], nodes=2))]) == "", "they ask for different things"
 
 
 @pytest.mark.parametrize("tasks", [1, 2], ids=["job", "spread"])

@@ -36,6 +36,22 @@ def test_prune_removes_collected_runs_but_the_newest(store_folder: Path) -> None
     assert names == {*ids} - {ids[1]}, "the first is not collected, the newest stay, and a half-removed one is removed"
 
 
+def test_prune_keeps_the_folder_of_a_job_array_whose_tasks_have_not_all_ended(store_folder: Path) -> None:
+    job, _ = begin("20260101-000000-otter")
+    end(job)
+    send(job)
+    newer = [f"20260101-00000{second}-heron" for second in range(1, prune.KEPT + 1)]
+    for run_id in newer:
+        Path(Job(run_id).folder).mkdir()
+    Path(job.path("tasks")).mkdir()
+    Path(job.path("tasks", "1")).symlink_to(f"../../{newer[0]}")
+    prune.prune([job.run_id, *newer])
+    assert Path(job.folder).exists()
+    Path(Job(newer[0]).path("done")).touch()
+    prune.prune([job.run_id, *newer])
+    assert not Path(job.folder).exists()
+
+
 UNSENT = [
     "never sent",
     "not ended",

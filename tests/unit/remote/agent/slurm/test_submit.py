@@ -133,3 +133,31 @@ def test_submit_writes_an_sbatch_that_replaces_a_partition_that_the_cluster_lack
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert result.stdout.splitlines() == [f"--partition={partition}" if "partition" in word else word for word in words]
+
+
+def submit_array(*run_ids: str) -> None:
+    """Submit runs as one job array, as the client does: the first comes last."""
+    for task, run_id in reversed(list(enumerate(run_ids))):
+        file = {"name": "job", "text": f"# task {task}\n", "copies": 1, "tasks": 1, "after": "", "job_name": "2.1"}
+        request = spec(files=[{**file, "numbers": [task]}], array={"runs": list(run_ids), "text": "# array\n"})
+        submit.submit({**request, "run_id": run_id})
+
+
+def test_submit_of_a_job_array_gives_each_run_its_task(script_slurm: Callable[..., Scripted]) -> None:
+    cluster = script_slurm(
+        sbatch="7\n", squeue=row("7_0", "RUNNING", node="a") + row("7_1", "PENDING", "Resources"), scancel=""
+    )
+    submit_array("r1", "r2")
+    assert [words[-1] for words in cluster.asked if words[0] == "sbatch"] == ["array.sbatch"]
+    assert Path(Job("r1").path("tasks", "1", "job.sbatch")).read_text() == "# task 1\n"
+    assert [[entry["job"] for entry in watch.look(Job(run_id))] for run_id in ("r1", "r2")] == [["7_0"], ["7_1"]]
+    watch.request_end(Job("r2"))
+    assert ("scancel", "7_1") in cluster.asked, "the other runs continue"
+
+
+def test_submit_of_a_job_array_that_was_killed_is_found_by_every_run(script_slurm: Callable[..., Scripted]) -> None:
+    script_slurm(sbatch=RuntimeError("killed here"), squeue="")
+    with pytest.raises(RuntimeError):
+        submit_array("r1", "r2")
+    script_slurm(squeue=[f"7|PENDING|2.1|{Job('r1').folder}\n", row("7_0", "PENDING") + row("7_1", "RUNNING", node="a")])
+    assert [entry["job"] for entry in watch.describe_state(Job("r2"))["jobs"]] == ["7_1"]
