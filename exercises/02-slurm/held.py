@@ -9,8 +9,10 @@ Reading           modules/02-slurm/lesson.md, "A GPU that is held and not used"
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -64,9 +66,37 @@ def submit(name: str, command: str, *options: str) -> None:
 
 def look_up(name: str) -> tuple[str, str]:
     """Return the state and the node of a job, as squeue shows them; two empty strings if the job has ended."""
-    rows = say_slurm("squeue", "--noheader", "--states=all", "--format=%i|%T|%N").splitlines()
+    rows = say_slurm("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%N").splitlines()
     matches = [row.split("|") for row in rows if row.startswith(f"{jobs[name]}|")]
     return (matches[0][1], matches[0][2]) if matches else ("", "")
+
+
+def hold_node(name: str, *options: str) -> bool:
+    """Submit a job that holds a GPU of a node on which no other of these jobs runs. Return whether it runs soon."""
+    used_nodes = [node, *(look_up(other)[1] for other in jobs)]
+    try:
+        submit(name, write_job(name, *options), "--gres=gpu:1", f"--exclude={','.join(filter(None, used_nodes))}")
+    except subprocess.CalledProcessError as error:  # no other node has a GPU
+        say(error.stderr.strip())
+        return False
+    return wait_until_running(name, START_S if name == "notebook" else 10.0)
+
+
+def start_without_gpu(name: str) -> bool:
+    """Submit a job that holds no GPU. Return whether it runs soon; a queue for GPUs may refuse it."""
+    try:
+        submit(name, "sleep 600")
+    except subprocess.CalledProcessError as error:
+        say(error.stderr.strip())
+        return False
+    return wait_until_running(name, 10.0)
+
+
+def count_gpus_to_wait(place: str) -> int:
+    """Return the smallest number of GPUs that a node has free only once one of its jobs has ended."""
+    line = say_slurm("sinfo", "--noheader", f"--nodes={place}", "--Format=Gres:200,GresUsed:200").splitlines()[0]
+    total, used = (sum(map(int, re.findall(r"gpu(?::[A-Za-z][^:,(]*)?:(\d+)", part))) for part in (line[:200], line[200:]))
+    return max(1, total - used + 1)
 
 
 def wait_until_running(name: str, seconds: float) -> bool:
@@ -103,6 +133,7 @@ def start_part() -> tuple[list[list[str]], str]:
     environ = {
         **os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "HELD_CALLS": str(calls),
         "HELD_JOBS": " ".join(jobs.values()), "HELD_SCANCEL": shutil.which("scancel") or "",
+        "SQUEUE_USERS": getpass.getuser(),  # jobs of other people are on the same nodes, but not in this experiment
     }  # fmt: skip
     command = ["timeout", "--kill-after=2", f"{PART_S:g}", "bash", PART.name, "usage.txt"]
     result = subprocess.run(
@@ -118,14 +149,12 @@ def start_part() -> tuple[list[list[str]], str]:
 # --- the queue: who holds a GPU, and who waits -----------------------------------------------------------------------
 metrics: dict[str, object] = {"open": not is_written(PART.read_text(encoding="utf-8"))}
 try:
-    submit("notebook", write_job("notebook"), "--gres=gpu:1")
-    if not wait_until_running("notebook", START_S):
-        sys.exit("no GPU is free for this experiment: look at squeue, and try again later")
-    submit("training", write_job("training", "--computes"), "--gres=gpu:1")
-    submit("tokenise", "sleep 600")
-    for name in ("training", "tokenise"):
-        if not wait_until_running(name, 10.0):  # on a small cluster
-            say(f"there is no room for the job {name}: it is left out")
+    if not hold_node("notebook"):
+        sys.exit("no GPU of another node is free for this experiment: look at squeue, and try again later")
+    runs = {"training": hold_node("training", "--computes"), "tokenise": start_without_gpu("tokenise")}
+    for name in (name for name, is_running in runs.items() if not is_running):  # on a small cluster
+        say(f"there is no room for the job {name}: it is left out")
+        if name in jobs:
             say_slurm("scancel", jobs.pop(name))
     subprocess.run(shlex.split(write_job("session", "--ends")), check=True)
     holders = [name for name in ("notebook", "training", "session") if name in {*jobs, "session"}]
@@ -133,10 +162,11 @@ try:
     while len(read_usage()) < SAMPLES * len(holders) and time.monotonic() < deadline:
         time.sleep(0.2)
     jobs_before = {name: look_up(name) for name in jobs}
-    submit("evaluation", "sleep 600", "--gres=gpu:1", f"--nodelist={jobs_before['notebook'][1]}")
+    place = jobs_before["notebook"][1]
+    submit("evaluation", "sleep 600", f"--gres=gpu:{count_gpus_to_wait(place)}", f"--nodelist={place}")
     waits = not wait_until_running("evaluation", 2.0)
     Path(PART.parent / "usage.txt").write_text("\n".join([*read_usage(), ""]), encoding="utf-8")
-    say(say_slurm("squeue"))
+    say(say_slurm("squeue", "--me"))
     say(f"usage.txt has {len(read_usage())} lines: time, node, utilisation of its GPU in percent")
 
     # --- my_release.sh gives the GPU back; as delivered, this script does ------------------------------------------------

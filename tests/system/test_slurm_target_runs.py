@@ -240,3 +240,16 @@ def test_exercises_run_as_jobs_and_the_files_of_module_2_unchanged(account: Lear
         assert "its jobs go to gpu-short" in ran.err
         assert set(slurm.read_verdicts(account).values()) <= {"passed", "not_measured"}
     assert {row["node"] for row in account.newest_run()["slurm"]["jobs"] if row["file"] == "gather"} <= {"cpu1", "cpu2"}
+
+
+@pytest.mark.slow
+@needs_torch
+def test_terminal_on_a_node_submits_jobs_with_the_settings_of_the_lab(account: Learner) -> None:
+    """The other node has four GPUs, so that the job that waits has to ask for all that become free."""
+    account.types("show", "2.2")
+    solution = (slurm.EXERCISES / "solutions" / "my_release.sh").read_text()
+    (account.workspace / "exercises/02-slurm/my_release.sh").write_text(solution)
+    steps = [(r"bash-\S*\$ ", "python session.py\n"), ("written: ", "python held.py\n"), ("written: ", "exit\n")]
+    code, screen = slurm.in_terminal(account, ["run", "2.2", "--no-predict", "--slurm", "nodelist=gpu1"], steps)
+    assert code == 0, screen
+    assert set(slurm.read_verdicts(account).values()) == {"passed"}

@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpucourse.launch.launcher import ClusterSite
 from gpucourse.launch.planning import RANK
@@ -160,14 +160,18 @@ def _export_options(site: ClusterSite) -> tuple[str, ...]:
     return ("# For the jobs that this job submits: what the settings of your cluster say.", *exports) if exports else ()
 
 
-def render_session(site: ClusterSite) -> str:
-    """Return the text of setup.sh for a terminal, whose shell reads it instead of ~/.bashrc."""
+def render_session(site: ClusterSite, partition: str = "") -> str:
+    """Return the text of setup.sh for a terminal, whose shell reads it instead of ~/.bashrc.
+
+    `partition`: the partition of the terminal, which is that of the jobs that are submitted in it.
+    """
     lines = (
         "# Read by the shell of this session. Made by gpucourse.",
         *(("# It is no login shell, and only these have the command module.", ". /etc/profile") if site.setup else ()),
         "[ ! -f ~/.bashrc ] || . ~/.bashrc",
         *_set_up(site),
         'export PATH="${GPUCOURSE_OUT%/*}/bin:$PATH"  # python is the one that has the course\'s packages',
+        *_export_options(replace(site, flags=(f"--partition={partition}", *site.flags) if partition else site.flags)),
     )
     return "\n".join(lines) + "\n"
 

@@ -38,7 +38,7 @@ class SlurmPty(Launcher[ClusterFacts]):
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: ClusterFacts) -> LaunchPlan:
         """Return the plan of a terminal on a node. The job's name and time limit are in the environment, so that the command
         stays short."""
-        name, head = request.exercise.id, nodes[0]
+        name, head, site = request.exercise.id, nodes[0], facts.site
         env = {
             "SLURM_JOB_NAME": name,
             "SLURM_TIMELIMIT": str(max(1, math.ceil(request.timeout_s / 60))),
@@ -53,10 +53,9 @@ class SlurmPty(Launcher[ClusterFacts]):
             files=(BatchFile(name=name, text="", copies=0),),
             session=True,
             module=facts.module,
-            setup=sbatch.render_session(facts.site) if facts.site.setup or facts.site.python else "",
+            setup=sbatch.render_session(site, facts.partition) if site.setup or site.python or site.flags else "",
             python=write_python(head, facts),
         )
-        site = facts.site
         partition = (f"--partition={facts.partition}",) if facts.partition else ()
         gres = (f"--gres=gpu:{facts.gpus}",) if facts.gpus and not site.requests_gpus else ()
         cores = (f"--cpus-per-task={site.cores}",) if site.cores else ()

@@ -151,6 +151,10 @@ def test_render_session_finds_the_modules_of_a_login() -> None:
     lines = render_session(ClusterSite(setup=("module load pytorch",))).splitlines()
     assert lines.index(". /etc/profile") < lines.index("module load pytorch")
     assert "/etc/profile" not in render_session(ClusterSite())
+    text = render_session(ClusterSite(flags=("--account=a", "--gres=gpu:1")), "gpu")
+    assert text.splitlines()[-2:] == ["export SBATCH_PARTITION=gpu", "export SBATCH_ACCOUNT=a"], (
+        "a job of the session needs them too"
+    )
 
 
 @pytest.fixture
