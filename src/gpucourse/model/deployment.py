@@ -254,6 +254,7 @@ class SlurmDeployment(Deployment):
 
     `typed`: the settings that were typed for `deploy`.
     `settings`: those of gpucourse.yaml, overridden by `typed`, with the account that `deploy` chose.
+    `run_nodes`: the most nodes of a run for which no number was typed, or None: as many as its exercise is meant for.
     `environment`: the folder of the virtual environment that `--install` made on the cluster, or an empty string.
     `former_folders`: folders of the course's files that an earlier deploy used and that may still contain some.
     """
@@ -266,6 +267,7 @@ class SlurmDeployment(Deployment):
     settings: SlurmSettings = field(default_factory=SlurmSettings)
     facts: SlurmFacts = field(default_factory=SlurmFacts)
     probe: ProbeFacts = field(default_factory=ProbeFacts)
+    run_nodes: int | None = None
     environment: str = ""
     former_folders: list[str] = field(default_factory=list)
 

@@ -86,9 +86,8 @@ def plan_on(
     settings = merge_settings(deployment, run)
     if run.is_own_batch and run.request.script is not None:
         return _plan_own_batch(request, run, run.request.script, head, slurm_cluster, settings)
-    is_single = deployment.runs_as_jobs and run.request.script is not None  # other people wait for the other nodes
     typed = run.request
-    nodes = batch.nodes_of(request, 1 if is_single and typed.nodes is None else typed.nodes)
+    nodes = batch.nodes_of(request, typed.nodes if typed.nodes is not None else _choose_count(request, run, deployment))
     if deployment.runs_as_jobs and request.processes is None and OWN_GPU_OPTIONS.isdisjoint(settings.options):
         is_open = request.exercise.launch.procs_per_node == "gpu"  # other people wait for the other GPUs of a node
         request = replace(request, processes=1) if is_open else request
@@ -111,6 +110,15 @@ def plan_on(
         watch(Note(text=text))
     launcher = run.launcher if run.launcher.by_slurm else find_launcher(batch.Slurm.name)
     return launcher.plan(request, (head,), facts)
+
+
+def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> int | None:
+    """Return how many nodes a job asks for if no number was typed, or None: as many as the exercise is meant for."""
+    if not isinstance(deployment, SlurmDeployment):
+        return None
+    if run.request.script is not None:  # other people wait for the other nodes
+        return 1
+    return min(request.exercise.launch.nodes, deployment.run_nodes) if deployment.run_nodes else None
 
 
 def merge_settings(deployment: Deployment, run: ResolvedRun) -> SlurmSettings:

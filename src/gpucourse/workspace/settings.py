@@ -55,11 +55,6 @@ class Settings(BaseModel):
         default_factory=dict,
         description="the interpreter of hosts that need one other than node_python: user@name:port to path",
     )
-    shared_folder: str = Field(
-        default="",
-        description="on a cluster that exists already: a folder that all its machines share, if they do not share "
-        "the home folders",
-    )
     log_limit: Bytes = Field(default=1 << 30, ge=1 << 10, description="how much of each rank's log is kept: 1 GiB")
     output_limit: Bytes = Field(
         default=10 << 30, ge=1 << 20, description="how much of the outputs of one node is collected, for each run: 10 GiB"
@@ -78,19 +73,12 @@ class Settings(BaseModel):
             raise ValueError(f"Input should be {', '.join(map(repr, targets[:-1]))} or {targets[-1]!r}.{suggestion}")
         return value
 
-    @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "host_pythons", "shared_folder", "hosts")
+    @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "host_pythons", "hosts")
     @classmethod
     def _check_text(cls, value: str | tuple[str, ...] | dict[str, str]) -> str | tuple[str, ...] | dict[str, str]:
         texts = (value,) if isinstance(value, str) else (*value, *(value.values() if isinstance(value, dict) else ()))
         if not all(map(is_shown, texts)):
             raise ValueError("must not contain control characters")
-        return value
-
-    @field_validator("shared_folder")
-    @classmethod
-    def _check_folder(cls, value: str) -> str:
-        if value and not value.startswith("/"):
-            raise ValueError("must be an absolute path, such as /scratch/me")
         return value
 
     @field_validator("ssh_proxy_command")

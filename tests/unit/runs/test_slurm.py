@@ -355,6 +355,17 @@ def test_time_limit_is_cut_to_that_of_the_partition_unless_a_longer_one_was_type
     assert caught.value.hint == "gpucourse run 2.9 --timeout 30m"
 
 
+@pytest.mark.parametrize(("run_nodes", "script", "count"), [(None, None, None), (1, None, 1), (8, None, 2), (8, "own.py", 1)])
+def test_choose_count_is_that_of_the_exercise_as_far_as_the_lab_allows(
+    context: Context, run_nodes: int | None, script: str | None, count: int | None
+) -> None:
+    run = resolve(context, RunRequest(exercise="3.2"))
+    request = make_launch_request(context, run, local=False)
+    if script is not None:
+        run = replace(run, request=replace(run.request, script=Path(script)))
+    assert slurm._choose_count(request, run, university(run_nodes=run_nodes)) == count
+
+
 def test_site_has_the_options_and_the_python_of_the_settings() -> None:
     queue = SITE.partitions[1]
     settings = SlurmSettings(account="abc", gpu="a100", options={"constraint": "ib"}, setup=("module load x",))

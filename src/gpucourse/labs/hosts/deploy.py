@@ -68,7 +68,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
         former_hosts = existing.variables.hosts if existing else []
         names = _choose_hosts(context.settings, module, request.hosts or former_hosts, request.nodes)
         if module.lab.scheduler == "slurm":
-            raise _refuse_slurm(context.settings, module, names, has_lab=existing is not None)
+            raise _refuse_slurm(module, names, has_lab=existing is not None)
         former = existing.inventory.nodes if existing and existing.inventory else ()
         with stage(context.watch, "look", "examining the machines"):
             entered, fleet = enter(context, names, key=request.key, trust=request.trust, former=former)
@@ -135,14 +135,13 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
     return selection
 
 
-def _refuse_slurm(settings: Settings, module: Module, names: Sequence[str], *, has_lab: bool) -> UsageError:
+def _refuse_slurm(module: Module, names: Sequence[str], *, has_lab: bool) -> UsageError:
     """Return the error for a module that hands its work to Slurm: plain machines have none, and a cluster is another target."""
     first = f"gpucourse destroy {module.id}, then " if has_lab else ""
-    folder = f", with slurm: {{folder: {settings.shared_folder}}} in gpucourse.yaml" if settings.shared_folder else ""
     return UsageError(
         f"module {module.id} hands its work to Slurm, and --target hosts computes on the machines themselves",
         hint=f"if {names[0]} is the login node of a cluster: {first}gpucourse deploy {module.id} --target slurm "
-        f"--login {names[0]}{folder}",
+        f"--login {names[0]}",
     )
 
 

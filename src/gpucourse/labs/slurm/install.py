@@ -44,7 +44,7 @@ done
 rm -rf {venv}
 if "$pick" -m venv {venv} > pip.txt 2>&1 &&
   {venv}/bin/python -m pip install --disable-pip-version-check --no-input {source} {packages} >> pip.txt 2>&1
-then touch {venv}/ready; echo made > result; else rm -rf {venv}; echo failed > result; fi
+then touch {venv}/ready; rm -rf wheels; echo made > result; else rm -rf {venv}; echo failed > result; fi
 """
 _SUBMIT = """
 {places}; {home}; export PATH HOME; umask 077

@@ -26,6 +26,7 @@ def describe_cluster(deployment: SlurmDeployment) -> list[Block]:
     asks: list[tuple[str, Content]] = [
         ("with a GPU", _describe_request(deployment, 1)),
         ("without one", _describe_request(deployment, 0)),
+        ("nodes", f"at most {deployment.run_nodes}, unless --nodes of run says more" if deployment.run_nodes else ""),
         ("account", account),
         ("setup", "; ".join(settings.setup)),
         ("python", _describe_python(deployment)),
