@@ -9,7 +9,7 @@ printf '%s\n' moto.server moto boto3 botocore.config torch transformers psutil a
 sort -u -o "$parts" "$parts"
 
 missing=""
-for pair in sshd:openssh-server ssh:openssh-client rsync:rsync shellcheck:shellcheck slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge slurmdbd:slurmdbd mariadbd:mariadb-server ip:iproute2 newuidmap:uidmap chromium:chromium fish:fish tcsh:tcsh zsh:zsh g++:g++ bpftrace:bpftrace; do
+for pair in sshd:openssh-server ssh:openssh-client rsync:rsync shellcheck:shellcheck slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge slurmdbd:slurmdbd mariadbd:mariadb-server ip:iproute2 newuidmap:uidmap chromium:chromium fish:fish tcsh:tcsh zsh:zsh g++:g++ bpftrace:bpftrace mpirun:openmpi-bin; do
   tool=${pair%%:*}
   if ! command -v "$tool" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$tool" ]; then missing="$missing $pair"; fi
 done

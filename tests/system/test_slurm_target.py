@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -19,6 +20,13 @@ from tests.waiting import until
 pytestmark = [pytest.mark.system, needs_torch]
 
 TORCH = "module load pytorch/2.13"
+APPTAINER = """\
+#!/bin/bash
+echo "$*" >> /project/stud/calls
+[ "$1 $2 $3" = "exec --nv --bind" ] && [ -d "$4" ] && [ -f "$5" ] || exit 255
+shift 5
+PATH=/opt/sw/pytorch/bin:$PATH exec "$@"
+"""
 STANDIN = '__version__ = "2.9.0"\nclass version: cuda = None\nclass cuda: is_available = staticmethod(lambda: False)\n'
 
 
@@ -101,6 +109,25 @@ def test_next_command_reads_the_result_of_a_probe_that_waited(
     until(lambda: not university_cluster.queue(), "the probe to end")
     typed = learner.types(*words)
     assert "torch sees no GPU on gpu1" in typed.out + typed.err
+
+
+@pytest.mark.slow
+def test_container_runs_the_commands_of_probe_and_runs(university_cluster: University, learner: Learner) -> None:
+    """A stand-in for Apptainer notes its arguments, and runs the command if the folders and the image exist."""
+    project = "/project/stud"
+    write = f"mkdir {project}/bin; printf %s {shlex.quote(APPTAINER)} > {project}/bin/apptainer; chmod 700 {project}/bin/*"
+    university_cluster.inside("login1", f"{write}; touch {project}/pt.sif", user="stud")
+    container = {"apptainer": "$PROJECT/pt.sif"}
+    set_up(learner, account="abc123", setup=[f"export PATH={project}/bin:$PATH"], container=container, folder="$PROJECT")
+    try:
+        assert "with torch" in learner.types("deploy", "3", "--login", "uni").out
+        learner.types("run", "3.1", "--no-predict", "--nodes", "2", "--set", "elements=1000")
+        calls = university_cluster.inside("login1", f"cat {project}/calls", user="stud").splitlines()
+        folder = f"{project}/gpucourse-stud/.gpucourse"
+        assert calls[-1].startswith(f"exec --nv --bind {folder} {project}/pt.sif python -m torch.distributed.run")
+        learner.types("destroy", "3")
+    finally:
+        university_cluster.inside("login1", f"rm -rf {project}/bin {project}/pt.sif {project}/calls", user="stud")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.parts import need
 from tests.system import slurm
 from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
@@ -111,6 +112,14 @@ def test_run_that_may_need_too_many_gpu_hours_is_not_submitted(account: Learner,
     said = run_script(account, tmp_path, "--slurm", "partition=gpu", code=3)
     assert "the cluster has no partition 'gpu'; it has: cpu, gpu-short, high" in said
     assert len(account.list_records()) == runs
+
+
+@pytest.mark.slow
+def test_mpirun_starts_the_ranks_on_the_nodes_of_the_job(account: Learner, tmp_path: Path) -> None:
+    need("mpirun")
+    (tmp_path / "rank.py").write_text("import os, socket\nprint(os.environ['OMPI_COMM_WORLD_RANK'], socket.gethostname())\n")
+    account.types("run", "--script", str(tmp_path / "rank.py"), "--launcher", "mpi", "--nodes", "2")
+    assert sorted(path.read_text() for path in account.run_folder().glob("logs/*rank*.log")) == ["0 gpu1\n", "1 gpu2\n"]
 
 
 @pytest.mark.slow

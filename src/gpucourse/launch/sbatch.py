@@ -190,8 +190,9 @@ def _set_up(site: ClusterSite) -> tuple[str, ...]:
 
 
 def enter(site: ClusterSite) -> str:
-    """Return the words before a command that runs in a container of Apptainer, which sees the folder of the job."""
-    return write_apptainer(site.apptainer, '"${GPUCOURSE_OUT%/*}"') if site.apptainer else ""
+    """Return the words before a command that runs in a container of Apptainer. The container sees the course's folder on the
+    cluster, which has the runs and the caches."""
+    return write_apptainer(site.apptainer, '"${GPUCOURSE_OUT%/jobs/*}"') if site.apptainer else ""
 
 
 def write_apptainer(image: str, folder: str) -> str:
@@ -201,7 +202,7 @@ def write_apptainer(image: str, folder: str) -> str:
 
 def _pyxis(job: SbatchJob) -> str:
     """Return the options of srun for a container of Pyxis."""
-    return write_pyxis(job.site.pyxis, "$SLURM_SUBMIT_DIR", "$SLURM_SUBMIT_DIR/work") if job.site.pyxis else ""
+    return write_pyxis(job.site.pyxis, "${SLURM_SUBMIT_DIR%/jobs/*}", "$SLURM_SUBMIT_DIR/work") if job.site.pyxis else ""
 
 
 def write_pyxis(image: str, folder: str, start: str) -> str:

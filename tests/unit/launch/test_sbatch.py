@@ -222,7 +222,7 @@ def test_render_starts_the_ranks_by_the_launcher_of_the_request(launcher: str, c
     assert command in text
     assert text.startswith("#!/bin/bash -l\n")
     assert "set +eu\n# From the settings of your cluster.\nmodule load x\nset -eu\n" in text
-    assert 'apptainer exec --nv --bind "${GPUCOURSE_OUT%/*}" "$SCRATCH/pt.sif" ' in text
+    assert 'apptainer exec --nv --bind "${GPUCOURSE_OUT%/jobs/*}" "$SCRATCH/pt.sif" ' in text
     assert "#SBATCH --gres" not in text
     assert (plan.world_size, batch_of(plan).spread, plan.launcher) == (2 if launcher == "python" else 4, True, launcher)
     (tmp_path / "job.sbatch").write_text(text)
