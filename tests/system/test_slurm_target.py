@@ -124,7 +124,8 @@ def test_container_runs_the_commands_of_probe_and_runs(university_cluster: Unive
         learner.types("run", "3.1", "--no-predict", "--nodes", "2", "--set", "elements=1000")
         calls = university_cluster.inside("login1", f"cat {project}/calls", user="stud").splitlines()
         folder = f"{project}/gpucourse-stud/.gpucourse"
-        assert calls[-1].startswith(f"exec --nv --bind {folder} {project}/pt.sif python -m torch.distributed.run")
+        launch = f"exec --nv --bind {folder} {project}/pt.sif python -m torch.distributed.run"
+        assert sum(call.startswith(launch) for call in calls) == 2, "once on each node"
         learner.types("destroy", "3")
     finally:
         university_cluster.inside("login1", f"rm -rf {project}/bin {project}/pt.sif {project}/calls", user="stud")
