@@ -352,7 +352,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A command is missing on {node}",
         signs=(_LINE_OF_SHELL + r"(?P<name>[^\s:]+): command not found" + _NOT_OF_SCRIPT,),
         why="Line {line} of the script starts {name}, and {node} has no such program, or it is not on the PATH of a job.",
-        next="gpucourse ssh {module} -- type -a {name}; install it there, or use its full path",
+        next="gpucourse ssh {module} -- type -a {name}; install it there, load its module (on a Slurm cluster: the key setup), "
+        "or use its full path",
         general=True,
     ),
     Symptom(

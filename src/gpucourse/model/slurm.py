@@ -19,6 +19,7 @@ class JobRow:
     `state` and `reason`: Slurm's own words.
     `code`: as in the shell, or None if it is not known.
     `asked`: whether the exercise itself cancelled the job.
+    `ahead`: the number of jobs before a waiting job, or 0 if it is not known.
     `expected`: when Slurm expects a waiting job to start, or an empty string.
     `cpu_hours`, `gpu_hours`: what all starts of the job have used; None if it is not known.
     `cancelled_by`: the number of the user on the cluster who cancelled the job, or an empty string.
@@ -40,6 +41,7 @@ class JobRow:
     restarts: Count = 0
     asked: bool = False
     expected: str = ""
+    ahead: Count = 0
     cpu_hours: float | None = None
     gpu_hours: float | None = None
     cancelled_by: str = ""

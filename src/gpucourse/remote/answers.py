@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from gpucourse.errors import NodeUntrusted
 from gpucourse.model.record import MAX_RANKS, MAX_RESTARTS
-from gpucourse.model.slurm import JobRow, LaterJob
+from gpucourse.model.slurm import MAX_COUNT, JobRow, LaterJob
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import convert, parse_json
 from gpucourse.outside.names import is_shown, printable
@@ -182,6 +182,7 @@ def check_rows(rows: list[JobRow]) -> list[JobRow]:
 def _check_row(row: JobRow) -> JobRow:
     check_range(row.row, 0, MAX_JOBS, "the row")
     check_range(row.code or 0, 0, 255, "the exit code")
+    check_range(row.ahead, 0, MAX_COUNT - 1, "the number of jobs before it")
     check_range(row.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
     check_range(row.ran_s or 0.0, 0, _FIRST_YEARS_S, "the running time")
     check_range(row.cpu_hours or 0.0, 0, _MAX_HOURS, "the number of core hours")

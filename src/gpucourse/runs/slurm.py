@@ -453,7 +453,9 @@ def describe_wait(record: RunRecord) -> str:
     meaning = explain_reason(row.reason)
     expected = f"; expected to start at {row.expected.replace('T', ' ')}, the cluster's time" if row.expected else ""
     reason = f" ({row.reason})" if row.reason else ""
-    return f"job {row.job} is {row.state}{reason}{f': {meaning}' if meaning else ''}{expected}"
+    jobs = "1 job is" if row.ahead == 1 else f"{row.ahead} jobs are"
+    place = f"; {jobs} before it in the queue" if row.ahead else ""
+    return f"job {row.job} is {row.state}{reason}{f': {meaning}' if meaning else ''}{place}{expected}"
 
 
 def ending_of(row: JobRow) -> Ending:

@@ -164,14 +164,26 @@ def _count_ahead(job: Job, number: str) -> str:
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared")):
         return ""
+    priorities = list_priorities(queue)
+    ahead = count_ahead(priorities, number)
+    return f" ({ahead} of {len(priorities)} that wait in {queue})" if ahead else ""
+
+
+def list_priorities(queue: str) -> dict[str, int]:
+    """Return the priority of each job or array that waits in a partition, by its number. The result is empty if Slurm does not
+    answer."""
     try:
         answer = commands.ask("squeue", "-h", "-a", "-t", "PD", "-p", queue, "-o", "%i|%Q")
     except commands.Controller:
-        return ""
+        return {}
     rows = [line.strip().split("|") for line in answer.splitlines()]
-    priorities = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
-    ahead = sum(priority > priorities.get(number, 1 << 62) for priority in priorities.values())
-    return f" ({ahead} of {len(priorities)} that wait in {queue})" if ahead else ""
+    return {row[0].partition("_")[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def count_ahead(priorities: dict[str, int], number: str) -> int:
+    """Return how many of these jobs have a higher priority than a job, or a task of an array, or 0 if it is none of them."""
+    own_priority = priorities.get(number.partition("_")[0], 1 << 62)
+    return sum(priority > own_priority for priority in priorities.values())
 
 
 def _has_log(job: Job, row: Row) -> bool:

@@ -73,7 +73,22 @@ def describe_state(job: Job) -> Row:
     jobs.recover(job)
     rows = look(job)
     end = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
-    return {"state": state(job), "exit": end or None, "jobs": [] if end else rows}
+    return {"state": state(job), "exit": end or None, "jobs": [] if end else _add_positions(job, rows)}
+
+
+def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
+    """Add to rows that wait behind others how many jobs are before them. One answer is used for all runs in a partition."""
+    request = jobs.read_request(job)
+    queue = request.get("partition") or ""
+    if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
+        return rows
+    known_queues: Row = _asked.setdefault("queues", {})
+    if queue not in known_queues:
+        known_queues[queue] = log.list_priorities(queue)
+    priorities = known_queues[queue]
+    return [
+        dict(row, ahead=log.count_ahead(priorities, row["job"])) if row.get("reason") == "Priority" else row for row in rows
+    ]
 
 
 def describe_later_jobs(job: Job) -> Row:
@@ -176,7 +191,7 @@ def _list_numbers(rows: list[Row]) -> list[str]:
 
 
 _asked: Row = {}
-"""The answers of the one squeue for several runs: `numbers`, and the rows by their job."""
+"""The answers that serve several runs: `numbers` and the rows by their job, and in `queues` the priorities in a partition."""
 
 
 def ask_for_all(runs: list[Job]) -> None:

@@ -146,3 +146,15 @@ def test_cancel_raises_when_a_job_does_not_end(script_slurm: Callable[..., Scrip
     submit.submit(spec())
     with pytest.raises(commands.Controller, match="7 is COMPLETING"):
         watch.cancel(Job("r1"), watch.request_end(Job("r1")), proof_s=0.2)
+
+
+def test_describe_state_counts_the_jobs_before_one_that_waits(
+    script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_asked", {})
+    waiting = row("7_1", "PENDING", "Priority")
+    script_slurm(sbatch="7\n", squeue=[waiting, "3|900\n4|200\n7_[1-2]|500\n"])
+    file = {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 1, "numbers": [1], "after": "", "job_name": "2.1"}
+    submit.submit(spec(files=[file], is_shared=True, partition="gpu"))
+    [described] = watch.describe_state(Job("r1"))["jobs"]
+    assert (described["job"], described["ahead"]) == ("7_1", 1)
