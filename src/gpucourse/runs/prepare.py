@@ -121,7 +121,7 @@ def _plan_jobs(
     context: Context, fleet: Fleet, first: LaunchRequest, tasks: Sequence[ResolvedRun], deployment: Deployment
 ) -> list[LaunchPlan]:
     """Return the plan of a run under Slurm, or those of several runs as tasks of a job array. The cluster is asked once, and
-    notes are about the first run.
+    notes are about the first run. If another run cannot be planned, only the first plan is returned.
 
     `first`: the request of the first run.
     """
@@ -131,11 +131,14 @@ def _plan_jobs(
     slurm_cluster = cluster(fleet.link(head))
     plans = [slurm.plan_on(context.watch, slurm_cluster, head, first, tasks[0], deployment)]
     for number, run in enumerate(tasks[1:], 1):
-        request = make_launch_request(
-            context.watched_by(ignore_event), run, local=deployment.is_simulated, batch=first.written_batch
-        )
-        request = replace(request, array_task=number)
-        plans.append(slurm.plan_on(ignore_event, slurm_cluster, head, request, run, deployment))
+        try:
+            request = make_launch_request(
+                context.watched_by(ignore_event), run, local=deployment.is_simulated, batch=first.written_batch
+            )
+            request = replace(request, array_task=number)
+            plans.append(slurm.plan_on(ignore_event, slurm_cluster, head, request, run, deployment))
+        except (UsageError, MissingError):  # when that run is started by itself, it says why
+            return plans[:1]
     return plans
 
 

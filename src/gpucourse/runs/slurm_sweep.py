@@ -79,9 +79,11 @@ class ArrayOfRuns:
     def _submit_all(self, context: Context, tasks: Sequence[ResolvedRun]) -> None:
         with ExitStack() as stack:
             planned = stack.enter_context(plan_run(context, tasks[0], other_tasks=tasks[1:]))
-            text = _join(planned.plans)
+            text = _join(planned.plans) if len(planned.plans) == len(tasks) else ""
             if not text:
-                context.watch(Note(text="the runs are no job array, because their jobs ask for different things"))
+                context.watch(
+                    Note(text="the runs are no job array: their jobs ask for different things, or one of them cannot run")
+                )
                 return
             records: list[RunRecord] = []
             try:
