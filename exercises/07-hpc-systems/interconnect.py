@@ -57,15 +57,15 @@ def judge(listing: topology.Listing) -> dict[str, object]:
     return {
         "pairs_wrong": sum(answer[a][b] != table[a][b] for a, b in cells) if same_size else len(cells),
         "groups": " ".join("-".join(map(str, group)) for group in groups), "ring": "-".join(map(str, order)),
-        "groups_best": topology.group_score(table, groups) == topology.best_group_score(table, args.size),
-        "ring_best": topology.ring_score(table, order) == topology.best_ring_score(table),
+        "groups_best": topology.group_score(table, groups) == listing.best.groups[args.size],
+        "ring_best": topology.ring_score(table, order) == listing.best.ring,
     }  # fmt: skip
 
 
 rows: list[dict] = []
 is_written = True
 for listing in topology.listings(args.puzzle):
-    best = topology.best_group_score(listing.links, args.size), topology.best_ring_score(listing.links)
+    best = listing.best.groups[args.size], listing.best.ring
     row = {
         "name": listing.name, "gpus": len(listing.links), "pairs_wrong": None, "groups": None, "ring": None,
         "best_groups": topology.name_score(listing.links, best[0]), "best_ring": topology.name_score(listing.links, best[1]),

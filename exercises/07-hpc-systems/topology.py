@@ -1,16 +1,16 @@
-"""The links between the GPUs of a computer: listings as `nvidia-smi topo -m` prints them, and the best groups and rings by
-search.
+"""The links between the GPUs of a computer: listings as `nvidia-smi topo -m` prints them, and how fast their best
+groups and rings are.
 
 The listings were written for this course in the format of driver 535 and later. The hybrid cube has the links of a DGX-1 with
 V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4). The links of the other computers follow from their
-names.
+names. The best scores were found by trying every group and every ring.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Links = list[list[str]]  # links[i][j] between GPU i and GPU j, "X" if i is j
@@ -42,11 +42,20 @@ SYS SYS SYS NV1 NV2 NV1 NV2  X
 
 
 @dataclass(frozen=True)
+class Best:
+    """The best possible scores of a computer: of its groups by their size, and of a ring through all its GPUs."""
+
+    groups: Mapping[int, Score]
+    ring: Score
+
+
+@dataclass(frozen=True)
 class Listing:
-    """A computer: the links between its GPUs, and the number of network cards in the same table."""
+    """A computer: the links between its GPUs, the number of network cards in the same table, and its best scores."""
 
     name: str
     links: Links
+    best: Best
     nics: int = 0
 
     @property
@@ -83,6 +92,9 @@ class Listing:
         return [f"{24 * half}-{24 * half + 23}", str(half), "N/A"]
 
 
+_BEST_OF_CUBE = Best({2: (102, -4), 4: (101, -6)}, (102, -8))
+
+
 def rank_link(link: str) -> int:
     """Return the rank of a link: the higher, the faster. NVLink is above all PCIe links, and counts its lanes."""
     return 100 + int(link[2:]) if link.startswith("NV") else 1 + PCIE.index(link)
@@ -105,42 +117,19 @@ def ring_score(links: Links, ring: Sequence[int]) -> Score:
     return score(links, zip(ring, [*ring[1:], ring[0]], strict=True))
 
 
-def best_group_score(links: Links, size: int) -> Score:
-    """Return the best score of any division into groups of `size`. All are tried (35 for two groups of four)."""
-    return max(group_score(links, groups) for groups in divisions(list(range(len(links))), size))
-
-
-def best_ring_score(links: Links) -> Score:
-    """Return the best score of any ring through all GPUs. All are tried (2,520 for eight, as a ring has two directions)."""
-    first, *following = range(len(links))
-    return max(ring_score(links, (first, *order)) for order in itertools.permutations(following) if order[0] <= order[-1])
-
-
 def name_score(links: Links, value: Score) -> str:
     """Return a score in words: "2 x SYS"."""
     names = {rank_link(link): link for row in links for link in row if link != "X"}
     return f"{-value[1]} x {names[value[0]]}"
 
 
-def divisions(members: list[int], size: int) -> Iterator[list[list[int]]]:
-    """Yield all ways to divide the members into groups of `size`, each once."""
-    if not members:
-        yield []
-        return
-    first, *following = members
-    for partners in itertools.combinations(following, size - 1):
-        remaining = [member for member in following if member not in partners]
-        for groups in divisions(remaining, size):
-            yield [[first, *partners], *groups]
-
-
 def listings(puzzle: int) -> list[Listing]:
     """Return five computers: four that exist, and one that follows from `puzzle`."""
     return [
-        Listing("8 x H100 with NVSwitch", _matrix(8, lambda _a, _b: "NV18"), nics=4),
-        Listing("hybrid cube, 8 x V100", _cube(), nics=4),
-        Listing("g5.12xlarge, 4 x A10G", _matrix(4, lambda _a, _b: "PHB")),
-        Listing("two sockets, 2 x 4", _matrix(8, lambda a, b: "PIX" if a // 4 == b // 4 else "SYS"), nics=2),
+        Listing("8 x H100 with NVSwitch", _matrix(8, lambda _a, _b: "NV18"), Best({2: (118, -4), 4: (118, -12)}, (118, -8)), 4),
+        Listing("hybrid cube, 8 x V100", _cube(), _BEST_OF_CUBE, 4),
+        Listing("g5.12xlarge, 4 x A10G", _matrix(4, lambda _a, _b: "PHB"), Best({2: (3, -2), 4: (3, -6)}, (3, -4))),
+        Listing("two sockets, 2 x 4", _matrix(8, _link_sockets), Best({2: (5, -4), 4: (5, -12)}, (1, -2)), 2),
         compose(puzzle),
     ]
 
@@ -152,9 +141,19 @@ def compose(puzzle: int) -> Listing:
     computer.
     """
     chance = random.Random(puzzle)
-    kinds = [_pairs("NV2", "NV12"), _pairs("PXB", "NV4"), _pairs("NODE", "NV2"), _cube(), _islands()]
-    built, order = kinds[puzzle % len(kinds)], chance.sample(range(8), 8)
-    return Listing(f"puzzle {puzzle}", _matrix(8, lambda a, b: built[order[a]][order[b]]), nics=chance.choice([0, 1, 2]))
+    kinds = [
+        (_pairs("NV2", "NV12"), Best({2: (112, -4), 4: (102, -8)}, (1, -2))),
+        (_pairs("PXB", "NV4"), Best({2: (104, -4), 4: (4, -8)}, (1, -2))),
+        (_pairs("NODE", "NV2"), Best({2: (102, -4), 4: (2, -8)}, (1, -2))),
+        (_cube(), _BEST_OF_CUBE),
+        (_islands(), Best({2: (102, -4), 4: (102, -12)}, (101, -1))),
+    ]
+    (links, best), order = kinds[puzzle % len(kinds)], chance.sample(range(8), 8)
+    return Listing(f"puzzle {puzzle}", _matrix(8, lambda a, b: links[order[a]][order[b]]), best, chance.choice([0, 1, 2]))
+
+
+def _link_sockets(a: int, b: int) -> str:
+    return "PIX" if a // 4 == b // 4 else "SYS"
 
 
 def _pairs(near: str, bridge: str) -> Links:

@@ -43,15 +43,15 @@ def format_bytes(count: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Format a duration for a person: `0.34 s`, `12.1 s`, `3 min 20 s`, `2 h 05 min`."""
+    """Format a duration for a person: `0.34 s`, `12.1 s`, `3 min 20 s`, `20 min`, `2 h 05 min`."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes, remainder = divmod(round(seconds), 60)
     if minutes < 120:
-        return f"{minutes} min {remainder:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+        return f"{minutes} min {remainder:02d} s" if remainder else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes % 60 else f"{minutes // 60} h"
 
 
 def write_duration(seconds: float) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import topology
-from topology import Listing, Score
+from topology import Best, Listing, Score
 
 from gpucourse.judge import Case, Part, Verdict, Way
 
@@ -97,6 +97,8 @@ WAYS = {
 Pairs = Callable[[Sequence[Any]], Iterable[tuple[int, int]]]
 PUZZLES = (1, 2, 9, 5, 23)  # in 9 a ring that goes to the nearest GPU each time is not the best, wherever it begins
 
+UNKNOWN = Best({}, (0, 0))  # the judge tries every group and every ring itself
+
 SQUARES = [
     row.split()
     for row in """
@@ -116,6 +118,7 @@ PAIRS = [
     Listing(
         f"four GPUs, {fast} and {slow}",
         [["X" if a == b else fast if (a - b) % 4 == 2 else slow for b in range(4)] for a in range(4)],
+        UNKNOWN,
     )
     for slow, fast in itertools.pairwise(topology.PCIE)
 ]  # two kinds of PCIe link, of which the faster one joins GPU 0 and 2, and 1 and 3
@@ -123,18 +126,37 @@ PAIRS = [
 SUMS = Listing(
     "four GPUs, a ring of fast links with one slow hop",
     [row.split() for row in ("X NV12 NV2 NV1", "NV12 X NV12 NV2", "NV2 NV12 X NV12", "NV1 NV2 NV12 X")],
+    UNKNOWN,
 )  # the ring with the largest sum of NVLinks has the slowest hop
 
 
 def judge(part: Part) -> None:
     """Judge the reading of listings, then groups of 2 and 4 GPUs, then rings."""
     read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
-    every = [*topology.listings(PUZZLES[0]), *map(topology.compose, PUZZLES[1:]), Listing("two squares", SQUARES), *PAIRS, SUMS]
+    every = [
+        *topology.listings(PUZZLES[0]),
+        *map(topology.compose, PUZZLES[1:]),
+        Listing("two squares", SQUARES, UNKNOWN),
+        *PAIRS,
+        SUMS,
+    ]
     part.compare([_read(part, read, listing) for listing in every])
     answers = [_ask_groups(part, groups, listing, size) for listing in every for size in (2, 4)]
     _compare(part, answers, _list_group_ways())
     _compare(part, [_ask_ring(part, ring, listing) for listing in every], _list_ring_ways())
     part.note(f"right for the listings of {len(every)} computers, with groups of 2 and of 4")
+
+
+def divide(members: list[int], size: int) -> Iterator[list[list[int]]]:
+    """Yield all ways to divide the members into groups of `size`, each once."""
+    if not members:
+        yield []
+        return
+    first, *following = members
+    for partners in itertools.combinations(following, size - 1):
+        remaining = [member for member in following if member not in partners]
+        for groups in divide(remaining, size):
+            yield [[first, *partners], *groups]
 
 
 def _read(part: Part, read: Callable[[str], Any], listing: Listing) -> Case:
@@ -171,11 +193,11 @@ class Answer:
 
 def _ask_groups(part: Part, groups: Callable[..., Any], listing: Listing, size: int) -> Answer:
     links, name = listing.links, f"{listing.name}, groups of {size}"
-    given = _lists(part.call(groups, [list(row) for row in links], size, case=name))
+    division = _lists(part.call(groups, [list(row) for row in links], size, case=name))
     members = list(range(len(links)))
-    if given is None or {len(group) for group in given} != {size} or sorted(itertools.chain(*given)) != members:
+    if division is None or {len(group) for group in division} != {size} or sorted(itertools.chain(*division)) != members:
         raise part.wrong("no-division", name, last=len(links) - 1, size=size)
-    return Answer(name, listing, given, _pair_all, lambda: topology.divisions(members, size))
+    return Answer(name, listing, division, _pair_all, lambda: divide(members, size))
 
 
 def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:

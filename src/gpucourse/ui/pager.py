@@ -7,7 +7,8 @@ import signal
 import sys
 from collections.abc import Mapping
 
-_FLAGS_OF_LESS = "FRX"  # end at once if the text fits, show colours, and leave the text on the screen: as git does
+# End at once if the text fits, show colours, and leave the text on the screen, as git does. Less alone prompts with a colon.
+_FLAGS_OF_LESS = "FRXPs space shows more, q ends $"
 
 
 def show_in_pager(text: str, environ: Mapping[str, str]) -> bool:

@@ -1,13 +1,39 @@
-"""Listings of links between GPUs, and the best ring."""
+"""Listings of links between GPUs, and the best groups and rings."""
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 from tests.unit.exercises.scripts import beside_the_script
 
 topology = beside_the_script("07-hpc-systems", "topology")
 
 
-def test_best_ring_score_of_a_hybrid_cube_has_two_nvlinks_in_each_hop() -> None:
-    cube = topology.listings(1)[1].links
-    assert topology.name_score(cube, topology.best_ring_score(cube)) == "8 x NV2"
-    assert topology.name_score(cube, topology.ring_score(cube, range(8))) == "2 x SYS"
+def divide(members: tuple[int, ...], size: int) -> Iterator[list[tuple[int, ...]]]:
+    if not members:
+        yield []
+    for group in itertools.combinations(members, size):
+        if group[0] == members[0]:
+            yield from ([group, *groups] for groups in divide(tuple(gpu for gpu in members if gpu not in group), size))
+
+
+@pytest.mark.parametrize(
+    "listing", [*topology.listings(1), *map(topology.compose, range(2, 6))], ids=lambda listing: listing.name
+)
+def test_listing_has_the_best_scores_of_all_groups_and_rings(listing: Any) -> None:
+    gpus = tuple(range(len(listing.links)))
+    for size in (2, 4):
+        assert listing.best.groups[size] == max(topology.group_score(listing.links, groups) for groups in divide(gpus, size))
+    assert listing.best.ring == max(
+        topology.ring_score(listing.links, (0, *order)) for order in itertools.permutations(gpus[1:])
+    )
+
+
+def test_ring_score_of_a_hybrid_cube_shows_that_its_numbers_are_no_order() -> None:
+    cube = topology.listings(1)[1]
+    assert topology.name_score(cube.links, cube.best.ring) == "8 x NV2"
+    assert topology.name_score(cube.links, topology.ring_score(cube.links, range(8))) == "2 x SYS"

@@ -345,7 +345,7 @@ def test_time_limit_is_cut_to_that_of_the_partition_unless_a_longer_one_was_type
     assert not messages
     limited = slurm._limit_time(messages.append, long, queue, university(), TYPED)
     assert (limited.timeout_s, limited.typed) == (1800, frozenset())
-    assert "allows jobs of at most 30 min 00 s, so the time limit is not 60 min 00 s" in str(messages[0])
+    assert "allows jobs of at most 30 min, so the time limit is not 60 min" in str(messages[0])
     own_text = "#!/bin/bash\n#SBATCH --time=02:00:00\n"
     own_request = replace(long, written_batch=WrittenBatch(name="my_job", text=own_text))
     limited = slurm._limit_time(messages.append, own_request, queue, university(), TYPED)

@@ -389,10 +389,6 @@ def _promise(check: Check) -> str:
 
 
 def _commands(module: Module, exercise: Exercise) -> str:
-    first = exercise.parameters[0] if exercise.parameters else None
     launch = exercise.launch
     nodes = "" if launch.min_nodes == launch.max_nodes else f" --nodes {launch.nodes}"
-    lines = [f"gpucourse deploy {module.id}", f"gpucourse run {exercise.id}{nodes}"]
-    if first is not None:
-        lines.append(f"gpucourse run {exercise.id} --set {first.name}={_value(first.default)}")
-    return "\n".join(lines)
+    return f"gpucourse deploy {module.id}\ngpucourse run {exercise.id}{nodes}"

@@ -52,7 +52,7 @@ def test_launch_names_every_node_and_what_it_starts() -> None:
         "node1 (worker, learner@127.0.0.1:2201): ranks 2 to 3",
         "127.0.0.1:29500",
         "RANK_HINT=1 \\",
-        "10 min 00 s, a collective 2 min 00 s",
+        "10 min, a collective 2 min",
         "hello.py  ·  /w/hello.py",
         "*.csv",
         "at most 20,000 files and 10.0 GiB, 1.0 GiB a file, 1.0 GiB a log",
