@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import CourseFolders
 from gpucourse.course.part_files import name_fault_judge
 from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import prove_fault
 from gpucourse.model.manifest import CodeFault
+from tests.course import CATALOG, FOLDERS
 
-ROOT = Path(__file__).parent.parent.parent.parent
-EXERCISES = ROOT / "exercises"
-CATALOG = load(CourseFolders(modules=ROOT / "modules", exercises=EXERCISES, terraform=ROOT / "terraform"))
+EXERCISES = FOLDERS.exercises
 FAULTS = [
     pytest.param(
         EXERCISES / CATALOG.folder_name(module), CATALOG.sources(module, exercise), fault, id=f"{exercise.id}-{fault.id}"

@@ -8,25 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import CourseFolders
 from gpucourse.course.part_files import find_gaps
 from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import Proof, judge_of, prove
 from gpucourse.model.manifest import LearnerPart
+from tests.course import CATALOG, FOLDERS
 from tests.parts import KERNELS, needs_module, needs_namespaces
 
-ROOT = Path(__file__).parent.parent.parent.parent
-EXERCISES = ROOT / "exercises"
+EXERCISES = FOLDERS.exercises
 
 
 def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
-    catalog = load(CourseFolders(modules=ROOT / "modules", exercises=EXERCISES, terraform=ROOT / "terraform"))
-    for module in catalog.modules:
+    for module in CATALOG.modules:
         for exercise in module.exercises:
             for part in exercise.yours:
                 if part.judge:
-                    yield exercise.id, EXERCISES / catalog.folder_name(module) / part.file, part
+                    yield exercise.id, EXERCISES / CATALOG.folder_name(module) / part.file, part
 
 
 DEAR = {"checkpoint", "sharded", "gemm", "attention", "kernels"}

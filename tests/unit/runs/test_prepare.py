@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import LaunchRequest, find_launcher
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
@@ -22,6 +20,7 @@ from gpucourse.runs.prepare import list_earlier_runs, make_launch_request, plan_
 from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.paths import WorkspacePaths
+from tests.course import CATALOG
 from tests.unit.labs.aws import fakes
 
 NOW = "2026-01-31T14:25:01+00:00"
@@ -156,7 +155,7 @@ def write_run(
 
 
 def list_names(paths: WorkspacePaths) -> list[str]:
-    return [upload.name for upload in list_earlier_runs(paths, load(find_course({})).exercise("4.4")[1])]
+    return [upload.name for upload in list_earlier_runs(paths, CATALOG.exercise("4.4")[1])]
 
 
 def test_earlier_runs_are_the_newest_of_each_device_and_model(tmp_path: Path) -> None:
