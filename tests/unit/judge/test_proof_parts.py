@@ -26,7 +26,7 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
                     yield exercise.id, EXERCISES / CATALOG.folder_name(module) / part.file, part
 
 
-DEAR = {"checkpoint", "sharded", "gemm", "attention", "kernels"}
+DEAR = {"checkpoint", "sharded", "fsdp", "gemm", "attention", "flash-backward", "kernels"}
 """Parts whose judge starts ranks or compiles for seconds: `make slow` proves them."""
 
 
