@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,20 @@ from gpucourse.model.manifest import CodeFault
 from tests.course import CATALOG, FOLDERS
 
 EXERCISES = FOLDERS.exercises
-FAULTS = [
-    pytest.param(
-        EXERCISES / CATALOG.folder_name(module), CATALOG.sources(module, exercise), fault, id=f"{exercise.id}-{fault.id}"
-    )
-    for module in CATALOG.modules
-    for exercise in module.exercises
-    for fault in exercise.faults
-]
 
 
-@pytest.mark.parametrize(("folder", "sources", "fault"), FAULTS)
+def list_faults() -> Iterator[object]:
+    """Yield the faults of the course. `make test` looks at the first of each module, `make slow` at the others."""
+    for module in CATALOG.modules:
+        marks: list[pytest.MarkDecorator] = []
+        for exercise in module.exercises:
+            for fault in exercise.faults:
+                words = EXERCISES / CATALOG.folder_name(module), CATALOG.sources(module, exercise), fault
+                yield pytest.param(*words, id=f"{exercise.id}-{fault.id}", marks=marks)
+                marks = [pytest.mark.slow]
+
+
+@pytest.mark.parametrize(("folder", "sources", "fault"), list(list_faults()))
 def test_fault_is_seen_by_its_judge_and_a_repair_passes(
     judge: Judge, folder: Path, sources: dict[str, str], fault: CodeFault
 ) -> None:

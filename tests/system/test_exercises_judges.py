@@ -15,6 +15,7 @@ from gpucourse.model.manifest import LearnerPart
 from tests.course import CATALOG, FOLDERS
 from tests.parts import KERNELS, needs_module, needs_namespaces
 
+pytestmark = pytest.mark.system
 EXERCISES = FOLDERS.exercises
 
 
@@ -38,6 +39,12 @@ def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
 
 
 PARTS = [pytest.param(file, part, id=f"{exercise}-{part.id}", marks=marks(part)) for exercise, file, part in parts()]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge() as judge:
+        yield judge
 
 
 @pytest.mark.parametrize(("file", "part"), PARTS)
