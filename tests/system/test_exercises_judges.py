@@ -28,7 +28,7 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
 
 
 DEAR = {"checkpoint", "sharded", "fsdp", "gemm", "attention", "flash-backward", "kernels"}
-"""Parts whose judge starts ranks or compiles for seconds: `make slow` proves them."""
+"""Parts whose judge starts ranks or compiles for seconds: `make slow` judges them."""
 
 
 def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
