@@ -18,6 +18,7 @@ from tests.forks import SHARED
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()
+os.environ["OMP_NUM_THREADS"] = "1"  # torch's threads for tiny tensors would only wait for each other, in busy loops
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,13 +13,12 @@ from decimal import Decimal
 from pathlib import Path
 
 from gpucourse.aws.money import PriceBook, estimate, usd_per_hour
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
 from gpucourse.course.rubric import parts_of, read_rubric
 from gpucourse.labs.aws.choice import needs
 from gpucourse.model.launching import USUAL, advised_extra
 from gpucourse.model.manifest import Module
 from gpucourse.model.rubric import RubricPart
+from tests.course import CATALOG, FOLDERS
 
 ROOT = Path(__file__).parent.parent
 PAGE, README = ROOT / "docs" / "cost-and-safety.md", ROOT / "README.md"
@@ -33,7 +32,7 @@ def table() -> str:
     lines = ["| module | machines | $/h on demand | $/h spot | hours | $ on demand | $ spot |", "|---|---|--:|--:|--:|--:|--:|"]
     sums = [Decimal(0), Decimal(0)]
     days: set[str] = set()
-    for need in needs(load(find_course({}))):
+    for need in needs(CATALOG):
         machines = " + ".join(f"{item.count} x {item.instance_type}" for item in need.machines)
         estimates = [estimate(book, need, market="on-demand"), estimate(book, need, market="spot")]
         rates = " | ".join(f"{usd_per_hour(item):.2f}" for item in estimates)
@@ -49,9 +48,8 @@ def table() -> str:
 def syllabus() -> str:
     """Return the syllabus in Markdown: each module with its lesson, what it is about, and its figures. Its points are
     those of the rubric."""
-    folders = find_course({})
-    modules = load(folders).modules
-    points = {part.module: part for part in parts_of(read_rubric(folders.modules), modules)}
+    modules = CATALOG.modules
+    points = {part.module: part for part in parts_of(read_rubric(FOLDERS.modules), modules)}
     lines = ["| module | what it is about | exercises | hours | points | nodes | needs |", "|---|---|--:|--:|--:|--:|---|"]
     lines += [_describe_module(module, points.get(module.id)) for module in modules]
     course = sum(part.points for part in points.values() if part.counts == "course")

@@ -15,17 +15,15 @@ from typing import Any
 
 import msgspec
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
 from gpucourse.grading.values import Unreadable, read
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace.paths import WorkspacePaths
+from tests.course import CATALOG
 
 FOLDER = Path(__file__).parent / "data" / "results"
 MOST_ROWS = 40
-CATALOG = load(find_course({}))
 EXERCISES = [exercise for module in CATALOG.modules for exercise in module.exercises]
 
 

@@ -20,14 +20,13 @@ from typing import Any
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
 from gpucourse.course.parameters import arguments, resolve
 from gpucourse.figures.plots import draw
 from gpucourse.grading.checks import evaluate
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import ExerciseVerdict
 from tests import forks
+from tests.course import CATALOG, FOLDERS
 from tests.parts import needs_module
 from tests.ports import take_port
 from tests.waiting import STUCK_S
@@ -37,8 +36,6 @@ needs_emulator = pytest.mark.skipif(
     sys.platform != "linux" or not shutil.which("g++"), reason="the emulator needs g++ on Linux"
 )
 
-FOLDERS = find_course({})
-CATALOG = load(FOLDERS)
 DEADLINE_S = 240  # a busy machine takes several times what an idle one does
 SLOW_16_BITS = ("min(bench.measure(lambda m=m: m @ m, CPU, budget_s=0.02, threads=1))", "(1.0 if m.dtype == dtype else 0.01)")
 """A change of 1.1: its processor multiplies 16-bit numbers one by one."""

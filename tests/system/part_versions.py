@@ -16,18 +16,15 @@ import pytest
 import yaml
 
 from gpucourse.context import Context
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import CourseFolders
 from gpucourse.learning.try_ import try_parts
 from gpucourse.model.manifest import Exercise, LearnerPart
 from gpucourse.model.verdict import PartResult
 from gpucourse.runs.parts import list_part_files
 from gpucourse.workspace.locate import open_workspace
+from tests.course import CATALOG, FOLDERS
 from tests.parts import KERNELS, needs_module
 
 ROOT = Path(__file__).parent.parent.parent
-FOLDERS = CourseFolders(modules=ROOT / "modules", exercises=ROOT / "exercises", terraform=ROOT / "terraform")
-CATALOG = load(FOLDERS)
 UNNAMED = ("", "other", "error")
 """The ways of verdicts that say what was seen, and name no cause."""
 

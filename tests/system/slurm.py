@@ -44,8 +44,12 @@ def on_head(learner: Learner, command: str, *, code: int | None = 0) -> str:
 
 
 def queue(learner: Learner) -> list[str]:
-    """Return the jobs that wait or run."""
-    return on_head(learner, "squeue -h -o '%i %T'").splitlines()
+    """Return the jobs of the newest run that wait or run: `ID STATE`.
+
+    Jobs that the jobs of an earlier run submitted may go on, for example the last step of 2.1.
+    """
+    lines = on_head(learner, "squeue -h -o '%i %T %Z'").splitlines()
+    return [line.rpartition(" ")[0] for line in lines if f"/{learner.run_folder().name}" in line]
 
 
 def nodes_folder(learner: Learner) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import CATALOG, FOLDERS
+from tests.course import CATALOG, FOLDERS
 
 pytestmark = pytest.mark.system
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.course import CATALOG
 from tests.system.exercise_faults import FAULTS, SMALL_SHARES, SMALL_TRAINING, check_fault
-from tests.system.exercising import CATALOG, list_failed_checks, needs_torch, run_exercise
+from tests.system.exercising import list_failed_checks, needs_torch, run_exercise
 
 pytestmark = [pytest.mark.system, needs_torch]
 

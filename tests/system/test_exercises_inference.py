@@ -45,20 +45,14 @@ def test_token_costs_solved_equal_the_counts_of_a_model_with_windows_and_experts
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ("    import os\n    os._exit(3)\n", "the process ended with code 3"),
-        ("    return 'many'\n", "ValueError: could not convert"),
-    ],
-    ids=["ends", "text"],
-)
-def test_token_costs_name_a_part_that_does_not_run(change: str, words: str, tmp_path: Path) -> None:
-    text = f"def cache_bytes(card, tokens, size):\n{change}\noperations = bytes_read = experts_touched = cache_bytes\n"
+def test_token_costs_name_a_part_that_does_not_run(tmp_path: Path) -> None:
+    text = (
+        "def cache_bytes(card, tokens, size):\n    return 'many'\n\noperations = bytes_read = experts_touched = cache_bytes\n"
+    )
     run = run_exercise("8.1", tmp_path / "work", files={"my_costs.py": text})
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"yours-runs"}
-    assert words in run.metrics["yours_error"]
+    assert "ValueError: could not convert" in run.metrics["yours_error"]
 
 
 # --- 8.2 ----------------------------------------------------------------------------------------------------------------
@@ -178,7 +172,6 @@ def test_prefix_cache_refuses_pages_that_cannot_serve(flags: list[str], words: s
 OPEN_8_5 = {
     "accept-runs", "accept-same-text", "accept-distribution", "accept-length", "speedup-runs", "speedup-coins", "speedup-best",
 }  # fmt: skip
-ENDLESS = "def verify(draft, q, p, uniform):\n    while True:\n        pass\n"
 WRONG = "def verify(draft, q, p, uniform):\n    return [*draft, max(range(len(p[-1])), key=p[-1].__getitem__)]\n"
 
 
@@ -208,15 +201,6 @@ def test_a_wrong_rule_costs_its_own_checks_alone(tmp_path: Path, part: str, fail
     assert set(list_open_checks(run)) == is_open | failures
     assert run.metrics["greedy_off"] == 0
     check_plots_and_tables(run, tmp_path)
-
-
-@pytest.mark.slow
-def test_a_rule_that_hangs_is_named_with_its_line(tmp_path: Path) -> None:
-    short = ("speculative.py", "limit_s=120", "limit_s=1")
-    run = run_exercise("8.5", tmp_path / "work", short, files={"my_accept.py": ENDLESS}, tokens="6", samples="1000")
-    assert run.code == 0, run.output
-    assert "accept-runs" in list_failed_checks(run)
-    assert "still at my_accept.py:" in run.metrics["accept_error"]
 
 
 @pytest.mark.slow
@@ -346,22 +330,13 @@ def test_a_service_solved_keeps_its_limits_beside_other_plans(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("entries", "failed", "sentence"),
-    [
-        ({"format: fp8": "format: fp4"}, "readable", "format: fp4 is not one of bf16, fp8"),
-        ({"gpu: l40s": "gpu: a10g"}, "rules", "a10g has no units for fp8"),
-    ],
-)
-def test_a_service_with_a_fault_in_its_plan_ends_well_and_names_it(
-    entries: dict[str, str], failed: str, sentence: str, tmp_path: Path
-) -> None:
-    changes = [("my_service.yaml", old, new) for old, new in entries.items()]
+def test_a_service_with_a_fault_in_its_plan_ends_well_and_names_it(tmp_path: Path) -> None:
+    wrong = ("my_service.yaml", "gpu: l40s", "gpu: a10g")
     short = ("service_trial.py", "QUEUE_REQUESTS = 200_000", "QUEUE_REQUESTS = 2000")
-    run = run_exercise("8.8", tmp_path / "work", short, *changes, solved=["my_service.yaml"], **FEW)
+    run = run_exercise("8.8", tmp_path / "work", short, wrong, solved=["my_service.yaml"], **FEW)
     assert run.code == 0, run.output
-    assert failed in list_failed_checks(run)
-    assert sentence in run.output
+    assert "rules" in list_failed_checks(run)
+    assert "a10g has no units for fp8" in run.output
 
 
 def test_a_service_refuses_a_trace_that_is_too_short(tmp_path: Path) -> None:

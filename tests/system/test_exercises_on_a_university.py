@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from gpucourse.course.parameters import resolve
+from tests.course import CATALOG, FOLDERS
 from tests.system.cli import Learner
-from tests.system.exercising import CATALOG, FOLDERS, needs_torch
+from tests.system.exercising import needs_torch
 from tests.university import University
 
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
@@ -25,7 +26,7 @@ ELSEWHERE = {"2.1", "2.3", "2.4", "3.2"}  # in test_slurm_target_runs.py
 MEMORY = {"6.7": "3G", "8.7": "7G"}  # several ranks share a node, and the cluster gives 900 MB for each core
 ON_ONE_NODE = {"0", "1", "4", "5", "7", "B"}
 ONE_OF_EACH_KIND = {  # batch files and the session in a terminal are in test_slurm_target_runs.py
-    "0.2": "torchrun on one node", "0.3": "python", "1.1": "transformers", "3.1": "torchrun on two nodes", "5.0": "g++",
+    "1.1": "python, with transformers", "3.1": "torchrun on two nodes", "5.0": "g++",
 }  # fmt: skip
 EXERCISES = [
     exercise.id

@@ -16,16 +16,14 @@ import pytest
 from benchmarks import gpu
 from benchmarks.gpu_cases import CASES, SOLUTION, Case, Figure, figures
 from benchmarks.gpu_record import for_plots
-from gpucourse.course.catalog import load
 from gpucourse.course.gpu_record import FOLDER, FORMAT, find_recorded_plots
-from gpucourse.course.locate import find_course
 from gpucourse.grading.checks import evaluate
+from tests.course import CATALOG, FOLDERS
 from tests.system.exercising import FAKE_GPU, needs_torch
 from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, needs_torch]
 
-CATALOG = load(find_course({}))
 LONG_S = 250.0  # on a busy machine
 PRODUCTS = Case("1.1", {"small": "32", "size": "128", "repeats": "2"}, limit_s=LONG_S)
 ONE_PROCESS = Case("0.3", {"nnodes": "1", "nproc_per_node": "1"}, limit_s=LONG_S)
@@ -38,7 +36,7 @@ def test_every_exercise_has_its_case_and_those_with_a_solution_run_it(tmp_path: 
         module, exercise = CATALOG.exercise(case.exercise)
         folder = tmp_path / str(number)
         gpu.lay_out(case, exercise, folder)
-        solutions = find_course({}).exercises / CATALOG.folder_name(module) / "solutions"
+        solutions = FOLDERS.exercises / CATALOG.folder_name(module) / "solutions"
         assert exercise.yours
         assert all((folder / part.file).read_text() == (solutions / part.file).read_text() for part in exercise.yours)
 

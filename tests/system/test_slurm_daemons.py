@@ -75,7 +75,7 @@ def _of(process: Path, workspace: str) -> bool:
 def test_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(cluster: Learner, tmp_path: Path) -> None:
     script = slurm.script(tmp_path, "import time\ntime.sleep(600)\n")
     cluster.types(*slurm.OWN, script, "--detach")
-    number = slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0]
+    number = slurm.eventually(cluster, "RUNNING", "squeue -h -t RUNNING -o '%i %T'").split()[0]
     _kill_host(cluster)
     assert all("has ended" in detail for detail in read_troubles(cluster).values())
     assert len(read_troubles(cluster)) == 4
@@ -84,12 +84,12 @@ def test_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(cluster: Lea
     for _ in range(int(number) - 1):  # the new cluster counts from the beginning again
         slurm.on_head(cluster, "srun true")
     cluster.types(*slurm.OWN, script, "--detach")
-    assert slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0] == number
+    assert slurm.eventually(cluster, "RUNNING", "squeue -h -t RUNNING -o '%i %T'").split()[0] == number
     first, second = cluster.documents("runs")["runs"][-2:]
     assert (first["state"], second["state"]) == ("lost", "running")
     assert first["diagnoses"][0]["symptom"] == "job-lost"
     cluster.types("cancel", first["id"], code=2)
-    assert slurm.queue(cluster) == [f"{number} RUNNING"]
+    assert slurm.on_head(cluster, f"squeue -h -j {number} -o %T") == "RUNNING\n"
     cluster.types("cancel", "latest")
 
 

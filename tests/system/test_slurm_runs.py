@@ -30,6 +30,7 @@ def read_outputs(cluster: Learner) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 @needs_torch
 def test_exercise_submits_several_jobs_shows_the_queue_and_cancels_one(cluster: Learner) -> None:
     """With the batch file that the learner wrote."""
@@ -105,13 +106,14 @@ def test_batch_file_keeps_its_options_variables_and_error_file(cluster: Learner,
     assert "ValueError: no such model" in log
     job_name, tasks, temporary, cache, *fields = log.splitlines()[0].split("|")
     assert (job_name, tasks, fields) == ("two words", "2", ["hello", "a", "4"])
+    assert slurm.queue(cluster) == [], "the run has ended, and so has its job"
     assert cache.endswith("/.gpucourse/cache/triton")
     if temporary != "/tmp":  # which it is if a long user name makes the shared path too long for sockets
         assert slurm.on_head(cluster, f"ls -d {temporary}", code=None) == ""
     assert (cluster.run_folder() / "job.sbatch").read_text() == Path(batch).read_text()
     message = cluster.types("run", "--script", write_batch(tmp_path, "wrong.sh", "#SBATCH --nodez=2"), code=2).err
     assert "sbatch does not understand the file (node0 said: sbatch: unrecognized option '--nodez=2'" in message
-    assert slurm.queue(cluster) == []
+    assert "wrong.sh" not in slurm.on_head(cluster, "squeue -h -t all -o %j")
 
 
 def test_array_has_a_row_and_a_log_for_each_task(cluster: Learner, tmp_path: Path) -> None:

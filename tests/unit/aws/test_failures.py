@@ -65,7 +65,9 @@ BY_TERRAFORM = (
 @pytest.mark.parametrize(
     ("code", "message", "kind", "elsewhere"), TABLE, ids=[f"{code}-{kind}" for code, _message, kind, _elsewhere in TABLE]
 )
-def test_code_has_its_kind_from_boto3_and_from_terraform(code: str, message: str, kind: str, elsewhere: bool) -> None:
+def test_classify_gives_a_code_its_kind_from_boto3_and_from_terraform(
+    code: str, message: str, kind: str, elsewhere: bool
+) -> None:
     failure = classify(code, message)
     assert (failure.kind, failure.elsewhere) == (kind, elsewhere)
     assert failure.tell
@@ -76,7 +78,7 @@ def test_code_has_its_kind_from_boto3_and_from_terraform(code: str, message: str
     assert (from_terraform.kind, from_terraform.elsewhere) == (kind, elsewhere)
 
 
-def test_zones_that_aws_names_are_suggested_without_the_one_that_failed() -> None:
+def test_classify_suggests_zones_that_aws_names_without_the_one_that_failed() -> None:
     assert classify("InsufficientInstanceCapacity", NO_ROOM).suggested == ("us-east-2b", "us-east-2c")
 
 

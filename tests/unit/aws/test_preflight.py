@@ -250,7 +250,9 @@ def test_steps_of_the_page_are_what_a_new_account_lacks() -> None:
     ],
     ids=["a mail", "a budget that is silent", "no budget", "refused"],
 )
-def test_bill_readers_says_who_sees_the_bill_and_gets_a_mail(budgets: object, notices: object, access: str, mail: str) -> None:
+def test_find_bill_readers_says_who_sees_the_bill_and_gets_a_mail(
+    budgets: object, notices: object, access: str, mail: str
+) -> None:
     account = a_good_account()
     account.answers |= {BUDGETS: budgets, NOTICES: notices}
     findings = {finding.what: finding for finding in find_bill_readers(make_environment(account))}
@@ -293,7 +295,7 @@ def test_quotas_that_are_too_small_come_with_the_command_and_with_targets_that_c
         assert "--target hosts" in mend
 
 
-def test_quotas_offers_smaller_nodes_that_fit_with_the_command() -> None:
+def test_find_quotas_offers_smaller_nodes_that_fit_with_the_command() -> None:
     machines = (Machines(instance_type="g4dn.2xlarge", count=2),)
     usual = LabNeed(module="3", title="", machines=machines, smaller="g4dn.xlarge")
 

@@ -82,7 +82,7 @@ def test_assess_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
         ("trn1.2xlarge", False, None),
     ],
 )
-def test_in_use_counts_a_type_against_the_quota_of_its_family(name: str, spot: bool, code: str | None) -> None:
+def test_count_used_vcpus_counts_a_type_against_the_quota_of_its_family(name: str, spot: bool, code: str | None) -> None:
     usage = quota.count_used_vcpus(account({}, describe((name, 8, spot))))
     assert usage == ({code: 8} if code else {})
 

@@ -32,14 +32,14 @@ PASSED, FAILED, ERROR, NOT_MEASURED = RESULTS
         ({}, (PASSED,), "open", 0),
     ],
 )
-def test_code_of_a_run_is_that_of_its_worst_part(values: dict[str, Any], results: Any, part: Any, code: int) -> None:
+def test_find_exit_code_of_a_run_is_that_of_its_worst_part(values: dict[str, Any], results: Any, part: Any, code: int) -> None:
     parts = (PartResult(id="p", title="t", file="f", verdict=part),) if part else ()
     verdict = ExerciseVerdict(exercise="3.1", run="r", mode="local", verdict="passed", checks=results, parts=parts)
     assert find_exit_code(record(**values), verdict) == code
     assert find_exit_code(record(**values), None) == (4 if values else 0)
 
 
-def test_code_of_a_mutated_run_is_0_only_if_the_expected_check_failed(learning: Learning) -> None:
+def test_find_exit_code_of_a_mutated_run_is_0_only_if_the_expected_check_failed(learning: Learning) -> None:
     exercise = learning.context.catalog.exercise("1.1")[1]
     red_run = learning.record(metrics=METRICS | {"wet": False}, expected_red="wet", edited=["source.py"])
     assert find_exit_code(red_run, verdict_on(learning.context, exercise, red_run)) == 0

@@ -39,7 +39,7 @@ run 1.2 --dry-run --gpu t4
 """.split("\n")[1:-1]
 
 
-def test_schema_in_the_docs_is_current() -> None:
+def test_format_schema_writes_what_the_docs_have() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == format_schema(), "python -m gpucourse.cli.schema > docs/json.schema.json"
 
 

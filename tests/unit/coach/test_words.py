@@ -184,7 +184,7 @@ def test_find_line_finds_the_line_of_the_script() -> None:
     assert find_line("nothing of that kind") == ""
 
 
-def test_blanked_text_keeps_its_places() -> None:
+def test_blank_all_but_last_words_keeps_the_places_of_the_text() -> None:
     text = "one\r\ntwo\rthree\u2028\n" + MISTAKE
     assert len(blank_all_but_last_words(text, ended_itself=True)) == len(text)
     assert blank_all_but_last_words(text, ended_itself=True).endswith(MISTAKE)

@@ -12,7 +12,7 @@ from gpucourse.course.locate import CourseFolders
 from gpucourse.errors import ManifestError, MissingError, UnknownName, UsageError
 
 
-def test_modules_are_in_the_order_of_their_numbers_and_the_bonus_last(course: Any) -> None:
+def test_load_puts_modules_in_the_order_of_their_numbers_and_the_bonus_last(course: Any) -> None:
     course.another("10", name="oceans")
     course.another("B", name="clouds")
     course.another("0", name="springs")
@@ -136,7 +136,7 @@ def test_unreadable_manifest_is_a_complaint(course: Any) -> None:
         course.load().module("7")
 
 
-def test_catalog_without_modules_is_empty(tmp_path: Path) -> None:
+def test_load_without_modules_is_empty(tmp_path: Path) -> None:
     with pytest.raises(MissingError):
         load(CourseFolders(tmp_path / "modules", tmp_path, tmp_path))
     (tmp_path / "modules").mkdir()

@@ -96,7 +96,7 @@ def plot_of(document: dict[str, Any]) -> dict[str, Any]:
         (lambda document: plot_of(document).update(rows=[{}] * (MAX_ROWS + 1)), f"more than {MAX_ROWS} rows"),
     ],
 )
-def test_record_that_cannot_be_right_is_named_and_not_used(change: Change, reason: str, tmp_path: Path) -> None:
+def test_find_faulty_records_names_one_that_cannot_be_right(change: Change, reason: str, tmp_path: Path) -> None:
     path = save_record(tmp_path)
     document = json.loads(path.read_text())
     change(document)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from gpucourse.course.catalog import Catalog, load
-from gpucourse.course.locate import find_course
 from gpucourse.course.part_files import is_solution, list_solutions
 from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, parts_of, read_rubric
 from gpucourse.grading.answers import SECOND, compare, compute_credit, count_attempts
@@ -23,6 +20,7 @@ from gpucourse.model.rubric import Rubric
 from gpucourse.model.score import ExerciseEvidence, Grade, PartReview
 from gpucourse.model.verdict import CheckResult, choose_needed
 from gpucourse.runs.parts import make_open
+from tests.course import CATALOG, FOLDERS
 from tests.unit.course.conftest import SmallCourse
 
 MAX_PERCENT = 30
@@ -45,7 +43,7 @@ def press_buttons(module: Module, exercise: Exercise, credit: Answer, *, copied:
         verdict = "open" if share is None else "passed" if share > 0 else "failed"
         return AnswerResult(id=question.id, kind=question.kind, text="t", verdict=verdict, share=share)  # type: ignore[arg-type]
 
-    folders, catalog = find_course({}), read_catalog()
+    folders, catalog = FOLDERS, CATALOG
     reviews = {}
     for part in exercise.yours if copied else ():
         delivered = folders.exercises / catalog.part_places(module, exercise)[part.id]
@@ -59,15 +57,9 @@ def press_buttons(module: Module, exercise: Exercise, credit: Answer, *, copied:
     )  # fmt: skip
 
 
-@functools.cache
-def read_catalog() -> Catalog:
-    """Return this course."""
-    return load(find_course({}))
-
-
 def walk(credit: Answer, *, copied: bool = False) -> Grade:
     """Return the points for the whole course, walked like that."""
-    modules, rubric = read_catalog().modules, read_rubric(find_course({}).modules)
+    modules, rubric = CATALOG.modules, read_rubric(FOLDERS.modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
     evidence = {
         exercise.id: press_buttons(module, exercise, credit, copied=copied)
@@ -97,7 +89,7 @@ def guess(question: Question) -> float:
 
 
 def test_parts_have_the_titles_of_the_modules() -> None:
-    titles = {module.id: module.title for module in read_catalog().modules}
+    titles = {module.id: module.title for module in CATALOG.modules}
     parts = walk(leave_open).parts
     assert {part.module: part.title for part in parts} == {part.module: titles[part.module] for part in parts}
 

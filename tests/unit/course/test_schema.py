@@ -33,7 +33,7 @@ def checker() -> Any:
 
 
 @pytest.mark.parametrize("file", SCHEMAS)
-def test_schema_in_the_course_is_current(file: str) -> None:
+def test_schema_text_is_what_the_course_has(file: str) -> None:
     assert (MODULES / file).read_text(encoding="utf-8") == schema_text(file), "type: python -m gpucourse.course.schema --write"
 
 

@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
+from tests.course import CATALOG, FOLDERS
 from tests.system.exercising import needs_torch
 from tests.unit.exercises.scripts import beside_the_script
 
 FOLDER = "08-inference-engines"
-FOLDERS = find_course({})
-CATALOG = load(FOLDERS)
 DEFAULTS = {parameter.name: parameter.default for parameter in CATALOG.exercise("8.3")[1].parameters}
 waste = beside_the_script(FOLDER, "waste")
 step_clock = beside_the_script(FOLDER, "step_clock")

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
+from tests.course import CATALOG
 from tests.unit.exercises.scripts import beside_the_script
 from tests.unit.exercises.test_bandwidth import GIB, MIB, p4de
 
-CATALOG = load(find_course({}))
 bandwidth = beside_the_script("shared", "bandwidth")
 costs = beside_the_script("04-benchmarking", "costs")
 gpus = beside_the_script("shared", "gpus")

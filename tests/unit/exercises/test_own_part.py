@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.parts import needs_module
-from tests.waiting import STUCK_S
+from tests.course import FOLDERS
+from tests.system.exercising import environment, needs_torch, start, wait
 
-pytestmark = needs_module("torch")
-_SHARED = Path(__file__).parents[3] / "exercises" / "shared"
+pytestmark = needs_torch
 _SCRIPT = """
 import sys
-sys.path[:0] = [{shared!r}, {folder!r}]
+sys.path.insert(0, {shared!r})
 import crew, own_part, ranks, torch, torch.distributed as dist
 crew.start(2)
 learner_part = own_part.Process("my_sum.py")
@@ -35,18 +32,11 @@ def _run_part(folder: Path, body: str, limit_s: float = 60) -> set[str]:
     """Run a part on two ranks, between two collectives of the run. Return what the ranks print about its outcome."""
     (folder / "work.py").write_text(_WORK)
     (folder / "my_sum.py").write_text(_IMPORTS + body)
-    script = _SCRIPT.format(shared=str(_SHARED), folder=str(folder), limit_s=limit_s)
-    variables = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "MASTER_PORT")}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=STUCK_S,
-        env=variables | {"GPUCOURSE_BACKEND": "gloo"},
-    )
-    assert done.returncode == 0, done.stderr
-    return {line.partition("outcome ")[2] for line in done.stdout.splitlines() if "outcome " in line}
+    (folder / "script.py").write_text(_SCRIPT.format(shared=str(FOLDERS.exercises / "shared"), limit_s=limit_s))
+    process = start([sys.executable, "script.py"], folder, environment(folder))
+    printed = wait(process)
+    assert process.returncode == 0, printed
+    return {line.partition("outcome ")[2] for line in printed.splitlines() if "outcome " in line}
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
+from tests.course import CATALOG, FOLDERS
 from tests.unit.exercises.scripts import beside_the_script
 
 FOLDER = "06-training-at-scale"
@@ -23,7 +22,7 @@ MEGATRON = ((1.7, 24, 2304, 24), (145.6, 80, 12288, 96), (1008.0, 128, 25600, 16
 
 @pytest.fixture(scope="module")
 def plans() -> Iterator[ModuleType]:
-    place = str(find_course({}).exercises / FOLDER)
+    place = str(FOLDERS.exercises / FOLDER)
     sys.path.append(place)
     yield beside_the_script(FOLDER, "plans")
     sys.path.remove(place)
@@ -156,7 +155,7 @@ def test_memory_and_step_seconds_of_the_lesson(
 
 
 def test_questions_have_the_constants_of_the_formulas(plans: ModuleType, targets: ModuleType) -> None:
-    exercise = load(find_course({})).exercise("6.6")[1]
+    exercise = CATALOG.exercise("6.6")[1]
     constants = {question.id: question.value for question in exercise.questions if isinstance(question.value, float)}
     plan = plans.Plan(1, 8, 1, 0, "none", 1, "bf16")
     work = targets.work_of("70b", "64xh100", 1)

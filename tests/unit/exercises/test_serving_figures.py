@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
+from tests.course import CATALOG, FOLDERS
 from tests.system.exercising import needs_torch
 from tests.unit.exercises.scripts import beside_the_script
 
@@ -23,7 +22,7 @@ step_clock = beside_the_script(FOLDER, "step_clock")
 
 def read_lesson(name: str) -> str:
     """Return a lesson in one line, without the breaks of its lines."""
-    path: Path = find_course({}).modules / FOLDER / name
+    path: Path = FOLDERS.modules / FOLDER / name
     return " ".join(path.read_text(encoding="utf-8").split())
 
 
@@ -37,7 +36,7 @@ def test_a_decode_step_by_slices_takes_what_the_lesson_says(link: str, title: st
     steps = [f"{clock.ns([(1000, 1)] * 32) / 1e6:.1f}" for clock in clocks]
     sums = f"{160 * clocks[-1].all_reduce_ns(32) / 1e6:.1f} ms"
     if link == "pcie":
-        prediction = load(find_course({})).exercise("8.7")[1].predict
+        prediction = CATALOG.exercise("8.7")[1].predict
         words = f"{steps[1]} ms on 2 GPUs, {steps[2]} on 4 and {steps[3]} on 8, of which {sums} are all-reduces"
         assert prediction
         assert words in (prediction.explanation or "")

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import CourseFolders
 from gpucourse.course.part_files import name_fault_judge
 from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import prove_fault
 from gpucourse.model.manifest import CodeFault
+from tests.course import CATALOG, FOLDERS
 
-ROOT = Path(__file__).parent.parent.parent.parent
-EXERCISES = ROOT / "exercises"
-CATALOG = load(CourseFolders(modules=ROOT / "modules", exercises=EXERCISES, terraform=ROOT / "terraform"))
-FAULTS = [
-    pytest.param(
-        EXERCISES / CATALOG.folder_name(module), CATALOG.sources(module, exercise), fault, id=f"{exercise.id}-{fault.id}"
-    )
-    for module in CATALOG.modules
-    for exercise in module.exercises
-    for fault in exercise.faults
-]
+EXERCISES = FOLDERS.exercises
 
 
-@pytest.mark.parametrize(("folder", "sources", "fault"), FAULTS)
+def list_faults() -> Iterator[object]:
+    """Yield the faults of the course. `make test` looks at the first of each module, `make slow` at the others."""
+    for module in CATALOG.modules:
+        marks: list[pytest.MarkDecorator] = []
+        for exercise in module.exercises:
+            for fault in exercise.faults:
+                words = EXERCISES / CATALOG.folder_name(module), CATALOG.sources(module, exercise), fault
+                yield pytest.param(*words, id=f"{exercise.id}-{fault.id}", marks=marks)
+                marks = [pytest.mark.slow]
+
+
+@pytest.mark.parametrize(("folder", "sources", "fault"), list(list_faults()))
 def test_fault_is_seen_by_its_judge_and_a_repair_passes(
     judge: Judge, folder: Path, sources: dict[str, str], fault: CodeFault
 ) -> None:

@@ -33,7 +33,7 @@ def test_load_targets_says_what_each_can_do() -> None:
         assert bool(target.no_clock) != can[0]
 
 
-def test_target_that_is_not_installed_keeps_its_lab(context: Context) -> None:
+def test_find_target_keeps_the_lab_of_one_that_is_not_installed(context: Context) -> None:
     record(context, Deployment, "moon")
     [lab] = status(context).stacks
     assert [(node.healthy, node.known, node.detail) for node in lab.nodes] == [

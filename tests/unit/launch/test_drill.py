@@ -33,7 +33,7 @@ def make_fault(kind: str, rank: int | None = None) -> InjectedFault:
 
 
 @pytest.mark.parametrize(("kind", "is_kept"), [("kill-rank", False), ("block-port", False), ("slow-rank", True)])
-def test_drill_has_no_restarts_that_would_repair_it(kind: str, is_kept: bool) -> None:
+def test_prepare_drill_leaves_no_restarts_that_would_repair_it(kind: str, is_kept: bool) -> None:
     base = replace(plan(), max_restarts=2)
     command = base.commands[0]
     argv = (*command.argv[:3], "--max-restarts=2", *command.argv[3:], "--max-restarts=own")
@@ -43,7 +43,7 @@ def test_drill_has_no_restarts_that_would_repair_it(kind: str, is_kept: bool) ->
     assert spoiled.commands[0].argv[-1] == "--max-restarts=own", "what follows the rank's place is the script's"
 
 
-def test_wrong_world_size_reaches_the_ranks_only() -> None:
+def test_plan_faults_gives_a_wrong_world_size_to_the_ranks_only() -> None:
     spoiled = drill.prepare_drill(plan(), make_fault("wrong-world-size"))
     for before, after in zip(plan().commands, spoiled.commands, strict=True):
         assert after.argv[:4] == before.argv[:4]
@@ -65,14 +65,14 @@ def test_other_faults_leave_the_command_as_it_is_and_give_the_node_an_order(kind
         assert orders == {"node1": {"how": kind, "rank": 1, "after_s": 0.1}}
 
 
-def test_a_drill_is_short() -> None:
+def test_prepare_drill_makes_a_short_run() -> None:
     spoiled = drill.prepare_drill(plan(), make_fault("kill-rank", 0))
     assert spoiled.timeout_s <= drill.LIMIT_S
     assert spoiled.collective_timeout_s == drill.COLLECTIVE_TIMEOUT_S
     assert spoiled.commands[0].env == {"A": "1", "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "10"}
 
 
-def test_drill_needs_torchrun_on_simulated_nodes_with_several_ranks() -> None:
+def test_object_to_plan_without_torchrun_simulated_nodes_and_several_ranks() -> None:
     assert drill.object_to_plan(plan()) is None
     for odd, words in (
         (replace(plan(), mode="aws"), "only on simulated nodes"),

@@ -47,7 +47,7 @@ def test_script_that_does_not_parse_has_no_neighbours(tmp_path: Path) -> None:
     assert names(lay(tmp_path, train="def :\n", helper="")) == []
 
 
-def test_named_file_keeps_its_place_under_the_script_and_else_its_name(tmp_path: Path) -> None:
+def test_find_named_files_keeps_a_place_under_the_script_and_else_the_name(tmp_path: Path) -> None:
     script = lay(tmp_path / "work", train="")
     (tmp_path / "work/data/deep").mkdir(parents=True)
     (tmp_path / "work/data/deep/a.bin").write_bytes(b"a")
@@ -64,7 +64,7 @@ def test_named_file_keeps_its_place_under_the_script_and_else_its_name(tmp_path:
     ]
 
 
-def test_named_files_that_are_missing_or_too_many_are_refused(tmp_path: Path) -> None:
+def test_find_named_files_refuses_missing_or_too_many_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file or folder"):
         neighbours.find_named_files((tmp_path / "nothing",), tmp_path)
     (tmp_path / "many").mkdir()
@@ -75,7 +75,7 @@ def test_named_files_that_are_missing_or_too_many_are_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["pkg.train", "pkg.run", "pkg"])
-def test_module_takes_its_packages_along(tmp_path: Path, name: str) -> None:
+def test_find_module_takes_its_packages_along(tmp_path: Path, name: str) -> None:
     program = "import other\nfrom . import data\nfrom pkg.more import x\n"
     lay(tmp_path, pkg___init="", pkg__more="", pkg__data="", other="", pkg__unrelated="", pkg__train=program)
     (tmp_path / "pkg/run").mkdir()
@@ -88,13 +88,15 @@ def test_module_takes_its_packages_along(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pkg.none", "train.py", "../train", "pkg..train", "", "/etc.passwd"])
-def test_module_that_is_missing_is_refused(tmp_path: Path, name: str) -> None:
+def test_find_module_refuses_one_that_is_missing(tmp_path: Path, name: str) -> None:
     lay(tmp_path, train="", pkg___init="")
     with pytest.raises(UsageError, match="there is no such module in"):
         neighbours.find_module(name, tmp_path)
 
 
-def test_script_keeps_its_place_in_a_folder_that_is_uploaded_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_base_keeps_the_place_of_a_script_in_a_folder_that_is_uploaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lay(tmp_path, tools__train="import helper\n", tools__helper="", other="")
     script, root = tmp_path / "tools/train.py", tmp_path.resolve()
     monkeypatch.chdir(tmp_path)
@@ -106,7 +108,7 @@ def test_script_keeps_its_place_in_a_folder_that_is_uploaded_with_it(tmp_path: P
     assert neighbours.find_base(script, (Path(".."),)) == root / "tools", "it runs in the folder in which it was typed"
 
 
-def test_batch_file_takes_along_the_files_it_names_and_their_imports(tmp_path: Path) -> None:
+def test_find_mentioned_files_of_a_batch_file_takes_along_their_imports(tmp_path: Path) -> None:
     lay(
         tmp_path,
         helper="import torch\n",

@@ -59,7 +59,7 @@ def make_plan(batch: own_batch.OwnBatch) -> tuple[LaunchPlan, Batch]:
         ("none.sh", None, "shell"),
     ],
 )
-def test_batch_file_is_known_by_its_content(tmp_path: Path, name: str, text: str | None, kind: str) -> None:
+def test_read_kind_knows_a_batch_file_by_its_content(tmp_path: Path, name: str, text: str | None, kind: str) -> None:
     script = tmp_path / name
     if text is not None:
         script.write_text(text)
@@ -67,7 +67,7 @@ def test_batch_file_is_known_by_its_content(tmp_path: Path, name: str, text: str
     assert (script_kind.is_batch, script_kind.is_shell) == (kind == "batch", kind == "shell")
 
 
-def test_shell_script_is_refused_with_both_ways(tmp_path: Path) -> None:
+def test_make_shell_script_error_names_both_ways(tmp_path: Path) -> None:
     error = own_batch.make_shell_script_error(tmp_path / "run.sh")
     assert "run.sh is a shell script without lines for sbatch" in error.what
     assert "--launcher slurm" in error.hint
@@ -151,7 +151,7 @@ def test_describe_batch_says_what_the_file_asks_for(tmp_path: Path, wishes: tupl
         (b"#!/bin/bash\n#SBATCH -N 2\n# caf\xe9\n", "line 3 is not text in UTF-8"),
     ],
 )
-def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
+def test_read_kind_refuses_a_file_that_is_no_text(tmp_path: Path, content: bytes | None, words: str) -> None:
     path = tmp_path / ("none.sbatch" if content is None else "mine.sbatch")
     if content is not None:
         path.write_bytes(content)
@@ -160,7 +160,7 @@ def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes | None, 
         own_batch.read(path)
 
 
-def test_file_is_submitted_as_it_is_and_typed_options_overrule_it(tmp_path: Path) -> None:
+def test_plan_submits_the_file_as_it_is_and_typed_options_overrule_it(tmp_path: Path) -> None:
     batch_file = own_batch.read(file(tmp_path, "--nodes=2", "--gres=gpu:1"))
     plan = own_batch.plan(
         request("a", "b"), HEAD, batch_file, nodes=3, partition="long", default="gpu", time_s=300.0, module="2"
@@ -184,7 +184,7 @@ def test_file_is_submitted_as_it_is_and_typed_options_overrule_it(tmp_path: Path
         (("--export=PATH,HOME",), "--export=PATH,HOME,MINE,TOKEN"),
     ],
 )
-def test_typed_variables_reach_a_job_that_takes_little_of_its_environment(
+def test_plan_hands_typed_variables_to_a_job_that_takes_little_of_its_environment(
     tmp_path: Path, wishes: tuple[str, ...], export: str | None
 ) -> None:
     batch = own_batch.read(file(tmp_path, *wishes))

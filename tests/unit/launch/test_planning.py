@@ -50,7 +50,7 @@ def make_plan(
     return find_launcher(launcher).plan(request, nodes, facts)
 
 
-def test_plan_has_one_process_a_gpu_and_numbers_ranks_over_all_nodes() -> None:
+def test_make_plan_has_one_process_a_gpu_and_numbers_ranks_over_all_nodes() -> None:
     plan = make_plan(node(0, gpus=4), node(1, gpus=2))
     assert [command.ranks for command in plan.commands] == [(0, 1, 2, 3), (4, 5)]
     assert plan.world_size == 6
@@ -90,7 +90,7 @@ COUNTED: Any = {
 
 
 @pytest.mark.parametrize(("parameters", "local", "count"), [({"nproc": 3}, True, 3), ({}, True, 2), ({}, False, 4)])
-def test_plan_has_as_many_processes_on_a_node_as_a_parameter_says(
+def test_make_plan_has_as_many_processes_on_a_node_as_a_parameter_says(
     parameters: dict[str, object], local: bool, count: int
 ) -> None:
     only_node = node(0) if local else node(0, gpus=1, mode="aws")

@@ -53,7 +53,7 @@ def test_read_options_refuses_what_gpucourse_sets(words: str, message: str, hint
     assert hint in caught.value.hint
 
 
-def test_page_on_larger_clusters_shows_the_line_of_a_dry_run() -> None:
+def test_format_typed_is_the_line_on_the_page_about_larger_clusters() -> None:
     plan = make_plan(node(0), node(1), arguments=("--epochs", "3"))
     aliases = {"/opt/py/bin/python": ".../python", "ddp.py": "train.py", "--master-addr=10.0.0.0": "--master-addr=10.0.0.4",
              "--master-port=29501": "--master-port=29506"}  # fmt: skip

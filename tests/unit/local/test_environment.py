@@ -9,7 +9,7 @@ import pytest
 from gpucourse.local import environment
 
 
-def test_of_node_makes_an_environment_without_secrets() -> None:
+def test_make_node_environment_leaves_secrets_out() -> None:
     host = {
         "PATH": "/usr/bin",
         "LANG": "C.UTF-8",
@@ -29,7 +29,7 @@ def test_of_node_makes_an_environment_without_secrets() -> None:
 
 
 @pytest.mark.parametrize("real", [True, False])
-def test_of_node_keeps_the_visible_gpus_of_this_computer(real: bool) -> None:
+def test_make_node_environment_keeps_the_visible_gpus_of_this_computer(real: bool) -> None:
     host = {"PATH": "/usr/bin", "CUDA_VISIBLE_DEVICES": "1", "HF_HOME": "/models", "AWS_SECRET_ACCESS_KEY": "s"}
     node = environment.make_node_environment(
         name="node0", uid="u", user="ann", python="/v/bin/python", home=Path("/h"), shell="/bin/sh", host=host, real=real
@@ -38,7 +38,7 @@ def test_of_node_keeps_the_visible_gpus_of_this_computer(real: bool) -> None:
     assert "AWS_SECRET_ACCESS_KEY" not in node
 
 
-def test_of_session_sets_only_what_a_client_may_change() -> None:
+def test_make_session_environment_sets_only_what_a_client_may_change() -> None:
     node = {"PATH": "/bin", "LANG": "C", "LC_ALL": "C", "GPUCOURSE_NODE": "node0", "HOME": "/h"}
     request = {"LANG": "de", "LC_ALL": "de", "RANK": "1", "NCCL_DEBUG": "INFO", "GPUCOURSE_RUN_DIR": "/r"}
     environ_of_client = {

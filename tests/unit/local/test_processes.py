@@ -94,7 +94,7 @@ def test_end_returns_those_that_do_not_end(nursery: Nursery) -> None:
     assert deaf == [pid]
 
 
-def test_of_session_finds_members_that_hide_their_environment(nursery: Nursery) -> None:
+def test_list_session_processes_finds_members_that_hide_their_environment(nursery: Nursery) -> None:
     leader = nursery.start(
         "import os, subprocess; os.environ.clear(); subprocess.Popen(['/bin/sleep', '600'], env={}); " + MEEK
     )

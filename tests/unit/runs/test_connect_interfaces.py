@@ -24,15 +24,15 @@ def answer(node: Node, command: str) -> CommandResult:
     return make_completed(f"{peer} dev ens5 src {node.private_address} uid 1000 \\    cache\n")
 
 
-def test_interface_of_the_head_is_that_of_its_way_to_another_node() -> None:
+def test_interfaces_of_the_head_are_on_its_way_to_another_node() -> None:
     assert interfaces(fleet_of(answer, HEAD, WORKER), [HEAD, WORKER]) == {"node0": "ens5", "node1": "ens5"}
 
 
-def test_interface_of_a_node_alone_is_loopback() -> None:
+def test_interfaces_of_a_node_alone_are_loopback() -> None:
     assert interfaces(fleet_of(answer, HEAD), [HEAD]) == {"node0": "lo"}
 
 
-def test_interface_of_simulated_nodes_is_loopback() -> None:
+def test_interfaces_of_simulated_nodes_are_loopback() -> None:
     def nobody(_node: Node, _command: str) -> CommandResult:
         raise AssertionError("asked")
 
@@ -40,7 +40,7 @@ def test_interface_of_simulated_nodes_is_loopback() -> None:
     assert set(interfaces(fleet_of(nobody, *local), local).values()) <= {"lo", "lo0"}
 
 
-def test_node_without_a_route_is_named() -> None:
+def test_interfaces_names_a_node_without_a_route() -> None:
     def have_no_route(_node: Node, _command: str) -> CommandResult:
         return make_completed(code=2, complaint="RTNETLINK answers: Network is unreachable\n")
 

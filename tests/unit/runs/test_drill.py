@@ -31,7 +31,7 @@ def break_run(context: Context, fault: How, rank: int | None = None) -> None:
     write_record(context.paths.drill(RUN), InjectedFault(run=RUN, exercise="3.2", how=fault, rank=rank))
 
 
-def test_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
+def test_open_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
     assert open_drill(context.paths, "3.2") is None
     break_run(context, "kill-rank", rank=1)
     hints = []
@@ -52,14 +52,14 @@ def test_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
     assert runs.find(context.paths, RUN).verdict == "passed", "the fault stays found"
 
 
-def test_slow_rank_is_explained_though_its_run_ended_well(context: Context) -> None:
+def test_judge_diagnosis_explains_a_slow_rank_though_its_run_ended_well(context: Context) -> None:
     break_run(context, "slow-rank", rank=1)
     assert f"gpucourse logs {RUN} --times" in judge_diagnosis(context, "3.2", "kill-rank", 1)[1].checks[0].hint
     record, _ = judge_diagnosis(context, "3.2", "slow-rank", 1)
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in record.diagnoses] == [("slow-rank", [1])]
 
 
-def test_diagnosis_without_a_drill_or_of_a_rank_that_is_not_there_is_refused(context: Context) -> None:
+def test_judge_diagnosis_refuses_one_without_a_drill_or_of_a_rank_that_is_not_there(context: Context) -> None:
     with pytest.raises(MissingError, match=r"there is no drill of 3\.2 to diagnose"):
         judge_diagnosis(context, "3.2", "kill-rank", None)
     break_run(context, "block-port")

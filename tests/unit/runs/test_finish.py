@@ -62,7 +62,7 @@ def read_handed_in_logs(context: Context) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.log")}
 
 
-def test_newer_run_replaces_an_older_one_but_no_file_of_the_learner(context: Context) -> None:
+def test_deliver_replaces_an_older_run_but_no_file_of_the_learner(context: Context) -> None:
     deliver(context.paths, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=3))
     (context.paths.deliverables("3.2") / "answers.yaml").write_text("mine")
     deliver(context.paths, EXERCISE, save_an_ended_run(context, "20260102-000000-b", ranks=1))
@@ -70,7 +70,7 @@ def test_newer_run_replaces_an_older_one_but_no_file_of_the_learner(context: Con
     assert (context.paths.deliverables("3.2") / "answers.yaml").read_text() == "mine"
 
 
-def test_link_to_a_file_elsewhere_is_neither_sealed_nor_handed_in(context: Context, tmp_path: Path) -> None:
+def test_deliver_and_seal_leave_out_a_link_to_a_file_elsewhere(context: Context, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("a secret")
     record = save_an_ended_run(context, "20260101-000000-a", ranks=1)
     files = runs.files_of(context.paths, record)
@@ -81,7 +81,7 @@ def test_link_to_a_file_elsewhere_is_neither_sealed_nor_handed_in(context: Conte
     assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
 
 
-def test_later_one_of_two_runs_of_one_second_is_handed_in(context: Context) -> None:
+def test_deliver_takes_the_later_one_of_two_runs_of_one_second(context: Context) -> None:
     moments = {"20260101-000000-z": "2026-01-01T00:00:00.100+00:00", "20260101-000000-a": "2026-01-01T00:00:00.900+00:00"}
     records = [save_an_ended_run(context, run_id, ranks=1, moment=moment) for run_id, moment in moments.items()]
     for record in (*records, records[0]):  # the earlier one comes home again, late
@@ -92,7 +92,7 @@ def test_later_one_of_two_runs_of_one_second_is_handed_in(context: Context) -> N
 @pytest.mark.parametrize(
     ("verdict", "state"), [("failed", "succeeded"), ("error", "succeeded"), (None, "succeeded"), ("passed", "failed")]
 )
-def test_run_that_is_not_good_hands_nothing_in(context: Context, verdict: str | None, state: str) -> None:
+def test_deliver_hands_nothing_in_of_a_run_that_is_not_good(context: Context, verdict: str | None, state: str) -> None:
     deliver(context.paths, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=1, verdict=verdict, state=state))
     assert read_handed_in_logs(context) == {}
 

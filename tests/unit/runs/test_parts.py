@@ -35,12 +35,12 @@ def result(file: Path, text: str, verdict: PartVerdict) -> tuple[PartResult, Pat
     return part, file
 
 
-def test_part_that_is_not_written_is_open_and_says_what_to_write(context: Context, exercise: Exercise) -> None:
+def test_read_part_results_of_an_open_part_say_what_to_write(context: Context, exercise: Exercise) -> None:
     (part,) = read_part_results(context, exercise)
     assert (part.verdict, part.says) == ("open", exercise.yours[0].write)
 
 
-def test_part_that_passed_stays_passed(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+def test_read_newest_results_of_a_part_that_passed_stay_passed(context: Context, exercise: Exercise, tmp_path: Path) -> None:
     tries: tuple[tuple[str, PartVerdict, PartVerdict], ...]
     tries = (("a", "failed", "failed"), ("b", "passed", "passed"), ("c", "failed", "passed"))
     for text, word, state in tries:
@@ -50,20 +50,24 @@ def test_part_that_passed_stays_passed(context: Context, exercise: Exercise, tmp
     assert context.paths.yours_file("3.3", "my_line.py").read_text() == "b"
 
 
-def test_open_part_and_one_that_was_not_judged_replace_nothing(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+def test_read_part_results_are_not_replaced_by_an_open_part_or_one_not_judged(
+    context: Context, exercise: Exercise, tmp_path: Path
+) -> None:
     keep(context, exercise, [result(tmp_path / "f.py", "a", "failed")])
     keep(context, exercise, [result(tmp_path / "f.py", "b", "open")])
     keep(context, exercise, [result(tmp_path / "f.py", "b", "error")])
     assert read_part_results(context, exercise)[0].verdict == "failed"
 
 
-def test_result_counts_only_with_the_file_that_earned_it(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+def test_read_part_results_count_only_with_the_file_that_earned_them(
+    context: Context, exercise: Exercise, tmp_path: Path
+) -> None:
     keep(context, exercise, [result(tmp_path / "f.py", "a", "passed")])
     context.paths.yours_file("3.3", "my_line.py").write_text("another")
     assert read_part_results(context, exercise)[0].verdict == "open"
 
 
-def test_part_in_the_place_of_another_is_all_that_points_need(context: Context, tmp_path: Path) -> None:
+def test_list_part_files_of_a_part_in_the_place_of_another_are_all_that_points_need(context: Context, tmp_path: Path) -> None:
     exercise = context.catalog.exercise("B.3")[1]
     part_result, file = result(tmp_path / "f.c", "a", "passed")
     keep(context, exercise, [(replace(part_result, id="preload", file="my_preload.c"), file)])

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import LaunchRequest, find_launcher
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
@@ -22,6 +20,7 @@ from gpucourse.runs.prepare import list_earlier_runs, make_launch_request, plan_
 from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.paths import WorkspacePaths
+from tests.course import CATALOG
 from tests.unit.labs.aws import fakes
 
 NOW = "2026-01-31T14:25:01+00:00"
@@ -64,7 +63,7 @@ def test_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> No
         assert make_request(tmp_path / str(nodes), "3.7", nodes, number=number)[1] == []
 
 
-def test_script_that_is_named_like_a_flag_is_no_flag_of_python(context: Context, tmp_path: Path) -> None:
+def test_make_launch_request_takes_a_script_that_is_named_like_a_flag_for_no_flag(context: Context, tmp_path: Path) -> None:
     (script := tmp_path / "-x.py").write_text("")
     launch_request = make_launch_request(context, resolve(context, RunRequest(exercise="3.1", script=script)), local=True)
     assert launch_request.script == "./-x.py"
@@ -89,7 +88,7 @@ def test_script_that_is_named_like_a_flag_is_no_flag_of_python(context: Context,
         ),
     ],
 )
-def test_program_or_package_that_a_node_lacks_is_named_before_the_start(
+def test_plan_on_names_a_program_or_package_that_a_node_lacks_before_the_start(
     context: Context, mode: Mode, needs: dict[str, tuple[str, ...]], message: str, cure: str
 ) -> None:
     lab(context, 1)
@@ -104,7 +103,7 @@ def test_program_or_package_that_a_node_lacks_is_named_before_the_start(
     assert error.value.hint.endswith(cure)
 
 
-def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Context, tmp_path: Path) -> None:
+def test_make_launch_request_refuses_a_file_that_replaces_one_of_the_exercise(context: Context, tmp_path: Path) -> None:
     module, exercise = context.catalog.exercise("3.1")
     namesake = tmp_path / exercise.script
     namesake.write_text("print('numbers')\n")
@@ -119,7 +118,7 @@ def test_extra_file_that_replaces_one_of_the_exercise_is_refused(context: Contex
     ("launcher", "nodes", "deployed", "is_announced"),
     [("python", None, 2, True), ("python", 2, 2, False), ("python", None, 1, False), ("torchrun", None, 2, False)],
 )
-def test_script_that_python_starts_on_each_node_is_announced(
+def test_make_launch_request_announces_a_script_that_python_starts_on_each_node(
     tmp_path: Path, launcher: str, nodes: int | None, deployed: int, is_announced: bool
 ) -> None:
     context, events = fakes.context_in(tmp_path)
@@ -131,7 +130,7 @@ def test_script_that_python_starts_on_each_node_is_announced(
     assert (message in [event.text for event in events if isinstance(event, Note)]) is is_announced
 
 
-def test_notebook_is_refused_with_the_command_that_makes_a_script_of_it(context: Context, tmp_path: Path) -> None:
+def test_make_launch_request_refuses_a_notebook_with_the_command_that_makes_a_script(context: Context, tmp_path: Path) -> None:
     notebook = tmp_path / "nb.ipynb"
     notebook.write_text('{"cells": []}')
     with pytest.raises(UsageError, match="a notebook is not a Python script") as caught:
@@ -156,7 +155,7 @@ def write_run(
 
 
 def list_names(paths: WorkspacePaths) -> list[str]:
-    return [upload.name for upload in list_earlier_runs(paths, load(find_course({})).exercise("4.4")[1])]
+    return [upload.name for upload in list_earlier_runs(paths, CATALOG.exercise("4.4")[1])]
 
 
 def test_earlier_runs_are_the_newest_of_each_device_and_model(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_file_that_is_wrong_is_refused_with_the_reason(context: Context) -> None
         ("3.2", 6, 1, 4, 6), ("3.2", None, 2, 2, 2), ("3.2", 1, 2, 1, 1),
     ],
 )  # fmt: skip
-def test_job_gets_a_gpu_for_each_of_its_processes_and_no_more(
+def test_choose_gpus_is_one_for_each_process_and_no_more(
     context: Context, exercise: str, procs: int | None, nodes: int, gpus: int, tasks: int
 ) -> None:
     run = resolve(context, RunRequest(exercise=exercise, launcher="slurm", processes=procs))
@@ -238,7 +238,7 @@ def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
     ]  # fmt: skip
 
 
-def test_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
+def test_choose_gpus_of_a_cluster_without_any_is_none_and_says_so() -> None:
     queue = partition(node("a", gpus=0))
     assert slurm.choose_gpus(request(), queue, 1) == 0
     assert "has a GPU that Slurm knows of" in enough(request(), queue, 1, gpus=0)[0]
@@ -251,7 +251,7 @@ def make_record(*rows: JobRow, script: str | None = None) -> RunRecord:
     )  # fmt: skip
 
 
-def test_values_of_a_job_join_its_row(tmp_path: Path) -> None:
+def test_add_metrics_joins_the_values_of_a_job_to_its_row(tmp_path: Path) -> None:
     files = RunPaths(tmp_path)
     folder = files.node_outputs("node0")
     folder.mkdir(parents=True)
@@ -267,7 +267,7 @@ def test_values_of_a_job_join_its_row(tmp_path: Path) -> None:
     assert (values["waiting"], values["waiting_with_reason"], values["cancelled_on_purpose"]) == (1, 1, 1)
 
 
-def test_metrics_count_jobs_at_once_and_output_files(tmp_path: Path) -> None:
+def test_add_metrics_counts_jobs_at_once_and_output_files(tmp_path: Path) -> None:
     files = RunPaths(tmp_path)
     files.logs.mkdir()
     for name in ("node1-rank0.log", "node2-rank1.log", "node0-launcher.log"):
@@ -381,7 +381,7 @@ def test_site_has_the_options_and_the_python_of_the_settings() -> None:
     assert slurm._make_site(request(), lab(), SlurmSettings(), queue, 1).flags == ()
 
 
-def test_gpus_are_those_of_the_type_or_those_of_the_options() -> None:
+def test_choose_gpus_is_that_of_the_type_or_that_of_the_options() -> None:
     torchrun, queue = replace(request("torchrun"), launcher="torchrun"), SITE.partitions[1]
     assert [choose_gpus(torchrun, queue, 2, SlurmSettings(gpu=gpu)) for gpu in ("", "a100", "h100")] == [4, 4, 0]
     assert choose_gpus(torchrun, queue, 2, SlurmSettings(options={"gpus": "4"})) == 2

@@ -117,7 +117,7 @@ def test_new_run_never_goes_back_when_the_clock_does(tmp_path: Path) -> None:
     assert runs.new_run(paths, "3.1", now)[:15] == "20260201-000002", "what is no time is not one"
 
 
-def test_under_way_has_runs_without_a_seal(paths: WorkspacePaths) -> None:
+def test_list_unfinished_has_runs_without_a_seal(paths: WorkspacePaths) -> None:
     """The record of a run that is sealed is not even read."""
     write_record(paths.run("3.2", "20260101-100000-otter").hashes, {})
     paths.run("3.2", "20260101-100000-otter").record.write_text("not JSON")

@@ -13,7 +13,7 @@ from gpucourse.workspace.files import write_record
 from gpucourse.workspace.paths import RunPaths
 
 
-def test_digests_are_of_files_below_the_folder_only(tmp_path: Path) -> None:
+def test_digests_inside_are_of_files_below_the_folder_only(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     inner = folder / "outputs" / "node\u00a00"
     inner.mkdir(parents=True)
@@ -47,14 +47,14 @@ def test_digests_are_of_files_below_the_folder_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["d/" * 99, "long name/" * 99])
-def test_digest_of_a_file_deep_down(tmp_path: Path, place: str) -> None:
+def test_sha256_of_a_file_deep_down(tmp_path: Path, place: str) -> None:
     name = f"outputs/node0/{place}x"
     tmp_path.joinpath(name).parent.mkdir(parents=True)
     tmp_path.joinpath(name).write_bytes(b"x")
     assert dict(seals.digests_inside(tmp_path, [name])) == {name: hashlib.sha256(b"x").hexdigest()}
 
 
-def test_digest_of_a_file_of_any_size(tmp_path: Path) -> None:
+def test_sha256_of_a_file_of_any_size(tmp_path: Path) -> None:
     sizes = (0, 1, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (2 << 20) + 5)
     for size in sizes:
         tmp_path.joinpath(str(size)).write_bytes(b"x" * size)

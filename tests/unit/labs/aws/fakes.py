@@ -7,14 +7,11 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gpucourse.aws.money import PriceBook
 from gpucourse.context import Context
-from gpucourse.course.catalog import Catalog, load
-from gpucourse.course.locate import find_course
 from gpucourse.labs.aws.choice import Choice, need_of
 from gpucourse.labs.aws.plan import LabPlan
 from gpucourse.model.cloud import Offers
@@ -27,21 +24,17 @@ from gpucourse.ports import CommandResult, Link
 from gpucourse.remote.fleet import Fleet
 from gpucourse.units import later, now_utc
 from gpucourse.workspace.locate import open_workspace
+from tests.course import CATALOG, FOLDERS
 
 Answer = Callable[[Node, str], CommandResult]
-
-
-@cache
-def _catalog() -> Catalog:
-    return load(find_course({}))
 
 
 def context_in(folder: Path) -> tuple[Context, list[Event]]:
     """Return a workspace with the real course, and everything that a command told while it worked."""
     events: list[Event] = []
     workspace = open_workspace(folder / "work")
-    context = Context(workspace=workspace, folders=find_course({}), environ={}, watch=events.append)
-    context.opened.catalog = _catalog()  # read once for all tests
+    context = Context(workspace=workspace, folders=FOLDERS, environ={}, watch=events.append)
+    context.opened.catalog = CATALOG  # read once for all tests
     return context, events
 
 

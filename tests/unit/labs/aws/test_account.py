@@ -9,7 +9,7 @@ from gpucourse.workspace import deployments
 from tests.unit.labs.aws.fakes import deployment_of
 
 
-def test_on_aws_asks_which_of_several_labs_is_meant(context: Context) -> None:
+def test_find_lab_asks_which_of_several_labs_is_meant(context: Context) -> None:
     for gpu in ("t4", "l4"):
         deployments.save(context.paths, deployment_of(gpu=gpu))
     with pytest.raises(UsageError, match="module 3 has several labs on AWS"):

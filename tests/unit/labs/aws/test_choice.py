@@ -9,13 +9,12 @@ import pytest
 
 from gpucourse.aws import quota
 from gpucourse.context import Context
-from gpucourse.course.catalog import Catalog, load
-from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.aws.choice import HEAD, choices, need_of, needs
 from gpucourse.labs.request import DeployRequest
 from gpucourse.model.deployment import Deployment
 from gpucourse.workspace import deployments
+from tests.course import CATALOG
 from tests.unit.labs.aws.fakes import deployment_of
 
 ROOT = Path(__file__).parents[4]
@@ -134,13 +133,8 @@ def test_choices_refuse_what_does_not_exist(wish: DeployRequest, words: str, con
         choices(context, wish)
 
 
-@pytest.fixture(scope="module")
-def catalog() -> Catalog:
-    return load(find_course({}))
-
-
-def test_need_of_two_nodes_fits_into_a_first_grant_of_8_vcpus(catalog: Catalog) -> None:
-    module = catalog.module("3")
+def test_need_of_two_nodes_fits_into_a_first_grant_of_8_vcpus() -> None:
+    module = CATALOG.module("3")
     assert need_of(module).smaller == "g4dn.xlarge"
     small = need_of(module, size="xlarge")
     assert (small.smaller, [(machine.instance_type, machine.count) for machine in small.machines]) == ("", [("g4dn.xlarge", 2)])
@@ -148,7 +142,7 @@ def test_need_of_two_nodes_fits_into_a_first_grant_of_8_vcpus(catalog: Catalog) 
     assert need_of(module, gpu="h100").smaller == "", "it is offered in one size"
 
 
-def test_needs_price_what_the_stacks_make(catalog: Catalog) -> None:
+def test_needs_price_what_the_stacks_make() -> None:
     """The disks of the estimate are the disks that Terraform makes."""
     node = (ROOT / "terraform/modules/node/variables.tf").read_text(encoding="utf-8")
     root = re.search(r'variable "root_gb" \{[^}]*default\s*=\s*(\d+)', node)
@@ -156,9 +150,9 @@ def test_needs_price_what_the_stacks_make(catalog: Catalog) -> None:
     assert root
     assert head
     assert int(head.group(1)) == HEAD.disk_gib
-    for need in needs(catalog):
+    for need in needs(CATALOG):
         assert {machine.disk_gib for machine in need.machines if machine != HEAD} == {int(root.group(1))}
-    for module in catalog.modules:
+    for module in CATALOG.modules:
         lab = module.lab.aws
         template = lab and (ROOT / "terraform/stacks" / lab.template / "main.tf").read_text(encoding="utf-8")
         assert not lab or bool(re.search(r"shared_storage += true", str(template))) == (lab.storage_gib > 0), (

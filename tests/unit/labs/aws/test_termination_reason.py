@@ -61,7 +61,7 @@ def test_explain_end_of_a_stop_and_of_a_lab_without_a_deadline() -> None:
     assert line == "node0 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC"
 
 
-def test_of_its_nodes_leaves_out_a_node_that_was_removed_on_purpose() -> None:
+def test_select_lab_instances_leaves_out_a_node_that_was_removed_on_purpose() -> None:
     lab = deployment_of("2")
     lost_instances = [replace(instance(USER, -60), node=name) for name in ("node1", "node2")]
     assert select_lab_instances(lab, lost_instances) == lost_instances, "what nobody knows yet is told"

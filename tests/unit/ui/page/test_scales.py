@@ -5,7 +5,7 @@ import pytest
 from gpucourse.ui.page.scales import make_scale, make_word_scale
 
 
-def test_scale_places_its_ends_at_the_ends_of_the_drawing() -> None:
+def test_make_scale_places_its_ends_at_the_ends_of_the_drawing() -> None:
     scale = make_scale([0, 10], 100, 0, from_zero=True)
     assert (scale.place(0), scale.place(scale.high)) == (100, 0)
     assert make_word_scale(["one", "two"], 0, 100).place(0) == 25
@@ -21,5 +21,7 @@ def test_scale_places_its_ends_at_the_ends_of_the_drawing() -> None:
         ([5], {}, ["3", "4", "5", "6", "7"]),
     ],
 )
-def test_ticks_are_round_numbers_or_the_values(values: list[float], keys: dict[str, bool], labels: list[str]) -> None:
+def test_make_scale_has_ticks_at_round_numbers_or_the_values(
+    values: list[float], keys: dict[str, bool], labels: list[str]
+) -> None:
     assert [label for _, label in make_scale(values, 0, 100, **keys).ticks] == labels

@@ -8,29 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import CourseFolders
 from gpucourse.course.part_files import find_gaps
 from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import Proof, judge_of, prove
 from gpucourse.model.manifest import LearnerPart
+from tests.course import CATALOG, FOLDERS
 from tests.parts import KERNELS, needs_module, needs_namespaces
 
-ROOT = Path(__file__).parent.parent.parent.parent
-EXERCISES = ROOT / "exercises"
+pytestmark = pytest.mark.system
+EXERCISES = FOLDERS.exercises
 
 
 def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
-    catalog = load(CourseFolders(modules=ROOT / "modules", exercises=EXERCISES, terraform=ROOT / "terraform"))
-    for module in catalog.modules:
+    for module in CATALOG.modules:
         for exercise in module.exercises:
             for part in exercise.yours:
                 if part.judge:
-                    yield exercise.id, EXERCISES / catalog.folder_name(module) / part.file, part
+                    yield exercise.id, EXERCISES / CATALOG.folder_name(module) / part.file, part
 
 
-DEAR = {"checkpoint", "sharded", "gemm", "attention", "kernels"}
-"""Parts whose judge starts ranks or compiles for seconds: `make slow` proves them."""
+DEAR = {"checkpoint", "sharded", "fsdp", "gemm", "attention", "flash-backward", "kernels"}
+"""Parts whose judge starts ranks or compiles for seconds: `make slow` judges them."""
 
 
 def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
@@ -41,6 +39,12 @@ def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
 
 
 PARTS = [pytest.param(file, part, id=f"{exercise}-{part.id}", marks=marks(part)) for exercise, file, part in parts()]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge() as judge:
+        yield judge
 
 
 @pytest.mark.parametrize(("file", "part"), PARTS)
