@@ -41,7 +41,7 @@ def course_schedule(trial: ModuleType) -> Any:
     """Return the solution of 8.3; it imports engine_sim for the types alone."""
     text = (FOLDERS.exercises / FOLDER / "solutions" / "my_scheduler.py").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
-    exec(compile(text.replace("from engine_sim import PagePool, Request\n", ""), "my_scheduler.py", "exec"), names)
+    exec(compile(text.replace("from paged_engine import PagePool, Request\n", ""), "my_scheduler.py", "exec"), names)
     return names["schedule"]
 
 
