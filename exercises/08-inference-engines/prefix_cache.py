@@ -132,9 +132,7 @@ def repeat_prompts(cache: str, parts: Sequence[Path] = ()) -> tuple[list[dict[st
     limits = {"max_num_seqs": 4, "max_model_len": 1000, "budget": 1024}
     with engines.running(kind, "tiny", out, **limits, is_sharing=True, parts=parts) as engine:
         complete(engine.url, engine.model, prompts[0], TOKENS, limit_s=60)  # the first answer of a process is slow
-        answers = [
-            [complete(engine.url, engine.model, prompt, TOKENS, limit_s=60) for _ in range(2)] for prompt in prompts[1:]
-        ]
+        answers = [[complete(engine.url, engine.model, prompt, TOKENS, limit_s=60) for _ in range(2)] for prompt in prompts[1:]]
     times = [[pair[place].ttft_s for pair in answers] for place in range(2)]
     rows = [
         {"cache": cache, "prompt": f"{HEAD + NEW} tokens {name}", "fastest_ms": 1e3 * min(seconds), **bench.spread_ms(seconds)}

@@ -93,7 +93,9 @@ def compute_with_found_pages() -> dict[str, float]:
 
     texts = {f"text{number}": text for number, text in enumerate(make_texts())}
     pool = PrefixPool(my_prefix.PrefixCache(MODEL_PAGES, MODEL_SIZE), MODEL_SIZE, texts)
-    requests = [Queued(name, 1000 * number, len(text), 1, max_answer_tokens=1) for number, (name, text) in enumerate(texts.items())]
+    requests = [
+        Queued(name, 1000 * number, len(text), 1, max_answer_tokens=1) for number, (name, text) in enumerate(texts.items())
+    ]
     return run_for_real(prompts_first, pool, MODEL_PAGES, texts, requests)
 
 

@@ -167,7 +167,12 @@ titles |= {"sim_longest_pause_ms": "longest pause", "goodput_percent": "goodput 
 title = f"By the clock of a data sheet, in ms: {args.requests} requests, {args.per_s:g}/s; {sheet}"
 bench.say_table(metrics["policies"], titles, title=title)
 if measured:
-    columns = {"scheduler": "scheduler", "budget": "budget", "median_pause_ms": "median pause", "longest_pause_ms": "longest pause"}
+    columns = {
+        "scheduler": "scheduler",
+        "budget": "budget",
+        "median_pause_ms": "median pause",
+        "longest_pause_ms": "longest pause",
+    }
     title = f"A long prompt arrives while an answer is being generated ({kind}, device: {device.type}), in ms"
     bench.say_table(measured, columns | {"ttft_long_ms": "TTFT of the long one"}, title=title)
 for name, result in zip(PARTS, (outcome, formulas), strict=True):

@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import importlib.metadata
 import os
+import re
 import shutil
 import signal
 import socket
@@ -36,6 +37,7 @@ UNREACHED = (
 )
 # A node on AWS writes here how far it is with vLLM, which it installs once the rest is ready.
 VLLM_STATE = Path(os.environ.get("GPUCOURSE_NODE_ROOT") or "/", "var/lib/gpucourse/vllm")
+CACHE_LINES = r"Available KV cache memory: ([\d.]+) GiB", r"GPU KV cache size: ([\d,]+) tokens"  # as vLLM's V1 engine logs them
 READY_S = {"vllm": 900, "transformers": 180}  # vLLM's first start downloads weights and compiles
 
 
@@ -142,6 +144,12 @@ def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
         *(["--dtype=half"] if half else []),
         *(["--enforce-eager"] if eager else []),
     ]
+
+
+def read_cache_size(log: str) -> tuple[float, int] | None:
+    """Return the GiB and the tokens of the cache that vLLM announces in its log, or None if the log has no such lines."""
+    gib, tokens = (re.search(line, log) for line in CACHE_LINES)
+    return (float(gib[1]), int(tokens[1].replace(",", ""))) if gib and tokens else None
 
 
 @contextlib.contextmanager

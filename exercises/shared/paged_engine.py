@@ -281,5 +281,3 @@ def reserve(request: Request, pages: PagePool) -> bool:
 
 def _names(requests: Sequence[Request]) -> tuple[str, ...]:
     return tuple(request.name for request in requests)
-
-

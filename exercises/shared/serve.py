@@ -41,7 +41,7 @@ parser.add_argument("--max-model-len", type=int, default=512, help="tokens of pr
 parser.add_argument("--kv-share", type=float, default=1.0, help="of these requests: how many the cache has pages for")
 parser.add_argument("--max-num-batched-tokens", type=int, default=0, help="most tokens in a step; 0: chosen for the device")
 parser.add_argument("--part", action="append", type=Path, default=[],
-                    help="my_scheduler.py or my_prefix.py of module 8, instead of the engine's own scheduler or pages")  # fmt: skip
+                    help="my_scheduler.py or my_prefix.py, instead of the engine's own scheduler or pages")  # fmt: skip
 args = parser.parse_args()
 
 if Path(args.model).name == "tiny" and not (Path(args.model) / "config.json").exists():

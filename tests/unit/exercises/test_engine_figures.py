@@ -20,7 +20,7 @@ CATALOG = load(FOLDERS)
 DEFAULTS = {parameter.name: parameter.default for parameter in CATALOG.exercise("8.3")[1].parameters}
 waste = beside_the_script(FOLDER, "waste")
 step_clock = beside_the_script(FOLDER, "step_clock")
-policies = beside_the_script(FOLDER, "old_schedulers")
+policies = beside_the_script("shared", "paged_engine")
 
 
 def read_lesson(name: str) -> str:
@@ -38,7 +38,7 @@ def trial() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def course_schedule(trial: ModuleType) -> Any:
-    """Return the solution of 8.3; it imports engine_sim for the types alone."""
+    """Return the solution of 8.3; it imports paged_engine for the types alone."""
     text = (FOLDERS.exercises / FOLDER / "solutions" / "my_scheduler.py").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     exec(compile(text.replace("from paged_engine import PagePool, Request\n", ""), "my_scheduler.py", "exec"), names)
