@@ -98,6 +98,7 @@ metrics = {
                 for row in shares for size in PAGE_SIZES if row["how"] == f"pages of {size}"],
     "logits_off": max(unshared["logits_off"], shared["logits_off"]),
     "pages_held": shared["pages"], "pages_unshared": unshared["pages"], "copies_needed": shared["copies"],
+    "sharing_gain": unshared["pages"] / shared["pages"],
     "saved_percent": 100 * (1 - shared["pages"] / unshared["pages"]),
     "used_percent": of_page["used_percent"], "empty_places": of_page["empty_places"],
     "reserved_percent": shares[0]["used_percent"],

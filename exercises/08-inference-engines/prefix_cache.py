@@ -144,17 +144,18 @@ def repeat_prompts(cache: str, parts: Sequence[Path] = ()) -> tuple[list[dict[st
 
 times, plain_ratio, different = repeat_prompts("vLLM's own" if kind == "vllm" else "none")
 ratio = plain_ratio if kind == "vllm" else None
-engine_error = "no error"
+engine_error = None
 if outcome.state == "ran" and kind != "vllm":
     try:
         own_times, ratio, own_different = repeat_prompts("yours", [folder / "my_prefix.py"])
-        times, different = times + own_times, different + own_different
+        times, different, engine_error = times + own_times, different + own_different, "no error"
     except (RefusedByEngine, OSError) as error:  # the learner's cache failed in it, or is stuck
         engine_error = f"{error}: look at the end of engine.log"
 
 # --- the record ---------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "found_percent": prefixes.find_percent(requests, found_tokens), "talk_found_tokens": talk_found[-1],
+    "talk_found_percent": 100 * talk_found[-1] / len(talk[-1].prompt),
     "talk": [{"turn": number, "prompt": len(turn.prompt), "found": tokens}
              for number, (turn, tokens) in enumerate(zip(talk, talk_found, strict=True), 1)],
     "memory": memory, "sizes": sizes, "token_by_token": token_by_token, "templates": templates,

@@ -84,19 +84,19 @@ def try_preemption(_world: object, *, settings: Row, link_gb: float) -> list[Row
     """Return the rows of the learner's my_preemption.py: milliseconds for several lengths."""
     import my_preemption
 
-    return compare_preemptions(my_preemption.recompute_ns, my_preemption.carry_ns, make_clock(settings), link_gb)
+    return compare_preemptions(my_preemption.recompute_ns, my_preemption.swap_ns, make_clock(settings), link_gb)
 
 
 def compare_preemptions(
-    recompute_ns: Callable[..., float], carry_ns: Callable[..., float], clock: Clock, link_gb: float
+    recompute_ns: Callable[..., float], swap_ns: Callable[..., float], clock: Clock, link_gb: float
 ) -> list[Row]:
-    """Return rows of milliseconds: computed again, carried in large copies, and in copies of 10 µs each, 4 for a token."""
+    """Return rows of milliseconds: computed again, swapped in large copies, and in copies of 10 µs each, 4 for a token."""
     return [
         {
             "tokens": tokens,
             "recompute_ms": float(recompute_ns(tokens, clock)) / 1e6,
-            "carry_ms": float(carry_ns(tokens, clock.cache_bytes, link_gb, 0.0, 0)) / 1e6,
-            "small_ms": float(carry_ns(tokens, clock.cache_bytes, link_gb, 4.0, 10_000)) / 1e6,
+            "swap_ms": float(swap_ns(tokens, clock.cache_bytes, link_gb, 0.0, 0)) / 1e6,
+            "small_ms": float(swap_ns(tokens, clock.cache_bytes, link_gb, 4.0, 10_000)) / 1e6,
         }
         for tokens in (16, 128, 512, 2048, 8192)
     ]

@@ -132,9 +132,10 @@ measured: list[dict[str, Any]] = []
 cases = [("prompts first", LARGE_BUDGET), *([("yours", SMALL_BUDGET)] if yours else [])]
 if kind == "vllm":
     cases = [("vLLM's own", LARGE_BUDGET), ("vLLM's own", SMALL_BUDGET)]
-engine_error = "no error"
+engine_error = None
 try:
     measured += [measure_pauses(*case) for case in cases if kind]
+    engine_error = "no error" if measured and measured[-1]["scheduler"] == "yours" else None
 except (completions.RefusedByEngine, OSError) as error:  # the learner's scheduler failed in it, or is stuck
     engine_error = f"{error}: look at the end of engine.log"
 
@@ -150,6 +151,7 @@ metrics = {
     "free_tokens": schedule_trial.count_free_tokens(clock), "engine_kind": kind or None, "engine_times": measured,
     "pause_ratio": measured[0]["longest_pause_ms"] / measured[1]["longest_pause_ms"] if len(measured) > 1 else None,
     "engine_error": engine_error,
+    "static_of_prompts_first": at_rate["static batches"]["sim_ttft_p99_ms"] / at_rate["prompts first"]["sim_ttft_p99_ms"],
     "static_ttft_p99_ms": at_rate["static batches"]["sim_ttft_p99_ms"],
     "prompts_first_pause_ms": pause_ms,
     "tokens_off": course_run["tokens_off"], "smallest_gap": course_run["smallest_gap"],

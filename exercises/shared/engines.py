@@ -126,8 +126,8 @@ def command(
     common += [f"--max-num-batched-tokens={budget}"] if budget else []
     if kind == "transformers":
         server = str(Path(__file__).resolve().with_name("serve.py"))
-        own = [f"--part={part}" for part in parts]
-        return [sys.executable, server, f"--model={model}", *common, f"--kv-share={kv_share:g}", *own]
+        part_options = [f"--part={part}" for part in parts]
+        return [sys.executable, server, f"--model={model}", *common, f"--kv-share={kv_share:g}", *part_options]
     words = vllm_words(eager=eager, kv_share=kv_share)
     words += ["--enable-prefix-caching" if is_sharing else "--no-enable-prefix-caching"]
     return ["vllm", "serve", model, "--host=127.0.0.1", *common, *words]

@@ -10,7 +10,7 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "one-by-one": Way(
-        "you compute the tokens one after the other ({given} ns instead of {right}): all of them are known, like those of a "
+        "you compute the tokens one after the other ({result} ns instead of {right}): all of them are known, like those of a "
         "prompt, so one step computes them together",
         ("clock.ns([(0, tokens)])", "sum(clock.ns([(past, 1)]) for past in range(tokens))"),
     ),
@@ -24,11 +24,11 @@ WAYS = {
         ("clock.ns([(0, tokens)])", "clock.ns([(tokens - 1, 1)])"),
     ),
     "once": Way(
-        "{given} ns is one direction: the bytes go out, and later they come back",
+        "{result} ns is one direction: the bytes go out, and later they come back",
         ("return 2 * tokens", "return tokens"),
     ),
     "bits": Way(
-        "{given} ns would be right for a link of {link} Gbit/s: it carries {link} gigabytes a second",
+        "{result} ns would be right for a link of {link} Gbit/s: it carries {link} gigabytes a second",
         ("cache_bytes / link_gb_per_s", "8 * cache_bytes / link_gb_per_s"),
     ),
     "copies-forgotten": Way(
@@ -43,7 +43,7 @@ WAYS = {
         ),
     ),
     "for-one-token": Way(
-        "{given} ns is the time of one token, but there are {tokens}",
+        "{result} ns is the time of one token, but there are {tokens}",
         ("2 * tokens *", "2 *"),
     ),
 }
@@ -56,8 +56,8 @@ LINKS = {"large copies": (12.0, 0.0, 0), "small copies": (12.0, 4.0, 10_000), "a
 
 
 def judge(part: Part) -> None:
-    """Judge recompute_ns by the clock, then carry_ns by its formula."""
-    recompute, carry = part.function("recompute_ns"), part.function("carry_ns")
+    """Judge recompute_ns by the clock, then swap_ns by its formula."""
+    recompute, swap = part.function("recompute_ns"), part.function("swap_ns")
     lengths = (1, 17, 300, 5000)
     cases = []
     for name, clock in CLOCKS.items():
@@ -84,7 +84,7 @@ def judge(part: Part) -> None:
                 "for-one-token": 2 * (one_way + started) / tokens,
             }
             values = {"tokens": tokens, "link": link, "copies": copies, "copy_ns": copy_ns}
-            result = part.call(carry, tokens, size, link, copies, copy_ns, case=case)
+            result = part.call(swap, tokens, size, link, copies, copy_ns, case=case)
             cases.append(Case(case, result, 2 * (one_way + started), ways, values))
     part.compare(cases, tolerance=1e-3)  # whole nanoseconds are as good
     part.note(f"right for {len(lengths) * len(CLOCKS)} steps and {len(cases)} ways over a link")
