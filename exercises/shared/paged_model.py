@@ -112,8 +112,8 @@ class PagedModel:
         slots = self._place([slot for row in rows for slot in row.slots])
         places = self._place([place for row in rows for place in range(row.length - len(row.tokens), row.length)])
         ends = torch.tensor([len(row.tokens) for row in rows]).cumsum(0).tolist()
-        alone = [number for number, row in enumerate(rows) if self._attend or len(row.tokens) > 1]
-        joint = [number for number in range(len(rows)) if number not in set(alone)]
+        joint = [number for number, row in enumerate(rows) if len(row.tokens) == 1 and not self._attend]
+        alone = sorted({*range(len(rows))}.difference(joint))
         width = max((len(rows[number].table) for number in joint), default=0)
         tables = self._place([[*rows[number].table] + [0] * (width - len(rows[number].table)) for number in joint])
         lengths = self._place([rows[number].length for number in joint])

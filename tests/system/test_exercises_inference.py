@@ -61,6 +61,17 @@ def test_token_costs_name_a_part_that_does_not_run(change: str, words: str, tmp_
     assert words in run.metrics["yours_error"]
 
 
+@pytest.mark.slow
+def test_token_costs_fit_the_clock_to_the_steps_of_a_gpu(tmp_path: Path) -> None:
+    narrow = ("cards.py", "Card(32, 4096, 32, 8, 128, 14336, 128256, 8_030", "Card(32, 64, 4, 2, 16, 128, 512, 8_030")
+    run = run_on_a_gpu("8.1", tmp_path / "work", narrow)
+    fit = run.metrics["clock_fit"]
+    assert 1 <= fit["memory_percent"] <= 100
+    assert 1 <= fit["compute_percent"] <= 100
+    assert fit["overhead_us"] > 0
+    assert run.metrics["engine_cache"] is None, "vLLM is not installed"
+
+
 # --- 8.2 ----------------------------------------------------------------------------------------------------------------
 
 
