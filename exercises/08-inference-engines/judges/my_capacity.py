@@ -10,58 +10,58 @@ from gpucourse.judge import Case, Part, Way
 IN_32_BITS = 1e-6  # a tensor may have no more
 WAYS = {
     "all-times-equal": Way(
-        "{result} s instead of {right} s: you used the square of the mean. Long prompts delay all requests behind them, so the"
+        "{given} s instead of {right} s: you used the square of the mean. Long prompts delay all requests behind them, so the"
         " formula has the mean of the squares, {square:.3g} s²",
         ("square = sum(time**2 for time in service_s) / len(service_s)", "square = mean**2"),
     ),
     "exponential-times": Way(
-        "{result} s instead of {right} s: that is the wait if the service times are exponential. Use the mean of their squares",
+        "{given} s instead of {right} s: that is the wait if the service times are exponential. Use the mean of their squares",
         ("square = sum(time**2 for time in service_s) / len(service_s)", "square = 2 * mean**2"),
     ),
     "without-the-half": Way(
-        "{result} s instead of {right} s, twice as much: on average you arrive in the middle of a service",
+        "{given} s instead of {right} s, twice as much: on average you arrive in the middle of a service",
         ("return per_s * square / (2 * (1 - use))", "return per_s * square / (1 - use)"),
     ),
     "variance": Way(
-        "{result} s instead of {right} s: you used the variance. The second moment is the mean of the squares, E[S²], in which "
+        "{given} s instead of {right} s: you used the variance. The second moment is the mean of the squares, E[S²], in which "
         "the mean counts too",
         ("/ len(service_s)\n    use", "/ len(service_s) - mean**2\n    use"),
     ),
     "until-the-end": Way(
-        "{result} s instead of {right} s: that is the time until the service ends. The wait ends when it begins",
+        "{given} s instead of {right} s: that is the time until the service ends. The wait ends when it begins",
         ("return per_s * square / (2 * (1 - use))", "return per_s * square / (2 * (1 - use)) + mean"),
     ),
     "without-the-free-share": Way(
-        "{result} s instead of {right} s: at a use of {use:.0%}, a queue shrinks only in the {free:.0%} that are free. "
+        "{given} s instead of {right} s: at a use of {use:.0%}, a queue shrinks only in the {free:.0%} that are free. "
         "Divide by them",
         ("return per_s * square / (2 * (1 - use))", "return per_s * square / 2"),
     ),
     "past-one": Way(
-        "{result} s at a use of {use:.0%}: if as much work arrives as can be done, or more, the wait is infinite",
+        "{given} s at a use of {use:.0%}: if as much work arrives as can be done, or more, the wait is infinite",
         ("    if use >= 1:\n        return float(\"inf\")\n", "    if use == 1:\n        use = 0.999999\n"),
     ),
     "inside-without-ttft": Way(
-        "{result} requests inside instead of {right}: a request is inside from its arrival on, not from its first token",
+        "{given} requests inside instead of {right}: a request is inside from its arrival on, not from its first token",
         ("return per_s * (ttft_s + (answer - 1) * tpot_s)", "return per_s * (answer - 1) * tpot_s"),
     ),
     "one-gap-too-many": Way(
-        "{result} requests inside instead of {right}: between {answer} tokens there are {gaps} gaps",
+        "{given} requests inside instead of {right}: between {answer} tokens there are {gaps} gaps",
         ("return per_s * (ttft_s + (answer - 1) * tpot_s)", "return per_s * (ttft_s + answer * tpot_s)"),
     ),
     "prompt-only": Way(
-        "{result} tokens held instead of {right}: the keys of an answer stay in the cache too",
+        "{given} tokens held instead of {right}: the keys of an answer stay in the cache too",
         ("tpot_s * (prompt + answer / 2))", "tpot_s * prompt)"),
     ),
     "whole-answer": Way(
-        "{result} tokens held instead of {right}: an answer grows, and on average half of it is in the cache",
+        "{given} tokens held instead of {right}: an answer grows, and on average half of it is in the cache",
         ("tpot_s * (prompt + answer / 2))", "tpot_s * (prompt + answer))"),
     ),
     "all-tokens": Way(
-        "{result} dollars instead of {right}: {bad:.0f} % of the answers came too late, and their tokens do not count",
+        "{given} dollars instead of {right}: {bad:.0f} % of the answers came too late, and their tokens do not count",
         ("good = per_s * 3600 * answer * good_percent / 100", "good = per_s * 3600 * answer"),
     ),
     "good-times-dollars": Way(
-        "{result} dollars instead of {right}: if fewer tokens are good, a good one costs more, not less",
+        "{given} dollars instead of {right}: if fewer tokens are good, a good one costs more, not less",
         ("return usd_per_hour / good * 1e6", "return usd_per_hour / (per_s * 3600 * answer) * 1e6 * good_percent / 100"),
     ),
 }  # fmt: skip
@@ -97,7 +97,7 @@ def _make_wait(part: Part, wait_s: Any, per_s: float, times: list[float]) -> Cas
     values = {"square": square, "use": use, "free": 1 - use}
     if use >= 1:
         if isinstance(result, (int, float)) and abs(result) < 1e300:
-            raise part.wrong("past-one", name, result=f"{result:.4g}", **values)
+            raise part.wrong("past-one", name, given=f"{result:.4g}", **values)
         return Case(name, result, math.inf)
 
     def wait(second: float) -> float:

@@ -10,7 +10,7 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "one-by-one": Way(
-        "you compute the tokens one after the other ({result} ns instead of {right}): all of them are known, like those of a "
+        "you compute the tokens one after the other ({given} ns instead of {right}): all of them are known, like those of a "
         "prompt, so one step computes them together",
         ("clock.ns([(0, tokens)])", "sum(clock.ns([(past, 1)]) for past in range(tokens))"),
     ),
@@ -24,11 +24,11 @@ WAYS = {
         ("clock.ns([(0, tokens)])", "clock.ns([(tokens - 1, 1)])"),
     ),
     "once": Way(
-        "{result} ns is one direction: the bytes go out, and later they come back",
+        "{given} ns is one direction: the bytes go out, and later they come back",
         ("return 2 * tokens", "return tokens"),
     ),
     "bits": Way(
-        "{result} ns would be right for a link of {link} Gbit/s: it carries {link} gigabytes a second",
+        "{given} ns would be right for a link of {link} Gbit/s: it carries {link} gigabytes a second",
         ("cache_bytes / link_gb_per_s", "8 * cache_bytes / link_gb_per_s"),
     ),
     "copies-forgotten": Way(
@@ -43,7 +43,7 @@ WAYS = {
         ),
     ),
     "for-one-token": Way(
-        "{result} ns is the time of one token, but there are {tokens}",
+        "{given} ns is the time of one token, but there are {tokens}",
         ("2 * tokens *", "2 *"),
     ),
 }

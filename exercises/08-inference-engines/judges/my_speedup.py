@@ -11,17 +11,17 @@ IN_32_BITS = 1e-6  # a tensor may have no more
 ACCEPTANCES, GUESSES = (0.8, 0.5, 0.0, 0.9, 1.0), (4, 1, 0, 8)
 WAYS = {
     "without-the-extra-token": Way(
-        "for alpha {alpha} and gamma {gamma} it returned {result}, which counts only the guesses that are accepted. Each step "
+        "for alpha {alpha} and gamma {gamma} it returned {given}, which counts only the guesses that are accepted. Each step "
         "yields one more token, drawn by the large model: {right}",
         ("sum(alpha**count for count in range(gamma + 1))", "sum(alpha**count for count in range(1, gamma + 1))"),
     ),
     "one-term-short": Way(
-        "for alpha {alpha} and gamma {gamma} it returned {result} instead of {right}: if all {gamma} guesses are accepted, a "
+        "for alpha {alpha} and gamma {gamma} it returned {given} instead of {right}: if all {gamma} guesses are accepted, a "
         "step yields {gamma} + 1 tokens, so the sum has {gamma} + 1 terms",
         ("sum(alpha**count for count in range(gamma + 1))", "sum(alpha**count for count in range(gamma))"),
     ),
     "each-by-itself": Way(
-        "for alpha {alpha} and gamma {gamma} it returned {result}: 1 + gamma × alpha. But a guess counts only if every guess "
+        "for alpha {alpha} and gamma {gamma} it returned {given}: 1 + gamma × alpha. But a guess counts only if every guess "
         "before it was accepted: {right}",
         ("sum(alpha**count for count in range(gamma + 1))", "1 + gamma * alpha"),
     ),
@@ -30,37 +30,36 @@ WAYS = {
         ("sum(alpha**count for count in range(gamma + 1))", "(1 - alpha ** (gamma + 1)) / (1 - alpha)"),
     ),
     "guesses-for-free": Way(
-        "it returned {result} instead of {right}: each guess takes the small model {draft_ms} ms, one after the other, and "
+        "it returned {given} instead of {right}: each guess takes the small model {draft_ms} ms, one after the other, and "
         "this time is not counted",
         (" + gamma * draft_ns", ""),
     ),
     "one-guess-paid": Way(
-        "it returned {result} instead of {right}: you count {draft_ms} ms once. Each guess depends on the one before it, so "
+        "it returned {given} instead of {right}: you count {draft_ms} ms once. Each guess depends on the one before it, so "
         "gamma guesses take gamma times as long",
         ("gamma * draft_ns", "draft_ns"),
     ),
     "never-zero": Way(
-        "it returned {result}, but no guess pays: without guesses a token takes {plain_ms:.1f} ms here, with one guess "
+        "it returned {given}, but no guess pays: without guesses a token takes {plain_ms:.1f} ms here, with one guess "
         "{one_ms:.1f} ms. 0 is a possible answer",
         ("max(range(largest + 1), key=speed)", "max(range(1, largest + 1), key=speed)"),
     ),
     "checked-for-free": Way(
-        "it returned {result} instead of {right}: you count step_ns(1) for every step. A step with gamma guesses computes "
+        "it returned {given} instead of {right}: you count step_ns(1) for every step. A step with gamma guesses computes "
         "gamma + 1 tokens of each request",
         ("step_ns(gamma + 1)", "step_ns(1)"),
     ),
     "a-step-for-each-token": Way(
-        "it returned {result} instead of {right}: you count gamma + 1 steps. The large model checks all guesses in one "
+        "it returned {given} instead of {right}: you count gamma + 1 steps. The large model checks all guesses in one "
         "step, and reads its weights once",
         ("step_ns(gamma + 1)", "(gamma + 1) * step_ns(1)"),
     ),
     "largest-not-tried": Way(
-        "it returned {result}, but {right} guesses are faster, and allowed: try all numbers from 0 to largest, largest "
-        "included",
+        "it returned {given}, but {right} guesses are faster, and allowed: try all numbers from 0 to largest, largest included",
         ("max(range(largest + 1), key=speed)", "max(range(largest), key=speed)"),
     ),
     "most-tokens": Way(
-        "it returned {result}, with which a step yields the most tokens. More guesses always yield more tokens, but tokens per"
+        "it returned {given}, with which a step yields the most tokens. More guesses always yield more tokens, but tokens per"
         " second count",
         (" / (step_ns(gamma + 1) + gamma * draft_ns)", ""),
     ),
