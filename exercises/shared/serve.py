@@ -5,7 +5,7 @@ You will produce  nothing by itself: engines.py starts it, completions.py talks 
 Run it            python serve.py --model FOLDER --port 8000; then curl -s localhost:8000/v1/completions -d
                   '{"model": "m", "prompt": "def ", "max_tokens": 8}'
 Your part         read `compute` and `answer`: one thread computes for all, and one thread for each request waits
-Reading           modules/01-basic-gpu/lesson.md, "What an engine does"
+Reading           modules/01-basic-gpu/lesson-2-engine.md, "What an engine does"
 """
 
 from __future__ import annotations
