@@ -149,7 +149,7 @@ if outcome.state == "ran" and kind != "vllm":
     try:
         own_times, ratio, own_different = repeat_prompts("yours", [folder / "my_prefix.py"])
         times, different, engine_error = times + own_times, different + own_different, "no error"
-    except (RefusedByEngine, OSError) as error:  # the learner's cache failed in it, or is stuck
+    except (engines.EngineFailed, RefusedByEngine, OSError) as error:  # the learner's cache failed in it, or is stuck
         engine_error = f"{error}: look at the end of engine.log"
 
 # --- the record ---------------------------------------------------------------------------------------------------------

@@ -41,6 +41,10 @@ CACHE_LINES = r"Available KV cache memory: ([\d.]+) GiB", r"GPU KV cache size: (
 READY_S = {"vllm": 900, "transformers": 180}  # vLLM's first start downloads weights and compiles
 
 
+class EngineFailed(SystemExit):
+    """The engine did not start. The text is for the learner; it ends a script that does not catch it."""
+
+
 @dataclass(frozen=True)
 class Engine:
     """A running engine: its `url`, the name under which it serves its `model`, how long it took to load, its process."""
@@ -233,4 +237,4 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: floa
             reason = f"ended with code {process.poll()}" if process.poll() is not None else "did not answer in time"
             text = log.read_text(encoding="utf-8", errors="replace")
             last = "\n".join(text.splitlines()[-15:])
-            sys.exit(f"the engine {reason}; the end of its log, {log.name}:\n{last}{offline(model, text)}")
+            raise EngineFailed(f"the engine {reason}; the end of its log, {log.name}:\n{last}{offline(model, text)}")

@@ -61,17 +61,6 @@ def test_token_costs_name_a_part_that_does_not_run(change: str, words: str, tmp_
     assert words in run.metrics["yours_error"]
 
 
-@pytest.mark.slow
-def test_token_costs_fit_the_clock_to_the_steps_of_a_gpu(tmp_path: Path) -> None:
-    narrow = ("cards.py", "Card(32, 4096, 32, 8, 128, 14336, 128256, 8_030", "Card(32, 64, 4, 2, 16, 128, 512, 8_030")
-    run = run_on_a_gpu("8.1", tmp_path / "work", narrow)
-    fit = run.metrics["clock_fit"]
-    assert 1 <= fit["memory_percent"] <= 100
-    assert 1 <= fit["compute_percent"] <= 100
-    assert fit["overhead_us"] > 0
-    assert run.metrics["engine_cache"] is None, "vLLM is not installed"
-
-
 # --- 8.2 ----------------------------------------------------------------------------------------------------------------
 
 
@@ -136,6 +125,19 @@ def test_a_scheduler_of_the_course_passes_every_check_beside_a_real_engine(tmp_p
     check_healthy(run, tmp_path)
     assert (run.metrics["yours"]["real_preempted"], run.metrics["yours"]["real_again"]) == (13, 717)
     assert [row["preempted"] for row in run.metrics["pools"]] == [0, 7, 158, 291]
+
+
+@pytest.mark.slow
+@needs_transformers
+def test_a_scheduler_that_fails_in_the_real_engine_is_named_and_costs_nothing_else(tmp_path: Path) -> None:
+    failing = "    if waiting and waiting[0].name.startswith('cmpl'):\n        raise ValueError('not here')\n"
+    first = ("my_scheduler.py", "    plan: dict[str, int] = {}\n", failing + "    plan: dict[str, int] = {}\n")
+    run = run_exercise("8.3", tmp_path / "work", first, solved=True, requests="20")
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) == {"yours-serves"}
+    assert "look at the end of engine.log" in run.metrics["engine_error"]
+    assert "ValueError: not here" in (tmp_path / "work" / "engine.log").read_text(encoding="utf-8")
+    assert [row["scheduler"] for row in run.metrics["engine_times"]] == ["prompts first"]
 
 
 def test_scheduler_refuses_fewer_pages_than_the_longest_request_needs(tmp_path: Path) -> None:
