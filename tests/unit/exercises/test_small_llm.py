@@ -65,7 +65,7 @@ def test_compute_over_pages_has_the_scores_of_each_request_alone(small_llm: Modu
     tables = {"first": [5, 0, 7], "second": [2]}
 
     paged.compute([paged_model.make_row(first, 0, 6, tables["first"], 4)])
-    rows = paged_model.make_row(second, 0, 3, tables["second"], 4), paged_model.make_row(first, 6, 9, tables["first"], 4)
+    rows = [paged_model.make_row(second, 0, 3, tables["second"], 4), paged_model.make_row(first, 6, 9, tables["first"], 4)]
     scores = paged.compute(rows)
     for row, tokens in zip(scores, (second, first), strict=True):
         assert float((row - small_llm.score_alone(model, tokens)).abs().max()) < 1e-9
