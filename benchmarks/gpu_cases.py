@@ -302,6 +302,12 @@ def _shares(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[F
 
 def _token_costs(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     yield Figure("one layer for 64 requests", metrics["batch_64_of_1"], "times that for one")
+    if fit := metrics["clock_fit"]:
+        yield Figure("bandwidth of the clock", fit["memory_percent"], "% of the sheet", 100.0)
+        yield Figure("speed of the clock", fit["compute_percent"], "% of the sheet", 100.0)
+        yield Figure("the clock is off by", fit["off_percent"], "%")
+    if cache := metrics["engine_cache"]:
+        yield Figure("vLLM's cache", cache["tokens"], f"tokens (by formula: {cache['by_formula']:,.0f})")
 
 
 def _prefixes(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:

@@ -88,9 +88,9 @@ class Cache:
         """Add the new tokens of a layer. Return the tensors of all tokens that at least one of them looks at."""
         window = self.windows[layer]
         old = [tensor[1:] if window and len(tensor) == window else tensor for tensor in self.layers[layer]]
-        seen = tuple(torch.cat(pair) for pair in zip(old, new, strict=True))
-        self.layers[layer] = tuple(self._trim(tensor, window) for tensor in seen)
-        return seen
+        both = tuple(torch.cat(pair) for pair in zip(old, new, strict=True))
+        self.layers[layer] = tuple(self._trim(tensor, window) for tensor in both)
+        return both
 
     def bytes(self) -> int:
         """Return the bytes of all layers."""
@@ -172,9 +172,9 @@ class Decoder:
             sizes = [new for _, new in rows]
             results = []
             for cache, *tensors in zip(caches, *(tensor.split(sizes) for tensor in (query, key, value)), strict=True):
-                seen = cache.append(layer, tensors[1], tensors[2])
-                self.kinds.mark("cache", *seen)
-                results.append(attend_grouped(tensors[0], *seen, window=cache.windows[layer]))
+                both = cache.append(layer, tensors[1], tensors[2])
+                self.kinds.mark("cache", *both)
+                results.append(attend_grouped(tensors[0], *both, window=cache.windows[layer]))
             return torch.cat(results)
 
         return attend_all

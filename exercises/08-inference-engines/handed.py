@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from sent_bytes import SentBytes
-from sliced_model import KV_HEADS, Slice, choose_from_all, find_kv_heads, make_model, serve
+from sliced_model import HELD_HEADS, KV_HEADS, Slice, choose_from_all, make_model, serve
 
 Piece = tuple[int, int, int, int]
 """A head that is sent: sender, its slot, receiver, its slot."""
@@ -29,7 +29,7 @@ def hand_over(
     rank, number = world.rank, world.rank - senders
     result: dict[str, Any] = {"tokens": None, "bytes": 0}
     if rank < senders:
-        part = Slice(make_model(), rank, senders, find_kv_heads(rank, senders), choose_from_all, sending)
+        part = Slice(make_model(), rank, senders, HELD_HEADS[senders][rank], choose_from_all, sending)
         first = part.step(prompt)
         with SentBytes() as sent:
             _send(part, len(prompt), [_list_slots(plan, rank, receiver, part) for receiver in range(receivers)], senders)
@@ -37,9 +37,9 @@ def hand_over(
         for receiver in range(receivers) if rank == 0 else ():
             dist.send(torch.tensor([first]), senders + receiver)
     elif number < receivers:
-        part = Slice(make_model(), number, receivers, find_kv_heads(number, receivers), choose_from_all, receiving, page_size=8)
+        part = Slice(make_model(), number, receivers, HELD_HEADS[receivers][number], choose_from_all, receiving, page_size=8)
         for sender in range(senders):
-            _receive(part, len(prompt), sender, plan, find_kv_heads(sender, senders), find_kv_heads(number, receivers))
+            _receive(part, len(prompt), sender, plan, HELD_HEADS[senders][sender], HELD_HEADS[receivers][number])
         part.receive(len(prompt))
         token = torch.zeros(1, dtype=torch.long)
         dist.recv(token, 0)

@@ -9,7 +9,7 @@ Reading           modules/08-inference-engines/lesson-4-scheduler.md
 
 from __future__ import annotations
 
-from engine_sim import PagePool, Request
+from paged_engine import PagePool, Request
 
 
 def schedule(waiting: list[Request], running: list[Request], pages: PagePool, budget: int, max_requests: int) -> dict[str, int]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import paged_engine
 import paged_model
+import real_steps
 import small_llm
 import torch
 import waste
@@ -22,7 +25,7 @@ from torch.utils._pytree import tree_iter
 
 PIECE = 48  # tokens of a prompt that are computed in a step
 SPARE = 3  # pages more than needed
-SPREAD = 0.3  # of the weights: the scores of the next tokens are then far apart
+ROOM = 3  # of the longest request: so many requests fit into the pages of the engine
 LONGEST_TIMED = 1024  # tokens of the cache in which `time_attention` reads
 Row = dict[str, Any]
 
@@ -77,7 +80,7 @@ def follow_answers(
 ) -> Row:  # fmt: skip
     """Compute the answers in a cache of `count` pages. Return the largest difference of their scores from those of each text
     alone, the number of copies, and the pages that they use at the end."""
-    model = small_llm.SmallModel(spread=SPREAD)
+    model = small_llm.SmallModel(spread=real_steps.SPREAD)
     paged = paged_model.PagedModel(model, count, page, attend)
     texts = draw_texts(prompt, answer, samples)
     names = list(texts)
@@ -133,7 +136,19 @@ def try_pages(_world: object, *, page: int, prompt: int, answer: int, samples: i
     row["pages_lost"] = int(count - pages.count_free())
     count = waste.AT_ONCE * -(-longest // page)
     used, empty = waste.follow(draw_requests(requests, longest), waste.OwnPages(my_pages.Pages(count, page), count, page))
-    return row | {"used_percent": used, "empty_places": empty}
+    engine = run_engine(page, lambda count: waste.OwnPages(my_pages.Pages(count, page), count, page))
+    return row | {"used_percent": used, "empty_places": empty, "engine": engine}
+
+
+def run_engine(
+    page: int, make_pool: Callable[[int], paged_engine.PagePool], attend: paged_model.PagedAttention | None = None
+) -> Row:
+    """Return what seven requests get from the engine with a pool of pages, and how many pages it has lost at the end."""
+    requests = [replace(request, max_answer_tokens=request.answer_tokens) for request in real_steps.REAL]
+    count = ROOM * -(-max(request.prompt_tokens + request.answer_tokens for request in requests) // page)
+    pool = make_pool(count)
+    row = real_steps.run_for_real(paged_engine.prompts_first, pool, count, real_steps.draw_prompts(), requests, attend)
+    return row | {"pages_lost": count - pool.count_free()}
 
 
 def draw_requests(requests: int, longest: int) -> list[Any]:
@@ -166,7 +181,8 @@ def count_allowed(tokens: int, heads: int, dim: int, size: int) -> int:
 
 
 def try_attention(_world: object, *, page: int, prompt: int, answer: int, samples: int, device: str) -> Row:
-    """Return the results of the learner's my_paged.py with the planned pages of all answers, and its times on `device`."""
+    """Return the results of the learner's my_paged.py with the planned pages of all answers and in the engine, and its times
+    on `device`."""
     import my_paged
 
     torch.set_num_threads(1)
@@ -181,7 +197,11 @@ def try_attention(_world: object, *, page: int, prompt: int, answer: int, sample
     sizes = {"prompt": prompt, "answer": answer, "samples": samples}
     planned = Planned(page, **sizes)
     row = follow_answers(planned, planned.pages, page=page, **sizes, attend=attend)
-    return {"logits_off": row["logits_off"], "largest": largest[0], "times_us": time_attention(my_paged.attend, device)}
+    engine = run_engine(page, lambda count: paged_engine.PagePool(count, page), attend)
+    return {
+        "logits_off": max(row["logits_off"], engine["logits_off"]), "largest": largest[0],
+        "times_us": time_attention(my_paged.attend, device),
+    }  # fmt: skip
 
 
 def time_attention(attend: paged_model.PagedAttention, device: str) -> dict[int, float]:

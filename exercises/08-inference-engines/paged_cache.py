@@ -98,11 +98,12 @@ metrics = {
                 for row in shares for size in PAGE_SIZES if row["how"] == f"pages of {size}"],
     "logits_off": max(unshared["logits_off"], shared["logits_off"]),
     "pages_held": shared["pages"], "pages_unshared": unshared["pages"], "copies_needed": shared["copies"],
+    "sharing_gain": unshared["pages"] / shared["pages"],
     "saved_percent": 100 * (1 - shared["pages"] / unshared["pages"]),
     "used_percent": of_page["used_percent"], "empty_places": of_page["empty_places"],
     "reserved_percent": shares[0]["used_percent"],
     "pages_error": "no error" if yours else outcome.text, "paged_error": "no error" if read else reading.text,
-    "yours": {key: yours.get(key) for key in ("pages", "copies", "logits_off", "pages_lost", "used_percent")},
+    "yours": {key: yours.get(key) for key in ("pages", "copies", "logits_off", "pages_lost", "used_percent", "engine")},
     "read": {key: read.get(key) for key in ("logits_off", "largest")},
 }  # fmt: skip
 title = f"{args.samples} answers of {args.answer} tokens over a prompt of {args.prompt}, in pages of {args.page}"

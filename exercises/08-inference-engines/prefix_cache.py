@@ -14,6 +14,7 @@ import os
 import random
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,32 +124,38 @@ if outcome.state == "ran":
 # --- a real engine ------------------------------------------------------------------------------------------------------
 kind = engines.choose("auto")
 chance = random.Random(args.puzzle)
-cold, warm, same = [], [], 0
-with engines.running(kind, "tiny", out, max_num_seqs=4, max_model_len=1000, budget=1024, is_sharing=True) as engine:
+prompts = [[chance.randrange(3, 1000) for _ in range(HEAD + NEW)] for _ in range(PROMPTS + 1)]
 
-    def ask(prompt: list[int]) -> Any:
-        """Return the answer of the engine to one prompt."""
-        return complete(engine.url, engine.model, prompt, TOKENS)
 
+def repeat_prompts(cache: str, parts: Sequence[Path] = ()) -> tuple[list[dict[str, Any]], float, int]:
+    """Return the times to the first token of prompts that come twice, the ratio of the fastest, and how many answers differ."""
+    limits = {"max_num_seqs": 4, "max_model_len": 1000, "budget": 1024}
+    with engines.running(kind, "tiny", out, **limits, is_sharing=True, parts=parts) as engine:
+        complete(engine.url, engine.model, prompts[0], TOKENS, limit_s=60)  # the first answer of a process is slow
+        answers = [[complete(engine.url, engine.model, prompt, TOKENS, limit_s=60) for _ in range(2)] for prompt in prompts[1:]]
+    times = [[pair[place].ttft_s for pair in answers] for place in range(2)]
+    rows = [
+        {"cache": cache, "prompt": f"{HEAD + NEW} tokens {name}", "fastest_ms": 1e3 * min(seconds), **bench.spread_ms(seconds)}
+        for name, seconds in zip(("for the first time", "again"), times, strict=True)
+    ]
+    # Other programs on the computer can only delay a token.
+    return rows, min(times[0]) / min(times[1]), sum(first.text != again.text for first, again in answers)
+
+
+times, plain_ratio, different = repeat_prompts("vLLM's own" if kind == "vllm" else "none")
+ratio = plain_ratio if kind == "vllm" else None
+engine_error = None
+if outcome.state == "ran" and kind != "vllm":
     try:
-        ask([chance.randrange(3, 1000) for _ in range(HEAD + NEW)])  # the first answer of a process is slow
-        for _ in range(PROMPTS):
-            prompt = [chance.randrange(3, 1000) for _ in range(HEAD + NEW)]
-            answers = [ask(prompt) for _ in range(2)]
-            cold.append(answers[0].ttft_s)
-            warm.append(answers[1].ttft_s)
-            same += answers[0].text == answers[1].text
-    except RefusedByEngine as error:
-        sys.exit(str(error))
-ratio = min(cold) / min(warm)  # other programs on the computer can only delay a token
-times = [
-    {"prompt": f"{HEAD + NEW} tokens {name}", "fastest_ms": 1e3 * min(seconds), **bench.spread_ms(seconds)}
-    for name, seconds in (("for the first time", cold), ("again", warm))
-]
+        own_times, ratio, own_different = repeat_prompts("yours", [folder / "my_prefix.py"])
+        times, different, engine_error = times + own_times, different + own_different, "no error"
+    except (engines.EngineFailed, RefusedByEngine, OSError) as error:  # the learner's cache failed in it, or is stuck
+        engine_error = f"{error}: look at the end of engine.log"
 
 # --- the record ---------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "found_percent": prefixes.find_percent(requests, found_tokens), "talk_found_tokens": talk_found[-1],
+    "talk_found_percent": 100 * talk_found[-1] / len(talk[-1].prompt),
     "talk": [{"turn": number, "prompt": len(turn.prompt), "found": tokens}
              for number, (turn, tokens) in enumerate(zip(talk, talk_found, strict=True), 1)],
     "memory": memory, "sizes": sizes, "token_by_token": token_by_token, "templates": templates,
@@ -158,7 +165,8 @@ metrics = {
     "below_half": max((row["pages"] for row in memory if row["last_page_first"] < 50), default=None),
     "radix_points": token_by_token - next(row["found_percent"] for row in sizes if row["page"] == 16),
     "false_hit_off": prefix_trial.measure_false_hit(), "engine": kind, "times": times, "engine_ratio": ratio,
-    "engine_ratio_on_cpu": ratio if device.type == "cpu" else None, "different_answers": PROMPTS - same,
+    "engine_ratio_on_cpu": ratio if device.type == "cpu" else None, "different_answers": different,
+    "plain_ratio": plain_ratio, "engine_error": engine_error,
     "yours": yours, "yours_error": "no error" if outcome.state == "ran" else outcome.text,
     "yours_above_forgotten": None if yours["found_percent"] is None
     else yours["found_percent"] - next(row["forgotten"] for row in memory if row["pages"] == args.pages),
@@ -169,8 +177,8 @@ titles = {"pages": "pages", "yours": "yours", "last_page_first": "last page firs
 say(f"\nTokens that are found, in percent, by pages of {args.page} tokens and by the free page that is given up first")
 bench.say_table(memory, titles | {"newest_first": "newest first", "forgotten": "forgotten at the end"})
 say(f"With a number in front of each prompt: {stamps['front']:.1f} %; behind the application's text: {stamps['behind']:.1f} %.")
-first_ms, again_ms = (row["fastest_ms"] for row in times)
-say(f"{kind}: {first_ms:.1f} ms to the first token, and {again_ms:.1f} ms when the prompt comes again.")
+say(f"\nTime to the first token on a real engine ({kind}), in ms")
+bench.say_table(times, {"cache": "prefix cache", "prompt": "prompt", "fastest_ms": "fastest", "median_ms": "median"})
 if outcome.state == "open":
     say(f"my_prefix.py is not written yet: here the column `yours` would be filled. {outcome.text}")
 elif outcome.state == "failed":

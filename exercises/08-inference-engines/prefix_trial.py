@@ -15,8 +15,11 @@ from typing import Any
 
 import prefixes
 import torch
-from paged_model import PagedModel, Row
+from paged_engine import PrefixPool, prompts_first
+from paged_engine import Request as Queued
+from paged_model import PagedModel, make_row
 from prefixes import Request
+from real_steps import SPREAD, run_for_real
 from small_llm import SmallModel, score_alone
 
 MODEL_PAGES, MODEL_SIZE = 64, 16
@@ -85,34 +88,22 @@ def make_texts() -> list[list[int]]:
 
 
 def compute_with_found_pages() -> dict[str, float]:
-    """Return the error of the scores of a small model that reads found pages, and how many tokens it computed."""
+    """Return the error of the scores of an engine that reads found pages, and how many tokens it computed."""
     import my_prefix
 
-    model = SmallModel(spread=0.3)
-    paged, cache = PagedModel(model, MODEL_PAGES, MODEL_SIZE), my_prefix.PrefixCache(MODEL_PAGES, MODEL_SIZE)
-    off, computed = 0.0, 0
-    for number, tokens in enumerate(make_texts()):
-        prefix = int(cache.start(f"text{number}", list(tokens), ""))
-        table = list(cache.pages(f"text{number}"))
-        scores = paged.compute([make_row(tokens, prefix, table)])[0]
-        off = max(off, float((scores - score_alone(model, tokens)).abs().max()))
-        computed += len(tokens) - prefix
-        cache.computed(f"text{number}", list(tokens))
-        cache.end(f"text{number}")
-    return {"logits_off": off, "computed_tokens": computed}
-
-
-def make_row(tokens: Sequence[int], prefix: int, table: Sequence[int]) -> Row:
-    """Return the row of a step that computes all tokens after the first `prefix`."""
-    slots = [table[place // MODEL_SIZE] * MODEL_SIZE + place % MODEL_SIZE for place in range(prefix, len(tokens))]
-    return Row(tokens[prefix:], slots, table, len(tokens))
+    texts = {f"text{number}": text for number, text in enumerate(make_texts())}
+    pool = PrefixPool(my_prefix.PrefixCache(MODEL_PAGES, MODEL_SIZE), MODEL_SIZE, texts)
+    requests = [
+        Queued(name, 1000 * number, len(text), 1, max_answer_tokens=1) for number, (name, text) in enumerate(texts.items())
+    ]
+    return run_for_real(prompts_first, pool, MODEL_PAGES, texts, requests)
 
 
 def measure_false_hit() -> float:
     """Return the error of the scores if the second page of a text was computed after another first page."""
-    model, texts = SmallModel(spread=0.3), make_texts()
+    model, texts = SmallModel(spread=SPREAD), make_texts()
     paged = PagedModel(model, MODEL_PAGES, MODEL_SIZE)
-    paged.compute([make_row(texts[0], 0, [0, 1, 2])])
-    paged.compute([make_row(texts[1], 0, [3, 4, 5])])
-    scores = paged.compute([make_row(texts[2], 2 * MODEL_SIZE, [0, 4, 6])])[0]
+    for text, table in zip(texts, ([0, 1, 2], [3, 4, 5]), strict=False):
+        paged.compute([make_row(text, 0, len(text), table, MODEL_SIZE)])
+    scores = paged.compute([make_row(texts[2], 2 * MODEL_SIZE, len(texts[2]), [0, 4, 6], MODEL_SIZE)])[0]
     return float((scores - score_alone(model, texts[2])).abs().max())

@@ -47,15 +47,15 @@ class Report:
         """
         rows = []
         for slices in count_slices(self.ranks):
-            seen = [row for result in results for row in result if row["slices"] == slices]
-            held = max(row["cache_bytes"] for row in seen)
+            of_cut = [row for result in results for row in result if row["slices"] == slices]
+            held = max(row["cache_bytes"] for row in of_cut)
             choice = self.model.vocabulary // slices * NUMBER if choice_bytes is None else choice_bytes
             rows.append(
                 {
                     "label": f"{slices}, {label}", "who": label, "slices": slices,
-                    "tokens_off": max(self.count_off(row["tokens"]) for row in seen),
-                    "calls_per_step": max(row["calls"] for row in seen) / (self.count - 1),
-                    "bytes_per_step": max(row["bytes"] for row in seen) / (self.count - 1),
+                    "tokens_off": max(self.count_off(row["tokens"]) for row in of_cut),
+                    "calls_per_step": max(row["calls"] for row in of_cut) / (self.count - 1),
+                    "bytes_per_step": max(row["bytes"] for row in of_cut) / (self.count - 1),
                     "by_formula_bytes": self.sums_bytes + choice, "cache_bytes": held, "cache_share": held / self.cache_bytes,
                 }
             )  # fmt: skip

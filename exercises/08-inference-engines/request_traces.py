@@ -10,7 +10,7 @@ import random
 from functools import cache
 from pathlib import Path
 
-from engine_sim import Request
+from paged_engine import Request
 
 KINDS = ("chat", "documents", "talks", "hot")
 SEEDS = {"chat": 1, "documents": 1, "talks": 1, "hot": 2}

@@ -127,8 +127,8 @@ def use_e4m3(_world: Any, path: str) -> dict[str, Any]:
     plain, _, text = load(path)
     convert = importlib.import_module("my_e4m3").to_e4m3
     numbers = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(torch.bfloat16).float()
-    given, right = convert(numbers.clone()), formats.convert_to_fp8(numbers)
-    off = int(((given != right) & ~(given.isnan() & right.isnan())).sum())
+    converted, right = convert(numbers.clone()), formats.convert_to_fp8(numbers)
+    off = int(((converted != right) & ~(converted.isnan() & right.isnan())).sum())
 
     def round_trip(_name: Name, weight: torch.Tensor) -> torch.Tensor:
         scale = weight.abs().amax() / formats.FP8_LARGEST

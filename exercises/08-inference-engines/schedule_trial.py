@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
 import engine_sim
-import paged_model
-import small_llm
 import torch
-from engine_sim import Request, Run, Schedule
+from engine_sim import Run
+from paged_engine import PagePool, Schedule
+from real_steps import REAL_PAGES, draw_prompts, run_for_real
 from request_traces import make_trace
 from step_clock import Clock
 
-REAL = tuple(
-    Request(f"r{number}", number * 30_000_000, prompt, answer)
-    for number, (prompt, answer) in enumerate(((40, 60), (25, 70), (33, 50), (60, 40), (10, 30), (70, 25), (12, 80)))
-)
-REAL_PAGES = 14  # too few for all of them
-REAL_SETTINGS = {"budget": 64, "max_requests": 5}
 SHARES_OF_PAGES = (1.0, 1.5, 1.1)  # of all pages, then of those that the longest request needs
 BUDGETS = (64, 128, 256, 512, 1024, 2048, 8192)
-SPREAD, SMALLEST_GAP = 0.3, 1e-6
 Row = dict[str, Any]
 
 
@@ -71,48 +63,6 @@ def list_steps(run: Run, count: int = 20) -> list[str]:
     return lines
 
 
-def run_for_real(schedule: Schedule, pages: int = REAL_PAGES) -> Row:
-    """Run seven requests on a small model: each step of a plan is one forward pass over pages. Compare the tokens with those
-    of each request alone."""
-    model = small_llm.SmallModel(spread=SPREAD)
-    source = random.Random(0)
-    texts = {request.name: [source.randrange(256) for _ in range(request.prompt_tokens)] for request in REAL}
-    prompts = {name: list(text) for name, text in texts.items()}
-    paged = paged_model.PagedModel(model, pages, engine_sim.PAGE)
-    free, tables = list(range(pages)), dict[str, list[int]]()
-    computed = dict.fromkeys(texts, 0)
-
-    def compute(step: engine_sim.Step) -> None:
-        for name in list(tables):
-            if name not in step.held or name in step.waiting:
-                free.extend(tables.pop(name))
-                computed[name] = 0
-        for name, count in step.held.items():
-            table = tables.setdefault(name, [])
-            table += [free.pop() for _ in range(count - len(table))]
-        rows = []
-        for name, tokens in step.plan.items():
-            start, end = computed[name], computed[name] + tokens
-            slots = [page * engine_sim.PAGE + place for page in tables[name] for place in range(engine_sim.PAGE)]
-            rows.append(paged_model.Row(texts[name][start:end], slots[start:end], tables[name], end))
-            computed[name] = end
-        for name, scores in zip(step.plan, paged.compute(rows), strict=True):
-            if computed[name] == len(texts[name]):
-                texts[name].append(int(scores.argmax()))
-
-    run = engine_sim.simulate(REAL, schedule, Clock(), pages=pages, **REAL_SETTINGS, observe=compute)
-    wrong, gap = 0, float("inf")
-    for request in REAL:
-        answer, smallest = small_llm.answer_alone(model, prompts[request.name], request.answer_tokens)
-        wrong += texts[request.name][request.prompt_tokens :] != answer
-        gap = min(gap, smallest)
-    return {
-        "tokens_off": wrong, "smallest_gap": gap, "real_steps": len(run.steps),
-        "real_preempted": sum(request.preemptions for request in run.requests),
-        "real_again": sum(request.recomputed_tokens for request in run.requests),
-    }  # fmt: skip
-
-
 def try_scheduler(_world: object, *, settings: Row, rates: list[float], needed: int) -> Row:
     """Return the results of the learner's my_scheduler.py: by rates, budgets and numbers of pages, and on a small model."""
     import my_scheduler
@@ -126,7 +76,7 @@ def try_scheduler(_world: object, *, settings: Row, rates: list[float], needed: 
         "budgets": [describe(schedule, "yours", settings, budget=budget) for budget in BUDGETS],
         "pools": [describe(schedule, "yours", settings, pages=count) for count in pages],
         "steps": list_steps(run),
-        **run_for_real(schedule),
+        **run_for_real(schedule, PagePool(REAL_PAGES), REAL_PAGES, draw_prompts()),
     }
 
 
@@ -134,19 +84,19 @@ def try_preemption(_world: object, *, settings: Row, link_gb: float) -> list[Row
     """Return the rows of the learner's my_preemption.py: milliseconds for several lengths."""
     import my_preemption
 
-    return compare_preemptions(my_preemption.recompute_ns, my_preemption.carry_ns, make_clock(settings), link_gb)
+    return compare_preemptions(my_preemption.recompute_ns, my_preemption.swap_ns, make_clock(settings), link_gb)
 
 
 def compare_preemptions(
-    recompute_ns: Callable[..., float], carry_ns: Callable[..., float], clock: Clock, link_gb: float
+    recompute_ns: Callable[..., float], swap_ns: Callable[..., float], clock: Clock, link_gb: float
 ) -> list[Row]:
-    """Return rows of milliseconds: computed again, carried in large copies, and in copies of 10 µs each, 4 for a token."""
+    """Return rows of milliseconds: computed again, swapped in large copies, and in copies of 10 µs each, 4 for a token."""
     return [
         {
             "tokens": tokens,
             "recompute_ms": float(recompute_ns(tokens, clock)) / 1e6,
-            "carry_ms": float(carry_ns(tokens, clock.cache_bytes, link_gb, 0.0, 0)) / 1e6,
-            "small_ms": float(carry_ns(tokens, clock.cache_bytes, link_gb, 4.0, 10_000)) / 1e6,
+            "swap_ms": float(swap_ns(tokens, clock.cache_bytes, link_gb, 0.0, 0)) / 1e6,
+            "small_ms": float(swap_ns(tokens, clock.cache_bytes, link_gb, 4.0, 10_000)) / 1e6,
         }
         for tokens in (16, 128, 512, 2048, 8192)
     ]

@@ -15,7 +15,8 @@ import os
 import random
 import shutil
 import sys
-import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,21 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 import bench
 import completions
 import engines
-import old_schedulers
 import own_part
+import real_steps
 import schedule_trial
 import step_clock
 import torch
 from bench import say
-from engine_sim import PAGE
+from paged_engine import LONGEST_ANSWER, PAGE, PagePool, prompts_first, static
 from request_traces import make_trace
 
 PARTS = ("my_scheduler.py", "my_preemption.py")
 LIMIT_S = 90
 SHORT, LONG, ANSWER, AFTER = 16, 900, 80, 25  # tokens of two prompts and an answer; the long one comes after so many tokens
 LARGE_BUDGET, SMALL_BUDGET = 1024, 64
+COURSE_PAGES = 400  # for all of the small model's requests, with the longest answers
+LIMIT_S_TOKEN = 60  # without a token, a real engine has stopped
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="schedulers by the clock of a data sheet, and on a real engine")
@@ -63,7 +66,7 @@ settings: dict[str, Any] = vars(args) | {}
 clock = schedule_trial.make_clock(settings)
 settings["pages"] = args.pages or clock.pages()
 trace = make_trace("chat", args.requests, args.per_s)
-needed = -(-(max(request.prompt_tokens for request in trace) + old_schedulers.LONGEST_ANSWER) // PAGE)
+needed = -(-(max(request.prompt_tokens for request in trace) + LONGEST_ANSWER) // PAGE)
 if not clock.pages() and not args.pages:
     parser.error(f"{args.card} does not fit into one {args.gpu}: choose a larger GPU, or say how many pages there are")
 if settings["pages"] < needed:
@@ -76,7 +79,7 @@ device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 out.mkdir(parents=True, exist_ok=True)
 rates = [round(args.per_s * share, 3) for share in (1 / 3, 2 / 3, 1, 4 / 3)]
-COURSE = {"static batches": old_schedulers.static, "prompts first": old_schedulers.prompts_first}
+COURSE = {"static batches": static, "prompts first": prompts_first}
 
 # --- the experiment: two schedulers by the clock -----------------------------------------------------------------------
 by_rate = [schedule_trial.describe(schedule, name, settings, per_s=rate) for name, schedule in COURSE.items() for rate in rates]
@@ -91,7 +94,7 @@ times = [
      "sim_compute_ms": clock.compute_ns(rows) / 1e6}
     for name, rows in kinds.items()
 ]  # fmt: skip
-course_run = schedule_trial.run_for_real(old_schedulers.static, pages=400)
+course_run = real_steps.run_for_real(static, PagePool(COURSE_PAGES), COURSE_PAGES, real_steps.draw_prompts())
 
 # --- the experiment: your parts ----------------------------------------------------------------------------------------
 outcome = scheduling.run(None, "schedule_trial:try_scheduler", limit_s=LIMIT_S, settings=settings, rates=rates, needed=needed)
@@ -103,26 +106,41 @@ if yours:
 
 
 # --- the experiment: a real engine -------------------------------------------------------------------------------------
-def measure_pauses(kind: str, budget: int) -> dict[str, Any]:
+def measure_pauses(scheduler: str, budget: int) -> dict[str, Any]:
     """Return the pauses between tokens of an answer, during which a long prompt arrives, on an engine with this budget."""
+    parts = [Path(__file__).with_name(PARTS[0])] if scheduler == "yours" else []
     source = random.Random(0)
     short, long = ([source.randrange(3, 1000) for _ in range(length)] for length in (SHORT, LONG))
     limits = {"max_num_seqs": 4, "max_model_len": 1000}
-    with engines.running(kind, "tiny", out, **limits, budget=budget) as engine:
-        completions.complete(engine.url, engine.model, short, 8)
-        answers: list[completions.Answer] = []
-        second = threading.Thread(target=lambda: answers.append(completions.complete(engine.url, engine.model, long, 2)))
-        first = completions.complete(
-            engine.url, engine.model, short, ANSWER, watch=lambda count: second.start() if count == AFTER else None
-        )
-        second.join()
+    with engines.running(kind, "tiny", out, **limits, budget=budget, parts=parts) as engine:
+
+        def send(prompt: list[int], tokens: int, watch: Callable[[int], object] | None = None) -> completions.Answer:
+            return completions.complete(engine.url, engine.model, prompt, tokens, watch=watch, limit_s=LIMIT_S_TOKEN)
+
+        send(short, 8)
+        with ThreadPoolExecutor(1) as pool:
+            later: list[Future[completions.Answer]] = []
+            first = send(short, ANSWER, lambda count: later.append(pool.submit(send, long, 2)) if count == AFTER else None)
+            second = later[0].result()
     pauses = [1e3 * (later - earlier) for earlier, later in zip(first.arrivals_s[5:], first.arrivals_s[6:])]  # noqa: B905
-    return {"budget": budget, "median_pause_ms": bench.percentile(pauses, 50), "longest_pause_ms": max(pauses),
-            "ttft_long_ms": 1e3 * answers[0].ttft_s}  # fmt: skip
+    return {"scheduler": scheduler, "budget": budget, "median_pause_ms": bench.percentile(pauses, 50),
+            "longest_pause_ms": max(pauses), "ttft_long_ms": 1e3 * second.ttft_s}  # fmt: skip
 
 
 kind = "" if args.engine == "none" else engines.choose(args.engine)
-measured = [measure_pauses(kind, budget) for budget in (LARGE_BUDGET, SMALL_BUDGET)] if kind else []
+measured: list[dict[str, Any]] = []
+cases = [("prompts first", LARGE_BUDGET), *([("yours", SMALL_BUDGET)] if yours else [])]
+if kind == "vllm":
+    cases = [("vLLM's own", LARGE_BUDGET), ("vLLM's own", SMALL_BUDGET)]
+engine_error = None
+for name, budget in cases if kind else []:
+    try:
+        measured.append(measure_pauses(name, budget))
+        engine_error = "no error" if name == "yours" else None
+    except (engines.EngineFailed, completions.RefusedByEngine, OSError) as error:
+        if name != "yours":
+            raise
+        engine_error = f"{error}: look at the end of engine.log"  # the learner's scheduler failed in it, or is stuck
 
 # --- the record --------------------------------------------------------------------------------------------------------
 at_rate = {row["policy"]: row for row in by_rate if row["per_s"] == rates[2]}
@@ -134,7 +152,9 @@ metrics = {
     **settings, "policies": list(at_rate.values()), "rates": by_rate, "budgets": yours.get("budgets", []),
     "pools": yours.get("pools", []), "steps": times, "preempt": formulas.results[0] if formulas.state == "ran" else [],
     "free_tokens": schedule_trial.count_free_tokens(clock), "engine_kind": kind or None, "engine_times": measured,
-    "pause_ratio": measured[0]["longest_pause_ms"] / measured[1]["longest_pause_ms"] if measured else None,
+    "pause_ratio": measured[0]["longest_pause_ms"] / measured[1]["longest_pause_ms"] if len(measured) > 1 else None,
+    "engine_error": engine_error,
+    "static_of_prompts_first": at_rate["static batches"]["sim_ttft_p99_ms"] / at_rate["prompts first"]["sim_ttft_p99_ms"],
     "static_ttft_p99_ms": at_rate["static batches"]["sim_ttft_p99_ms"],
     "prompts_first_pause_ms": pause_ms,
     "tokens_off": course_run["tokens_off"], "smallest_gap": course_run["smallest_gap"],
@@ -152,7 +172,12 @@ titles |= {"sim_longest_pause_ms": "longest pause", "goodput_percent": "goodput 
 title = f"By the clock of a data sheet, in ms: {args.requests} requests, {args.per_s:g}/s; {sheet}"
 bench.say_table(metrics["policies"], titles, title=title)
 if measured:
-    columns = {"budget": "budget", "median_pause_ms": "median pause", "longest_pause_ms": "longest pause"}
+    columns = {
+        "scheduler": "scheduler",
+        "budget": "budget",
+        "median_pause_ms": "median pause",
+        "longest_pause_ms": "longest pause",
+    }
     title = f"A long prompt arrives while an answer is being generated ({kind}, device: {device.type}), in ms"
     bench.say_table(measured, columns | {"ttft_long_ms": "TTFT of the long one"}, title=title)
 for name, result in zip(PARTS, (outcome, formulas), strict=True):

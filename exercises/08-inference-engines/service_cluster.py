@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from engine_sim import PAGE, Request, is_within, take_percentile
+from engine_sim import is_within, take_percentile
+from paged_engine import PAGE, Request
 from slice_clock import SliceClock
 
 KEPT_PERCENT = 25  # of the pages are for texts of earlier requests

@@ -10,7 +10,7 @@ from typing import Any
 
 import gpus
 from cards import CARDS
-from engine_sim import PAGE, Request
+from paged_engine import PAGE, Request
 from request_traces import make_trace
 from service_cluster import MAX_REQUESTS, ROUTERS, Engine, Service, run_service
 from slice_clock import FORMATS, SliceClock

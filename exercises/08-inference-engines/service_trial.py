@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from engine_sim import Request
+from paged_engine import Request
 from request_traces import make_trace, read_table
 from service_cluster import ROUTERS, Choose, Engine, Service, choose_fewest_requests, run_service
 from service_plans import Load

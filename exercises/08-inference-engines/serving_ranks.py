@@ -32,7 +32,7 @@ from cards import CARDS
 from expert_ranks import PER_TOKEN, Experts, send_all_tokens
 from handed import hand_over
 from ranks_report import Report, find_experts_bytes, find_heaviest, find_speed_up, list_placements, list_steps
-from sliced_model import HEADS, KV_HEADS, choose_from_all, find_kv_heads, serve
+from sliced_model import HEADS, HELD_HEADS, KV_HEADS, choose_from_all, serve
 from step_clock import GPUS
 
 SEED, PROMPT_TOKENS, TOKENS_PER_RANK = 2, 37, 10
@@ -77,7 +77,7 @@ layer = Experts(args.experts, TOKENS_PER_RANK * size)
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
 hosts = world.gather(bench.node_label())
-answers = serve(world, prompt, args.tokens, lambda rank, count, _heads: find_kv_heads(rank, count), choose_from_all)
+answers = serve(world, prompt, args.tokens, lambda rank, count, _heads: HELD_HEADS[count][rank], choose_from_all)
 slices = report.list_slices("as delivered", world.gather(answers))
 everything = hand_over(world, prompt, args.tokens, args.senders, args.receivers, None)
 handed = [report.make_handed("all heads to all", world.gather(everything))]

@@ -6,6 +6,7 @@ two, plus a fixed time for everything else. All numbers are integers, so no roun
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,3 +91,23 @@ class Clock:
         """Return the pages of 16 tokens for which there is memory beside the weights, 0 if the weights do not fit."""
         room = round(self.sheet.memory_gb * 10**9) * gpus_together * ROOM_PERCENT // 100 - BYTES * CARDS[self.card].parameters
         return max(0, room // (self.cache_bytes * PAGE))
+
+
+def fit_shares(points: Sequence[tuple[float, float, float]], sheet: gpus.Gpu) -> dict[str, float]:
+    """Return the shares of a clock that fit measured steps best: those whose worst relative error is smallest.
+
+    Each point has the bytes that a step reads, its operations, and its seconds. `off_percent` is the worst error, in percent of
+    the measured time.
+    """
+    fits = []
+    for memory, compute in itertools.product(range(1, 101), repeat=2):
+        rates = sheet.gb_per_s * 1e7 * memory, sheet.fp16 * 1e10 * compute
+        times = [max(read / rates[0], operations / rates[1]) for read, operations, _ in points]
+        rests = sorted(seconds - time for time, (_, _, seconds) in zip(times, points, strict=True))
+        overhead = max(0.0, rests[len(rests) // 2])
+        off = max(abs(overhead + time - seconds) / seconds for time, (_, _, seconds) in zip(times, points, strict=True))
+        fits.append((off, memory, compute, overhead))
+    off, memory, compute, overhead = min(fits)
+    return {
+        "memory_percent": memory, "compute_percent": compute, "overhead_us": 1e6 * overhead, "off_percent": 100 * off,
+    }  # fmt: skip

@@ -16,6 +16,7 @@ import os
 import random
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,14 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 
 import bench
 import counters
+import engines
 import gpus
 import own_part
+import step_clock
 import torch
 from bench import say
 from cards import CARDS, GPUS, Card
+from language_models import MODELS
 
 PUBLISHED = {"deepseek-v3": 70_272, "qwen2.5-72b": 327_680, "llama-3.1-405b": 516_096}  # arXiv 2505.09343, table 1
 SIZES = {0.5: "4 bits", 1.0: "8 bits", 2.0: "16 bits", 4.0: "32 bits"}
@@ -53,6 +57,8 @@ if args.context < 1:
 learner_part = own_part.Process("my_costs.py")
 torch.set_num_threads(1)
 device = bench.here()
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
+out.mkdir(parents=True, exist_ok=True)
 card, gpu = CARDS[args.card], gpus.find(GPUS[args.gpu])
 sheet_flops, sheet_bytes = gpu.fp16 * 1e12, gpu.gb_per_s * 1e9
 ridge = sheet_flops / sheet_bytes
@@ -169,16 +175,33 @@ intensity = [
      "median_us": None, "tokens_per_s": None}
     for batch in BATCHES
 ]  # fmt: skip
-batch_64_of_1 = None
+batch_64_of_1 = clock_fit = None
 if device.type == "cuda" and not card.experts:  # the only figures here that are measured, not counted
-    decoder = counters.Decoder(one, device="cuda", dtype=torch.bfloat16)
-    for row in intensity:
-        rows = [(0, 1)] * row["batch"]
-        seconds = bench.measure(lambda rows=rows: decoder.step(rows, lambda _layer, query, _key, _value: query), device)
-        row |= {"median_us": bench.spread_ms(seconds)["median_ms"] * 1e3}
-        row["tokens_per_s"] = row["batch"] / row["median_us"] * 1e6
+    points = []
+    for shape in (dataclasses.replace(one_layer, layers=3), one):
+        decoder = counters.Decoder(shape, device="cuda", dtype=torch.bfloat16)
+        for row in intensity:
+            rows = [(0, 1)] * row["batch"]
+            costs = counters.count_step(counters.Decoder(shape, device="meta", dtype=torch.bfloat16), rows)
+            step = partial(decoder.step, rows, lambda _layer, query, _key, _value: query)
+            seconds = bench.measure(step, device)
+            row |= {"median_us": bench.spread_ms(seconds)["median_ms"] * 1e3}
+            row["tokens_per_s"] = row["batch"] / row["median_us"] * 1e6
+            points.append((costs.weights_read, costs.operations, row["median_us"] / 1e6))
+    if measured_gpu := gpus.find(torch.cuda.get_device_name()):
+        clock_fit = step_clock.fit_shares(points, measured_gpu)
     times = {row["batch"]: row["median_us"] for row in intensity}
     batch_64_of_1 = times[64] / times[1]
+announced = None
+if device.type == "cuda" and engines.choose("auto") == "vllm":
+    with engines.running("vllm", "tiny", out, max_num_seqs=8, max_model_len=MODELS["tiny"].longest):
+        announced = engines.read_cache_size((out / "engine.log").read_text(encoding="utf-8", errors="replace"))
+engine_cache = None
+if announced:
+    gib, tokens = announced
+    token_bytes = MODELS["tiny"].kv_bytes(1, 2)
+    engine_cache = {"gib": gib, "tokens": tokens, "by_formula": gib * 2**30 / token_bytes}
+    engine_cache["off_percent"] = 100 * abs(tokens - engine_cache["by_formula"]) / tokens
 low, high = 0, 1
 while products_per_byte(high) < ridge:
     low, high = high, 2 * high
@@ -235,6 +258,7 @@ metrics = {
     "published_off": max(abs(row["bytes_per_token"] - row["published_bytes"]) for row in published),
     "grouped_of_plain": decode["2 key heads"]["cache_bytes"] / decode["4 key heads"]["cache_bytes"],
     "scored_tokens": scored_tokens, "batch_64_of_1": batch_64_of_1,
+    "clock_fit": clock_fit, "engine_cache": engine_cache,
     "yours_error": "no error" if yours else outcome.text,
     "yours_off": max(row["difference"] for row in counted) if yours else None,
     "yours_published_off": max(abs(row["yours"] - row["published_bytes"]) for row in published) if yours else None,
@@ -249,7 +273,13 @@ if outcome.state == "open":
     say(f"my_costs.py is not written yet: here it would say how far off your formulas are. {outcome.text}")
 elif outcome.state == "failed":
     say(f"my_costs.py: {outcome.text}")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
+if engine_cache:
+    say(f"vLLM announces {engine_cache['tokens']:,} tokens in {engine_cache['gib']} GiB; by the formula "
+        f"{engine_cache['by_formula']:,.0f} tokens fit.")  # fmt: skip
+if clock_fit:
+    say(f"The clock of 8.3 fits these times with {clock_fit['memory_percent']} % of the sheet's bandwidth, "
+        f"{clock_fit['compute_percent']} % of its speed and {clock_fit['overhead_us']:.0f} us a step; off by at most "
+        f"{clock_fit['off_percent']:.0f} %.")  # fmt: skip
 if (part := Path(__file__).resolve().parent / "my_costs.py").parent != out:
     shutil.copyfile(part, out / part.name)  # what was measured, to keep with the measurements
 path = bench.write_metrics("token_costs/1", device, world_size=1, seed=args.puzzle, metrics=metrics)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from engine_sim import Request
+from paged_engine import PagePool, Request
 
 AT_ONCE = 32
 EXTRA = 512  # tokens that are reserved for an answer of unknown length
@@ -21,10 +21,10 @@ Rule = Callable[[int, int, int], int]
 class Holder(Protocol):
     """Memory that requests reserve and release."""
 
-    def hold(self, request: Request, tokens: int) -> None:
-        """Have room for the first `tokens` tokens of the request."""
+    def grow(self, request: Request, tokens: int) -> bool:
+        """Have room for the first `tokens` tokens of the request. Return whether there is enough."""
 
-    def end(self, request: Request) -> None:
+    def release(self, request: Request) -> None:
         """Free the room of the request."""
 
     def room(self) -> int:
@@ -37,13 +37,14 @@ class Reserved:
     def __init__(self, rule: Rule) -> None:
         self._rule, self._rooms, self._total = rule, dict[str, int](), 0
 
-    def hold(self, request: Request, tokens: int) -> None:
-        """Have room for the first `tokens` tokens of the request."""
+    def grow(self, request: Request, tokens: int) -> bool:
+        """Have room for the first `tokens` tokens of the request. There always is."""
         room = self._rule(request.prompt_tokens, request.answer_tokens, tokens)
         self._total += room - self._rooms.get(request.name, 0)
         self._rooms[request.name] = room
+        return True
 
-    def end(self, request: Request) -> None:
+    def release(self, request: Request) -> None:
         """Free the room of the request."""
         self._total -= self._rooms.pop(request.name)
 
@@ -52,25 +53,42 @@ class Reserved:
         return self._total
 
 
-class OwnPages:
-    """Memory in the pages of the learner's allocator."""
+class OwnPages(PagePool):
+    """The pages of the learner's allocator, for the engine and as a Holder."""
 
     def __init__(self, pages: Any, count: int, size: int) -> None:
-        self._pages, self._count, self._size, self._tokens = pages, count, size, dict[str, int]()
+        """`pages` is a my_pages.Pages of `count` pages of `size` tokens."""
+        self.page_size, self._pages, self._count, self._tokens = size, pages, count, dict[str, int]()
 
-    def hold(self, request: Request, tokens: int) -> None:
-        """Have room for the first `tokens` tokens of the request."""
-        self._pages.extend(request.name, tokens - self._tokens.get(request.name, 0))
-        self._tokens[request.name] = tokens
+    def count_free(self) -> int:
+        """Return how many pages are free."""
+        return int(self._pages.count_free())
 
-    def end(self, request: Request) -> None:
+    def table(self, name: str) -> list[int]:
+        """Return the pages of a request, in the order of its text."""
+        slots = self._pages.slots(name, 0, self._tokens[name]) if name in self._tokens else []
+        return [int(slot) // self.page_size for slot in slots[:: self.page_size]]
+
+    def grow(self, request: Request, tokens: int) -> bool:
+        """Have room for the first `tokens` tokens of the request. Return False if too few pages are free."""
+        import my_pages
+
+        if (new := tokens - self._tokens.get(request.name, 0)) > 0:
+            try:
+                self._pages.extend(request.name, new)
+            except my_pages.NoRoom:
+                return False
+            self._tokens[request.name] = tokens
+        return True
+
+    def release(self, request: Request) -> None:
         """Free the room of the request."""
-        self._pages.free(request.name)
-        del self._tokens[request.name]
+        if self._tokens.pop(request.name, 0):
+            self._pages.free(request.name)
 
     def room(self) -> int:
         """Return the room, in tokens, that is taken."""
-        return (self._count - self._pages.count_free()) * self._size
+        return (self._count - self.count_free()) * self.page_size
 
 
 def list_rules(longest: int, pages: Iterable[int]) -> dict[str, Rule]:
@@ -97,13 +115,13 @@ def follow(requests: Sequence[Request], holder: Holder) -> tuple[float, float]:
             running.append(coming.popleft())
         for request in running:
             progress[request.name] = progress.get(request.name, request.prompt_tokens) + 1
-            holder.hold(request, progress[request.name])
+            holder.grow(request, progress[request.name])
         held += sum(progress[request.name] for request in running)
         room += holder.room()
         steps += len(running)
         for request in running:
             if progress[request.name] == request.prompt_tokens + request.answer_tokens:
-                holder.end(request)
+                holder.release(request)
                 del progress[request.name]
         running = [request for request in running if request.name in progress]
     return 100 * held / room, (room - held) / steps

@@ -47,11 +47,12 @@ def tpot(e2e_s: float, ttft_s: float, tokens: int) -> float | None:
 
 def complete(
     url: str, model: str, prompt: str | list[int], max_tokens: int, *, temperature: float = 0.0,
-    watch: Callable[[int], object] | None = None,
+    watch: Callable[[int], object] | None = None, limit_s: float = 600,
 ) -> Answer:  # fmt: skip
     """Send one prompt (text, or the numbers of its tokens), and return its answer of up to `max_tokens` tokens.
 
-    `watch` is called with the number of events so far, at each event with tokens.
+    `watch` is called with the number of events so far, at each event with tokens. Raises RefusedByEngine if the engine refuses
+    or breaks off, TimeoutError if it sends nothing for `limit_s` seconds.
 
     `ignore_eos` keeps the engine going when the model would stop, because only equal work can be compared.
     """
@@ -65,7 +66,7 @@ def complete(
     arrivals: list[float] = []
     start = time.perf_counter()
     try:
-        with urllib.request.urlopen(request, timeout=600) as stream:
+        with urllib.request.urlopen(request, timeout=limit_s) as stream:
             for line in stream:
                 if not line.startswith(b"data: {"):
                     continue

@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import importlib.metadata
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,7 +20,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,6 @@ import bench
 import language_models
 import torch
 
-PAGE = 32  # tokens per page of the cache
 UNREACHED = (
     "couldn't connect to",
     "LocalEntryNotFoundError",
@@ -37,7 +37,12 @@ UNREACHED = (
 )
 # A node on AWS writes here how far it is with vLLM, which it installs once the rest is ready.
 VLLM_STATE = Path(os.environ.get("GPUCOURSE_NODE_ROOT") or "/", "var/lib/gpucourse/vllm")
+CACHE_LINES = r"Available KV cache memory: ([\d.]+) GiB", r"GPU KV cache size: ([\d,]+) tokens"  # as vLLM's V1 engine logs them
 READY_S = {"vllm": 900, "transformers": 180}  # vLLM's first start downloads weights and compiles
+
+
+class EngineFailed(SystemExit):
+    """The engine did not start. The text is for the learner; it ends a script that does not catch it."""
 
 
 @dataclass(frozen=True)
@@ -113,20 +118,22 @@ def version(kind: str) -> str | None:
 
 def command(
     kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool, kv_share: float = 1.0,
-    budget: int = 0, is_sharing: bool = False,
+    budget: int = 0, is_sharing: bool = False, parts: Sequence[Path] = (),
 ) -> list[str]:  # fmt: skip
     """Return the command that serves `model` to at most `max_num_seqs` requests at a time.
 
     `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests. `budget` is the largest number
-    of tokens in a step, or 0 for the engine's own. With `is_sharing`, requests share the pages of an equal beginning.
+    of tokens in a step, or 0 for the engine's own. With `is_sharing`, vLLM's requests share the pages of an equal beginning.
+    `parts` are the learner's my_scheduler.py or my_prefix.py, with which serve.py replaces its own scheduler or pages.
     """
     common = [f"--port={port}", f"--max-num-seqs={max_num_seqs}", f"--max-model-len={max_model_len}"]
     common += [f"--max-num-batched-tokens={budget}"] if budget else []
-    common += ["--enable-prefix-caching" if is_sharing else "--no-enable-prefix-caching"]
     if kind == "transformers":
         server = str(Path(__file__).resolve().with_name("serve.py"))
-        return [sys.executable, server, f"--model={model}", *common, f"--kv-share={kv_share:g}"]
+        part_options = [f"--part={part}" for part in parts]
+        return [sys.executable, server, f"--model={model}", *common, f"--kv-share={kv_share:g}", *part_options]
     words = vllm_words(eager=eager, kv_share=kv_share)
+    words += ["--enable-prefix-caching" if is_sharing else "--no-enable-prefix-caching"]
     return ["vllm", "serve", model, "--host=127.0.0.1", *common, *words]
 
 
@@ -143,31 +150,10 @@ def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
     ]
 
 
-def choose_batching(
-    supported: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False, budget: int = 0,
-    is_sharing: bool = False,
-) -> dict[str, object]:  # fmt: skip
-    """Return the settings of transformers' continuous batching for that many requests at a time, each of at most `longest`
-    tokens.
-
-    The cache has pages for a share `kv_share` of the requests, and for at least one. With fewer pages, requests wait for each
-    other. A step takes as many prompt tokens as keep the device busy: eight times as many on a GPU (`on_gpu`) as on a CPU.
-
-    `supported` are the names that the installed transformers has for its settings: 5.17 has block_size, 5.18 and newer have
-    page_size, and only 5.19 and newer would change the attention kernel by themselves.
-    """
-    settings: dict[str, object] = {
-        "page_size" if "page_size" in supported else "block_size": PAGE,
-        "num_blocks": max(1, int(requests * kv_share)) * (longest // PAGE + 1),
-        "max_batch_tokens": budget or max(2048 if on_gpu else 256, requests),
-        "max_requests_per_batch": requests,
-        "allow_block_sharing": is_sharing,  # without it, an equal prompt is computed again
-        "use_cuda_graph": False,
-        "use_async_batching": False,
-        "per_request_processors": True,
-        "seed": 0,
-    }
-    return {**settings, "auto_switch_to_flash": False} if "auto_switch_to_flash" in supported else settings
+def read_cache_size(log: str) -> tuple[float, int] | None:
+    """Return the GiB and the tokens of the cache that vLLM announces in its log, or None if the log has no such lines."""
+    gib, tokens = (re.search(line, log) for line in CACHE_LINES)
+    return (float(gib[1]), int(tokens[1].replace(",", ""))) if gib and tokens else None
 
 
 @contextlib.contextmanager
@@ -182,6 +168,7 @@ def running(
     kv_share: float = 1.0,
     budget: int = 0,
     is_sharing: bool = False,
+    parts: Sequence[Path] = (),
 ) -> Iterator[Engine]:
     """Yield the engine, ready to answer, for as long as the block lasts. Its log is `engine.log` in `folder`. The settings are
     those of `command`.
@@ -199,7 +186,8 @@ def running(
     if kind == "vllm" and not language_models.MODELS[model].hub:
         language_models.make_tiny(Path(model_path))  # serve.py makes it by itself
     limits = {"max_num_seqs": max_num_seqs, "max_model_len": max_model_len}
-    words = command(kind, model_path, port, **limits, eager=eager, kv_share=kv_share, budget=budget, is_sharing=is_sharing)
+    shares = {"kv_share": kv_share, "budget": budget, "is_sharing": is_sharing}
+    words = command(kind, model_path, port, **limits, eager=eager, **shares, parts=parts)
     quiet = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
     quiet |= {} if language_models.MODELS[model].hub else {"HF_HUB_OFFLINE": "1"}
     log = folder / "engine.log"
@@ -249,4 +237,4 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: floa
             reason = f"ended with code {process.poll()}" if process.poll() is not None else "did not answer in time"
             text = log.read_text(encoding="utf-8", errors="replace")
             last = "\n".join(text.splitlines()[-15:])
-            sys.exit(f"the engine {reason}; the end of its log, {log.name}:\n{last}{offline(model, text)}")
+            raise EngineFailed(f"the engine {reason}; the end of its log, {log.name}:\n{last}{offline(model, text)}")

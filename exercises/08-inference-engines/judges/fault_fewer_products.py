@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "with 512 requests, a step of {form} takes {given:.0f} ms, one of 16 bits {plain:.0f} ms. Weights are converted to "
+        "with 512 requests, a step of {form} takes {result:.0f} ms, one of 16 bits {plain:.0f} ms. Weights are converted to "
         "16 bits before they are multiplied: there are as many products as before"
     )
 }
@@ -23,5 +23,5 @@ def judge(part: Part) -> None:
     for row in others:
         is_alone = row["format"] != "FP8, products in FP8"
         if is_alone and row["sim_ms_batch_512"] < 0.7 * plain["sim_ms_batch_512"]:
-            raise part.wrong("still", form=row["format"], given=row["sim_ms_batch_512"], plain=plain["sim_ms_batch_512"])
+            raise part.wrong("still", form=row["format"], result=row["sim_ms_batch_512"], plain=plain["sim_ms_batch_512"])
     part.note("a large batch gains nothing by smaller weights alone")

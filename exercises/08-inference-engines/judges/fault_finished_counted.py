@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine_sim import Request
+from paged_engine import Request
 
 from gpucourse.judge import Part, Way
 
@@ -14,8 +14,8 @@ def judge(part: Part) -> None:
     holder = part.call(part.function("Reserved"), lambda prompt, _answer, _now: prompt)
     first, second = Request("first", 0, 10, 1), Request("second", 0, 20, 1)
     for request in (first, second):
-        part.call(holder.hold, request, 1)
-    part.call(holder.end, first)
+        part.call(holder.grow, request, 1)
+    part.call(holder.release, first)
     room = part.call(holder.room)
     if room != 20:
         raise part.wrong("still", room=room)

@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "integers of {bits} bits in groups of {group} are said to take {given:g} bits a weight: what about the scales?"
+        "integers of {bits} bits in groups of {group} are said to take {result:g} bits a weight: what about the scales?"
     )
 }
 RUNS = {
@@ -22,5 +22,5 @@ def judge(part: Part) -> None:
         if group.isdigit() and row["whose"] == "course":
             bits = int(kind.removeprefix("int"))
             if abs(row["bits_per_weight"] - bits - 24 / int(group)) > 0.01:
-                raise part.wrong("still", bits=bits, group=group, given=row["bits_per_weight"])
+                raise part.wrong("still", bits=bits, group=group, result=row["bits_per_weight"])
     part.note("each group has 24 bits for its scale and zero")

@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "a request arrives at 1 ms, is admitted at 5 ms and has its first token at 9 ms: its TTFT is given as {given:g} ms, "
+        "a request arrives at 1 ms, is admitted at 5 ms and has its first token at 9 ms: its TTFT is given as {result:g} ms, "
         "and its user waits for 8 ms"
     )
 }
@@ -18,5 +18,5 @@ def judge(part: Part) -> None:
     request.admitted_ns, request.token_times_ns = 5_000_000, [9_000_000, 10_000_000]
     result = part.call(part.function("find_ttft_ms"), request)
     if result != 8:
-        raise part.wrong("still", given=result)
+        raise part.wrong("still", result=result)
     part.note("TTFT includes the time in the queue")

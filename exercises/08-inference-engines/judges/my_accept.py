@@ -118,7 +118,7 @@ WAYS = {
         ),
     ),
     "goes-on-after-rejection": Way(
-        "after a rejected guess, later guesses are kept: {given} for the guesses {draft}. They were guessed after a token "
+        "after a rejected guess, later guesses are kept: {result} for the guesses {draft}. They were guessed after a token "
         "that is no longer there. The step ends at the first rejection",
         (
             "        return [*kept, pick(rest, uniform())]\n    return",
@@ -164,7 +164,7 @@ WAYS = {
         ("zip(p[place], q[place], strict=True)", "zip(p[place + 1], q[place], strict=True)"),
     ),
     "nothing-for-the-rejected": Way(
-        "for the guesses {draft} it returned {given}, and nothing replaces the guess that was rejected: a step always yields "
+        "for the guesses {draft} it returned {result}, and nothing replaces the guess that was rejected: a step always yields "
         "one token that the small model did not choose",
         ("        return [*kept, pick(rest, uniform())]", "        return kept or [pick(rest, uniform())]"),
     ),
@@ -198,7 +198,7 @@ def judge(part: Part) -> None:
         draft, tokens = observer.rejection
         raise part.wrong(
             way, token=token, large=P[0][token], small=Q[0][token], sum=1 - OVERLAP[0], count=GAMMA, last=GAMMA - 1,
-            mean=mean, right=right_mean, draft=draft, given=tokens,
+            mean=mean, right=right_mean, draft=draft, result=tokens,
         )  # fmt: skip
     if distance <= LIMIT:
         text = f"the distribution is right, but a step brings {mean:.2f} tokens instead of {right_mean:.2f}"
@@ -247,9 +247,9 @@ def _judge_certain(part: Part, verify: Verify, *, tokens_count: bool) -> None:
         elif same > 2 and tokens == best[:2]:
             raise part.wrong("first-only", case)
         elif len(tokens) > same + 1 and tokens[: same + 1] == best[: same + 1]:
-            raise part.wrong("goes-on-after-rejection", case, given=tokens, draft=guesses)
+            raise part.wrong("goes-on-after-rejection", case, result=tokens, draft=guesses)
         elif (not tokens and guesses) or tokens == best[:same] != guesses:
-            raise part.wrong("nothing-for-the-rejected", case, given=tokens, draft=guesses)
+            raise part.wrong("nothing-for-the-rejected", case, result=tokens, draft=guesses)
 
 
 def _read_tokens(result: Any, case: str) -> list[int]:
@@ -278,7 +278,7 @@ class _Observer:
         case = f"the guesses {draft}"
         tokens = _read_tokens(self.part.call(self.verify, draft, q, p, uniform, case=case), case)
         if not tokens:
-            raise self.part.wrong("nothing-for-the-rejected", case, draft=draft, given=tokens)
+            raise self.part.wrong("nothing-for-the-rejected", case, draft=draft, result=tokens)
         if len(tokens) > GAMMA + 1:
             text = f"{len(tokens)} tokens for {GAMMA} guesses: at most one token more than guesses can be certain"
             raise Verdict("failed", "other", text, case)

@@ -13,7 +13,7 @@ from gpucourse.judge import Case, Part, Verdict, Way
 LARGEST = 1e300  # no cost is as large
 WAYS = {
     "keys-only": Way(
-        "the cache keeps a key and a value for each token: {given} bytes are half of {right}",
+        "the cache keeps a key and a value for each token: {result} bytes are half of {right}",
         ("else 2 * card.kv_heads", "else card.kv_heads"),
     ),
     "query-heads": Way(
@@ -25,7 +25,7 @@ WAYS = {
         ("    return int(numbers * kept * number_bytes)", "    return int(numbers * kept * number_bytes / card.layers)"),
     ),
     "latent-twice": Way(
-        "keys and values are both made from one latent vector, so it is kept once: {right} bytes, not {given}",
+        "keys and values are both made from one latent vector, so it is kept once: {right} bytes, not {result}",
         ("numbers = card.latent + card.rope_dim if", "numbers = 2 * (card.latent + card.rope_dim) if"),
     ),
     "latent-by-head": Way(
@@ -33,11 +33,11 @@ WAYS = {
         ("numbers = card.latent + card.rope_dim if", "numbers = card.heads * (card.latent + card.rope_dim) if"),
     ),
     "position-forgotten": Way(
-        "the {rope_dim} numbers that carry the position are kept beside the latent vector: {right} bytes, not {given}",
+        "the {rope_dim} numbers that carry the position are kept beside the latent vector: {right} bytes, not {result}",
         ("numbers = card.latent + card.rope_dim if", "numbers = card.latent if"),
     ),
     "window-ignored": Way(
-        "{windowed_layers} of {layers} layers look back at {window} tokens and keep no more: {right} bytes, not {given}",
+        "{windowed_layers} of {layers} layers look back at {window} tokens and keep no more: {right} bytes, not {result}",
         ("card.windowed_layers * min(tokens, card.window)", "card.windowed_layers * tokens"),
     ),
     "window-always": Way(
@@ -93,12 +93,12 @@ WAYS = {
         ("3 * card.hidden * (card.per_token or 1) + card.experts)", "3 * card.hidden * (card.per_token or 1))"),
     ),
     "experts-added-up": Way(
-        "{per_token} experts for each of {tokens} tokens are {given}, but there are only {experts}: two tokens may have the "
+        "{per_token} experts for each of {tokens} tokens are {result}, but there are only {experts}: two tokens may have the "
         "same expert",
         ("return experts * (1 - (1 - per_token / experts) ** tokens)", "return per_token * tokens"),
     ),
     "experts-cut-off": Way(
-        "{tokens} tokens touch fewer than {given} experts on average: two of them may have the same expert, even if the layer"
+        "{tokens} tokens touch fewer than {result} experts on average: two of them may have the same expert, even if the layer"
         " has enough experts for all",
         ("return experts * (1 - (1 - per_token / experts) ** tokens)", "return min(experts, per_token * tokens)"),
     ),
@@ -136,7 +136,7 @@ def _judge_cache(part: Part) -> None:
                 answer = _read_number(part, part.call(cache_bytes, card, tokens, size, case=case), "cache_bytes", case)
                 right = _compute_cache(card, tokens, size)
                 ways = {way: _compute_cache(card, tokens, size, way) for way in CACHE_WAYS}
-                values = {**_describe(card), "tokens": tokens, "given": f"{answer:,.0f}", "right": f"{right:,.0f}"}
+                values = {**_describe(card), "tokens": tokens, "result": f"{answer:,.0f}", "right": f"{right:,.0f}"}
                 cases.append(Case(case, answer, right, ways, values, {"model": name, "tokens": tokens, "bytes": size}))
     part.compare(cases)
 
@@ -148,7 +148,7 @@ def _judge_experts(part: Part) -> None:
         case = f"{tokens} tokens, {per_token} of {experts} experts each"
         answer = _read_number(part, part.call(touched, experts, per_token, tokens, case=case), "experts_touched", case)
         ways = {"experts-added-up": per_token * tokens, "experts-cut-off": min(experts, per_token * tokens)}
-        values = {"experts": experts, "per_token": per_token, "tokens": tokens, "given": f"{answer:,.0f}"}
+        values = {"experts": experts, "per_token": per_token, "tokens": tokens, "result": f"{answer:,.0f}"}
         cases.append(Case(case, answer, _touch(experts, per_token, tokens), ways, values, {"tokens": tokens}))
     part.compare(cases, tolerance=1e-6)  # a tensor may have 32 bits
 

@@ -16,45 +16,45 @@ WAYS = {
         ("size = x.float().abs().clamp(max=448.0)", "return x.clamp(-448, 448).to(torch.float8_e4m3fn).float()"),
     ),
     "no-saturation": Way(
-        "{x} became {given}. The largest number of the format is 448: larger numbers become 448, as there is no infinity",
+        "{x} became {result}. The largest number of the format is 448: larger numbers become 448, as there is no infinity",
         (".clamp(max=448.0)", ""),
     ),
     "largest-240": Way(
-        "{x} became {given}: 240 is the largest number of another E4M3 (fnuz, of AMD's MI300). In this format, the largest "
+        "{x} became {result}: 240 is the largest number of another E4M3 (fnuz, of AMD's MI300). In this format, the largest "
         "exponent has numbers as well: 256, 288, ... 448",
         (".clamp(max=448.0)", ".clamp(max=240.0)"),
     ),
     "small-to-zero": Way(
-        "{x} became {given}. Below 2**-6 there are still the multiples of 2**-9, {right} here: the format reaches 0 gradually",
+        "{x} became {result}. Below 2**-6 there are still the multiples of 2**-9, {right} here: the format reaches 0 gradually",
         ("return torch.copysign", "size = torch.where(size < 2**-6, 0 * size, size)\n    return torch.copysign"),
     ),
     "steps-below-the-smallest": Way(
-        "{x} became {given}, which is not a number of the format: its steps do not become smaller than 2**-9",
+        "{x} became {result}, which is not a number of the format: its steps do not become smaller than 2**-9",
         ("exponent.clamp(min=-6)", "exponent.clamp(min=-60)"),
     ),
     "half-up": Way(
-        "{x} is half way between two numbers of the format and became {given}. Such ties go to the number whose last bit is 0: "
-        "{right}",
+        "{x} is half way between two numbers of the format and became {result}. Such ties go to the number whose last bit is "
+        "0: {right}",
         ("torch.round(size / step)", "torch.floor(size / step + 0.5)"),
     ),
     "cut-off": Way(
-        "{x} became {given}, but {right} is nearer: round to the nearest number, do not cut off",
+        "{x} became {result}, but {right} is nearer: round to the nearest number, do not cut off",
         ("torch.round(size / step)", "torch.floor(size / step)"),
     ),
     "two-bits": Way(
-        "{x} became {given} instead of {right}: with 3 bits of fraction there are 8 numbers from one power of two to the next",
+        "{x} became {result} instead of {right}: with 3 bits of fraction there are 8 numbers from one power of two to the next",
         ("clamp(min=-6) - 3)", "clamp(min=-6) - 2)"),
     ),
     "four-bits": Way(
-        "{x} became {given}, which has four bits of fraction; the format has three, and its nearest number is {right}",
+        "{x} became {result}, which has four bits of fraction; the format has three, and its nearest number is {right}",
         ("clamp(min=-6) - 3)", "clamp(min=-6) - 4)"),
     ),
     "sign-lost": Way(
-        "{x} became {given}: the sign is lost",
+        "{x} became {result}: the sign is lost",
         ("return torch.copysign(torch.round(size / step) * step, x.float())", "return torch.round(size / step) * step"),
     ),
     "nan-lost": Way(
-        "{x} became {given}. A NaN must stay NaN, or an error in a model becomes a plausible number",
+        "{x} became {result}. A NaN must stay NaN, or an error in a model becomes a plausible number",
         (
             "return torch.copysign(torch.round(size / step) * step",
             "return torch.copysign((torch.round(size / step) * step).nan_to_num()",
@@ -108,7 +108,7 @@ def judge(part: Part) -> None:
             continue
         first = wrong.flatten().nonzero()[0]
         x, result, expected = (float(tensor.flatten()[first]) for tensor in (numbers, answer, right))
-        values = {"x": f"{x:g}", "given": f"{result:g}", "right": f"{expected:g}"}
+        values = {"x": f"{x:g}", "result": f"{result:g}", "right": f"{expected:g}"}
         for name, function in planted.items():
             if not find_differences(answer, function(numbers)).any():
                 raise part.wrong(name, case, **values)

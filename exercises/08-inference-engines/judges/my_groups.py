@@ -81,7 +81,7 @@ WAYS = {
         ),
     ),
     "not-packed": Way(
-        "with 4 bits, codes, scales and zeros have {given:,} bytes instead of {right:,}: two codes share a byte",
+        "with 4 bits, codes, scales and zeros have {result:,} bytes instead of {right:,}: two codes share a byte",
         (
             "    if bits == 4:\n        codes = codes[:, ::2] | codes[:, 1::2] << 4\n",
             "",
@@ -171,7 +171,7 @@ def _judge_form(part: Part, result: Any, bits: int, group: int, case: str) -> No
     shapes = [rows, inputs // 2 if bits == 4 else inputs], [rows, inputs // group], [rows, inputs // group]
     right = sum(shape[0] * shape[1] * size for shape, size in zip(shapes, (1, 2, 1), strict=True))
     if bits == 4 and list(codes.shape) == [rows, inputs]:
-        raise part.wrong("not-packed", case, given=sum(item.numel() * item.element_size() for item in result), right=right)
+        raise part.wrong("not-packed", case, result=sum(item.numel() * item.element_size() for item in result), right=right)
     if scale.dtype == torch.float32 and list(scale.shape) == shapes[1]:
         raise part.wrong("scale-in-32-bits", case, dtype=scale.dtype, right=right)
     types = torch.uint8, torch.float16, torch.uint8

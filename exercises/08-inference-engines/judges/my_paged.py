@@ -18,8 +18,8 @@ WAYS = {
         "place {length} has not been written yet: its page still holds what an earlier request left there, and your queries "
         "read it",
         (
-            "seen = number * size + torch.arange(size, device=q.device) <= places[:, None]",
-            "seen = number * size + torch.arange(size, device=q.device) < (places[:, None] // size + 1) * size",
+            "is_visible = number * size + torch.arange(size, device=q.device) <= places[:, None]",
+            "is_visible = number * size + torch.arange(size, device=q.device) < (places[:, None] // size + 1) * size",
         ),
     ),
     "not-causal": Way(

@@ -98,7 +98,8 @@ WAYS = {
         ("* self.size + place % self.size", "* self.size + place"),
     ),
     "newest-first": Way(
-        "after {op}, token {place} of {name} reads as {seen}: a table is in the order of the text, and new pages go to its end",
+        "after {op}, token {place} of {name} reads as {content}: a table is in the order of the text, and new pages go to its "
+        "end",
         ("table += [self._take() for _ in range(missing)]", "table[:0] = [self._take() for _ in range(missing)]"),
     ),
 }
@@ -262,7 +263,7 @@ class _Run:
         (name, tokens), size, slots_in_all = arguments, self.script.size, len(self.memory)
         pairs = [_read_numbers(pair) for pair in copies] if isinstance(copies, (list, tuple)) else [None]
         if not all(pair and len(pair) == 2 and all(0 <= page < self.script.count for page in pair) for pair in pairs):
-            return self._differ("copies-type", number, (), values | {"seen": repr(copies)[:80]})
+            return self._differ("copies-type", number, (), values | {"content": repr(copies)[:80]})
         for source, target in filter(None, pairs):
             self.memory[target * size : (target + 1) * size] = self.memory[source * size : (source + 1) * size]
         text = self.texts.setdefault(name, [])
@@ -275,7 +276,7 @@ class _Run:
         shown = values | {
             "name": name,
             "slots": repr(result)[:80],
-            "seen": f"slots {repr(result)[:80]}",
+            "content": f"slots {repr(result)[:80]}",
             "error": "too few slots",
         }
         if slots is None or len(slots) != tokens:
@@ -310,12 +311,12 @@ class _Run:
             except BaseException as error:  # noqa: BLE001
                 return self._differ("error", number, (type(error).__name__,), values, error)
             for place, tag in enumerate(text):
-                seen = tags[place] if place < len(tags) else None
-                if seen != tag:
-                    other, other_place = seen or ("none", 0)
-                    words = f"token {other_place} of {other}" if seen else "nothing"
-                    values |= {"name": name, "place": place, "seen": words, "other": other, "other_place": other_place}
-                    return self._differ("contents", number, (name, place, seen), values | {"slots": repr(slots)[:80]})
+                content = tags[place] if place < len(tags) else None
+                if content != tag:
+                    other, other_place = content or ("none", 0)
+                    words = f"token {other_place} of {other}" if content else "nothing"
+                    values |= {"name": name, "place": place, "content": words, "other": other, "other_place": other_place}
+                    return self._differ("contents", number, (name, place, content), values | {"slots": repr(slots)[:80]})
         return True
 
 
@@ -389,10 +390,10 @@ def _name_cause(part: Part, findings: Findings, differences: Sequence[tuple[str,
 TEXTS = {
     "refused": "{op} is refused, although there is room: {before} pages are free before it",
     "accepted": "{op} is accepted, although there is no room: only {before} pages are free before it",
-    "copies-type": "{op} returned {seen}, not a list of pairs of pages (from, to)",
+    "copies-type": "{op} returned {content}, not a list of pairs of pages (from, to)",
     "slots-type": "after {op}, slots of the new tokens returns {slots}, not one number for each token",
     "slots-outside": "after {op}, slots of the new tokens returns {slots}: two are equal, or outside the cache",
-    "contents": "after {op}, token {place} of {name} reads as {seen}",
+    "contents": "after {op}, token {place} of {name} reads as {content}",
     "copies": "{op} asks for copies ({copies} instead of {right_copies})",
     "free": "after {op}, {free} pages are free, and {right_free} should be",
     "refused-free": "{op} was refused, and {free} pages are free instead of {right_free}",

@@ -56,8 +56,8 @@ LINKS = {"large copies": (12.0, 0.0, 0), "small copies": (12.0, 4.0, 10_000), "a
 
 
 def judge(part: Part) -> None:
-    """Judge recompute_ns by the clock, then carry_ns by its formula."""
-    recompute, carry = part.function("recompute_ns"), part.function("carry_ns")
+    """Judge recompute_ns by the clock, then swap_ns by its formula."""
+    recompute, swap = part.function("recompute_ns"), part.function("swap_ns")
     lengths = (1, 17, 300, 5000)
     cases = []
     for name, clock in CLOCKS.items():
@@ -84,7 +84,7 @@ def judge(part: Part) -> None:
                 "for-one-token": 2 * (one_way + started) / tokens,
             }
             values = {"tokens": tokens, "link": link, "copies": copies, "copy_ns": copy_ns}
-            result = part.call(carry, tokens, size, link, copies, copy_ns, case=case)
+            result = part.call(swap, tokens, size, link, copies, copy_ns, case=case)
             cases.append(Case(case, result, 2 * (one_way + started), ways, values))
     part.compare(cases, tolerance=1e-3)  # whole nanoseconds are as good
     part.note(f"right for {len(lengths) * len(CLOCKS)} steps and {len(cases)} ways over a link")

@@ -32,7 +32,7 @@ WAYS = {
         (".encode()).digest()\n        keys", ".encode()).digest()[:1]\n        keys"),
     ),
     "part-pages": Way(
-        "{tokens} tokens are {whole} whole pages of {size}, and you returned {given} keys: the last page will change when it "
+        "{tokens} tokens are {whole} whole pages of {size}, and you returned {result} keys: the last page will change when it "
         "is filled, so it has no key yet",
         ("range(size, len(tokens) + 1, size)", "range(size, len(tokens) + size, size)"),
     ),
@@ -40,18 +40,18 @@ WAYS = {
         "all {found} tokens of the prompt were found, and nothing remains to compute. The scores for the next token come from"
         " the last token, so at least this one must be computed",
         ("[: (len(tokens) - 1) // self.size]", ""),
-        "{seen}",
+        "{observation}",
     ),
     "one-page-less": Way(
         "{found} tokens were found, {right} could be found: only the last token must be computed, not the last whole page",
         ("[: (len(tokens) - 1) // self.size]", "[: len(tokens) // self.size - 1]"),
-        "{seen}",
+        "{observation}",
     ),
     "gaps": Way(
         "a page was not found, and you continued the search: later pages are useless without it. Stop at the first page that "
         "is not found",
         ("                break\n", "                continue\n"),
-        "{seen}",
+        "{observation}",
     ),
     "found-before-computed": Way(
         "the second request found {found} tokens that the first has not computed yet: a page can be found after `computed`",
@@ -59,35 +59,35 @@ WAYS = {
             "        self.salts[name] = salt\n        return",
             "        self.salts[name] = salt\n        self.computed(name, tokens)\n        return",
         ),
-        "{seen}",
+        "{observation}",
     ),
     "key-stays": Way(
         "page {page} was taken for another text, but is still found by its old text: `take` must forget its key",
         ("            del self.page_of[key]\n", "            pass\n"),
-        "{seen}",
+        "{observation}",
     ),
     "hit-not-taken-off": Way(
         "{left} pages are free where {right_left} should be: a page that is found is in use again, and must leave the queue",
         ("            self.free.pop(page, None)\n", ""),
-        "{seen}",
+        "{observation}",
     ),
     "hit-not-counted": Way(
         "after the second request ended, {left} pages are free where {right_left} should be: you never counted it as a user "
         "of the pages that it found",
         ("            self.users[page] += 1\n        self.tables", "        self.tables"),
-        "{seen}",
+        "{observation}",
     ),
     "freed-while-used": Way(
         "{left} pages are free where {right_left} should be: two requests used the same pages, one ended, and you freed the "
         "pages of the other",
         ("            if not self.users[page]:\n", "            if True:\n"),
-        "{seen}",
+        "{observation}",
     ),
     "hit-counts-as-room": Way(
         "a request found {hits} pages among {free} free ones and needs {others} more: a page that was found cannot hold other"
         " tokens as well, so start must return None",
         (" - sum(page in self.free for page in hits)", ""),
-        "{seen}",
+        "{observation}",
     ),
     "forgotten-at-end": Way(
         "{found} tokens were found, {right} could be found: the pages of a request that has ended can be found until another "
@@ -97,26 +97,26 @@ WAYS = {
             "                self.free[page] = None\n                self.page_of.pop(self.key_of[page], None)\n"
             "                self.key_of[page] = None",
         ),
-        "{seen}",
+        "{observation}",
     ),
     "beginning-first": Way(
         "{found} tokens were found, {right} would be found if the last page of a request had joined the queue first: many "
         "requests share a beginning, few an end, and without its beginning no page is found",
         ("reversed(self.tables.pop(name))", "self.tables.pop(name)"),
-        "{seen}",
+        "{observation}",
     ),
     "newest-first": Way(
         "{found} tokens were found, but {right} with the right order: you gave up the pages that were freed last. The front "
         "of the queue has waited longest",
         ("page = next(iter(self.free))", "page = next(reversed(self.free))"),
-        "{seen}",
+        "{observation}",
     ),
     "second-takes-the-key": Way(
         "{found} tokens were found, {right} could be found: two requests had computed the same text, and when the pages of "
         "the second were taken for another text, those of the first could no longer be found. The key belongs to the page "
         "that had it first",
         ("if key not in self.page_of and self.key_of[page] is None:", "if self.key_of[page] is None:"),
-        "{seen}",
+        "{observation}",
     ),
     "answers-not-kept": Way(
         "{found} tokens were found, {right} could be found: the next turn of a conversation begins with the answer, and its "
@@ -126,7 +126,7 @@ WAYS = {
             "        if any(self.key_of[page] for page in self.tables[name]):\n            return\n"
             "        for page, key in zip(",
         ),
-        "{seen}",
+        "{observation}",
     ),
 }  # fmt: skip
 METHODS = ("start", "take", "computed", "end", "grow", "count_free", "pages")
@@ -280,7 +280,7 @@ class Keys:
             raise Verdict("failed", "no-keys", text, case)
         whole = len(tokens) // SIZE
         if len(keys) == whole + 1 and len(tokens) % SIZE:
-            raise self.part.wrong("part-pages", case, tokens=len(tokens), whole=whole, size=SIZE, given=len(keys))
+            raise self.part.wrong("part-pages", case, tokens=len(tokens), whole=whole, size=SIZE, result=len(keys))
         if len(keys) != whole:
             text = f"{len(tokens)} tokens are {whole} whole pages of {SIZE}, and there are {len(keys)} keys"
             raise Verdict("failed", "other", text, case)
@@ -320,8 +320,8 @@ class Keys:
         for text in texts:
             other = texts_of.setdefault(self.read(case, *text)[0], text)
             if other != text:
-                seen = f"{other[0]} with the salt '{other[1]}' and {text[0]} with the salt '{text[1]}' have the same key"
-                raise Verdict("failed", "other", seen, case)
+                observation = f"{other[0]} with the salt '{other[1]}' and {text[0]} with the salt '{text[1]}' have the same key"
+                raise Verdict("failed", "other", observation, case)
 
 
 class Play:
@@ -339,7 +339,7 @@ class Play:
         self.number, self.text, self.values = 0, "", {"free": 0, "hits": 0, "others": 0}
 
     def judge(self) -> None:
-        """Play every operation, and compare what can be seen of it."""
+        """Play every operation, and compare what can be observed of it."""
         for number, (name, request, *arguments) in enumerate(self.script.operations):
             self.number = number
             tokens = arguments[0] if name in ("start", "computed") else []
@@ -363,12 +363,14 @@ class Play:
             hits += 1
         self.values = {"free": self.reference.count_free(), "hits": hits, "others": -(-len(tokens) // SIZE) - hits}
 
-    def _fail(self, kind: str, seen: str, **values: Any) -> Verdict:
-        """Return the verdict on a deviation: the way that it suggests in this script, or what was seen."""
-        seen = f"operation {self.number + 1}, {self.text}: {seen}"
+    def _fail(self, kind: str, observation: str, **values: Any) -> Verdict:
+        """Return the verdict on a deviation: the way that it suggests in this script, or what was observed."""
+        observation = f"operation {self.number + 1}, {self.text}: {observation}"
         if way := self.script.suspects.get((self.number, kind)):
-            return self.part.wrong(way, self.case, output=[*self.log, kind, seen], seen=seen, **{**self.values, **values})
-        return Verdict("failed", "other", seen, self.case)
+            return self.part.wrong(
+                way, self.case, output=[*self.log, kind, observation], observation=observation, **{**self.values, **values}
+            )
+        return Verdict("failed", "other", observation, self.case)
 
     def _call(self, name: str, request: str, arguments: Sequence[Any], right: Any) -> Any:
         """Return the result of an operation. Raise Verdict if it says that there is room and there is none, or the reverse."""
@@ -404,14 +406,14 @@ class Play:
         self.salts[request] = salt
         table = self._read_table(request, tokens)
         if type(found) is not int or found % SIZE:
-            seen = f"it returned {found!r:.40}: return the number of tokens in the whole pages that were found"
-            raise Verdict("failed", "no-number", seen, self.case)
+            observation = f"it returned {found!r:.40}: return the number of tokens in the whole pages that were found"
+            raise Verdict("failed", "no-number", observation, self.case)
         for number, page in enumerate(table[: found // SIZE]):
             held = self.memory[page]
             if held != (salt, tokens[: (number + 1) * SIZE]):
                 content = "nothing yet" if held is None else "another text" if held[0] == salt else "a text of another tenant"
-                seen = f"page {number} of the request is page {page} of the memory, which holds {content}"
-                raise self._fail("false", seen, page=page, found=found, right=right)
+                observation = f"page {number} of the request is page {page} of the memory, which holds {content}"
+                raise self._fail("false", observation, page=page, found=found, right=right)
         if found != right:
             kind = "more" if found > right else "fewer" if found else "none"
             raise self._fail(kind, f"{found} tokens were found, and {right} are there", page=0, found=found, right=right)
@@ -420,8 +422,8 @@ class Play:
         left, right = self.part.call(self.cache.count_free, case=self.case), self.reference.count_free()
         self.log.append(left)
         if left != right:
-            seen = f"{left} pages are free, and {right} should be"
-            raise self._fail("free" if left > right else "lost", seen, left=left, right_left=right)
+            observation = f"{left} pages are free, and {right} should be"
+            raise self._fail("free" if left > right else "lost", observation, left=left, right_left=right)
 
     def _fill(self, request: str, tokens: list[int]) -> None:
         """Write the keys and values of a request into its pages."""

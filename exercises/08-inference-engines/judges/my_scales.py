@@ -63,12 +63,12 @@ WAYS = {
         ),
     ),
     "by-the-weights": Way(
-        "the scales follow the weights, and the output changes by {given:.2%} (without scales {plain:.2%}, with the best "
+        "the scales follow the weights, and the output changes by {change:.2%} (without scales {plain:.2%}, with the best "
         "{best:.2%}). A channel matters because its inputs are large",
         ("size = inputs.abs().mean(0)", "size = weight.abs().mean(0)"),
     ),
     "change-of-the-weights": Way(
-        "the output changes by {given:.2%} (without scales {plain:.2%}, with the best {best:.2%}): you compare weights. The "
+        "the output changes by {change:.2%} (without scales {plain:.2%}, with the best {best:.2%}): you compare weights. The "
         "harm of an error in a weight grows with the input that it is multiplied by",
         (
             "float((inputs @ (rough - weight).T).pow(2).mean())",
@@ -76,7 +76,7 @@ WAYS = {
         ),
     ),
     "not-taken-back": Way(
-        "the output changes by {given:.2%} (without scales {plain:.2%}, with the best {best:.2%}): your "
+        "the output changes by {change:.2%} (without scales {plain:.2%}, with the best {best:.2%}): your "
         "comparison does not divide by the scale after rounding, so every scale looks worse than none",
         ("round_trip(weight * scale) / scale", "round_trip(weight * scale)"),
     ),
@@ -86,12 +86,12 @@ WAYS = {
         ("round_trip(weight * scale) / scale", "round_trip(weight / scale) * scale"),
     ),
     "always-one": Way(
-        "the power is always 1. The largest channels then set the steps of all others; the output changes by {given:.2%}, and "
+        "the power is always 1. The largest channels then set the steps of all others; the output changes by {change:.2%}, and "
         "by {best:.2%} with the best power",
         ("size ** (twentieth / 20)", "size**1.0"),
     ),
     "last-one": Way(
-        "you return the last candidate, or the one with the largest change ({given:.2%}), not the best ({best:.2%})",
+        "you return the last candidate, or the one with the largest change ({change:.2%}), not the best ({best:.2%})",
         ("if change < least:", "if True:"),
     ),
 }
@@ -166,24 +166,26 @@ def _judge_search(part: Part) -> None:
     for case, (weight, inputs) in layers.items():
         observers.append(Observer())
         scales.append(_read_scale(part.call(search, weight.clone(), inputs.clone(), observers[-1], case=case), 64, case))
-        given, size = measure(weight, inputs, scales[-1]), inputs.abs().mean(0).clamp(min=1e-5)
+        change, size = measure(weight, inputs, scales[-1]), inputs.abs().mean(0).clamp(min=1e-5)
         candidates = [measure(weight, inputs, size ** (twentieth / 20)) for twentieth in range(21)]
-        notes.append(f"{100 * candidates[0]:.1f} to {100 * given:.1f} %")
-        if given > ENOUGH * min(candidates) and failure is None:
-            failure = case, given, candidates[0], min(candidates)
+        notes.append(f"{100 * candidates[0]:.1f} to {100 * change:.1f} %")
+        if change > ENOUGH * min(candidates) and failure is None:
+            failure = case, change, candidates[0], min(candidates)
     if failure is None:
         part.note(f"rounding to 4 bits changes four outputs less with your scales: {', '.join(notes)}")
         return
-    case, given, plain, best = failure
+    case, change, plain, best = failure
     for way, module in plant_ways(WAYS, __file__):
         planted_observers = [Observer() for _ in layers]
         planted = [module.search(*layer, observer) for layer, observer in zip(layers.values(), planted_observers, strict=True)]
-        seen = [observer.matrices for observer in observers] == [observer.matrices for observer in planted_observers]
-        if seen and all(
+        is_same_search = [observer.matrices for observer in observers] == [observer.matrices for observer in planted_observers]
+        if is_same_search and all(
             is_close(mine / mine.mean(), other / other.mean()) for mine, other in zip(scales, planted, strict=True)
         ):
-            raise part.wrong(way, case, given=given, plain=plain, best=best)
-    text = f"with your scales the output changes by {given:.2%}; without scales by {plain:.2%}, and with the best candidate by "
+            raise part.wrong(way, case, change=change, plain=plain, best=best)
+    text = (
+        f"with your scales the output changes by {change:.2%}; without scales by {plain:.2%}, and with the best candidate by "
+    )
     raise Verdict("failed", "other", f"{text}{best:.2%}", case)
 
 

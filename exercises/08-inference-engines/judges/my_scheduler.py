@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine_sim import PagePool, PlanError, Request, Step, simulate
+from engine_sim import simulate
+from paged_engine import PagePool, PlanError, Request, Step
 from request_traces import make_trace
 from step_clock import Clock
 

@@ -16,8 +16,8 @@ def attend(q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, table: lis
     for number, page in enumerate(table):
         k, v = keys[page], values[page]
         scores = torch.einsum("tkgd,nkd->tkgn", q, k) * dim**-0.5
-        seen = number * size + torch.arange(size, device=q.device) <= places[:, None]
-        scores = scores.masked_fill(~seen[:, None, None], float("-inf"))
+        is_visible = number * size + torch.arange(size, device=q.device) <= places[:, None]
+        scores = scores.masked_fill(~is_visible[:, None, None], float("-inf"))
         new = torch.maximum(highest, scores.amax(-1))
         weights, shrink = torch.exp(scores - new[..., None]), torch.exp(highest - new)
         total = total * shrink + weights.sum(-1)

@@ -10,6 +10,6 @@ def recompute_ns(tokens: int, clock: Clock) -> float:
     return clock.ns([(0, tokens)])
 
 
-def carry_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:
+def swap_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:
     """Return the nanoseconds to the host and back."""
     return 2 * tokens * (cache_bytes / link_gb_per_s + copies_per_token * copy_ns)

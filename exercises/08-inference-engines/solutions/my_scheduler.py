@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine_sim import PagePool, Request
+from paged_engine import PagePool, Request
 
 
 def schedule(waiting: list[Request], running: list[Request], pages: PagePool, budget: int, max_requests: int) -> dict[str, int]:

@@ -17,7 +17,7 @@ FOLDER = "08-inference-engines"
 DEFAULTS = {parameter.name: parameter.default for parameter in CATALOG.exercise("8.3")[1].parameters}
 waste = beside_the_script(FOLDER, "waste")
 step_clock = beside_the_script(FOLDER, "step_clock")
-policies = beside_the_script(FOLDER, "old_schedulers")
+policies = beside_the_script("shared", "paged_engine")
 
 
 def read_lesson(name: str) -> str:
@@ -35,10 +35,10 @@ def trial() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def course_schedule(trial: ModuleType) -> Any:
-    """Return the solution of 8.3; it imports engine_sim for the types alone."""
+    """Return the solution of 8.3; it imports paged_engine for the types alone."""
     text = (FOLDERS.exercises / FOLDER / "solutions" / "my_scheduler.py").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
-    exec(compile(text.replace("from engine_sim import PagePool, Request\n", ""), "my_scheduler.py", "exec"), names)
+    exec(compile(text.replace("from paged_engine import PagePool, Request\n", ""), "my_scheduler.py", "exec"), names)
     return names["schedule"]
 
 
@@ -99,18 +99,18 @@ def test_budgets_and_pages_in_the_lesson_are_those_of_a_run(trial: ModuleType, c
 
 @needs_torch
 def test_preemption_in_the_lesson_is_by_its_formulas(trial: ModuleType) -> None:
-    def carry(tokens: int, size: int, link: float, copies: float, copy_ns: int) -> float:
+    def swap(tokens: int, size: int, link: float, copies: float, copy_ns: int) -> float:
         return 2 * tokens * (size / link + copies * copy_ns)
 
     def recompute(tokens: int, clock: Any) -> int:
         return int(clock.ns([(0, tokens)]))
 
-    rows = {gpu: trial.compare_preemptions(recompute, carry, step_clock.Clock(gpu=gpu), 12.0)
+    rows = {gpu: trial.compare_preemptions(recompute, swap, step_clock.Clock(gpu=gpu), 12.0)
             for gpu in ("l4", "h100")}  # fmt: skip
     l4, h100 = (next(row for row in rows[gpu] if row["tokens"] == 2048) for gpu in ("l4", "h100"))
-    assert f"on an L4, computing again takes {l4['recompute_ms']:.0f} ms, carrying {l4['carry_ms']:.0f} ms" in SCHEDULER
+    assert f"on an L4, computing again takes {l4['recompute_ms']:.0f} ms, swapping {l4['swap_ms']:.0f} ms" in SCHEDULER
     assert f"On an H100 computing takes {h100['recompute_ms']:.0f} ms" in SCHEDULER
-    assert f"carrying takes {h100['small_ms']:.0f} ms" in SCHEDULER
+    assert f"swapping takes {h100['small_ms']:.0f} ms" in SCHEDULER
 
 
 @needs_torch

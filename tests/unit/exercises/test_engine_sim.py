@@ -18,6 +18,7 @@ cards = beside_the_script(FOLDER, "cards")
 step_clock = beside_the_script(FOLDER, "step_clock")
 traces = beside_the_script(FOLDER, "request_traces")
 engine_sim: ModuleType = beside_the_script(FOLDER, "engine_sim")
+paged_engine: ModuleType = beside_the_script("shared", "paged_engine")
 
 
 def one_after_the_other(waiting: list[Any], running: list[Any], pool: Any, budget: int, _max_requests: int) -> dict[str, int]:
@@ -83,6 +84,18 @@ def test_clock_is_bound_by_memory_for_one_token_and_by_speed_for_a_prompt() -> N
         step_clock.Clock("mixtral-8x7b")
 
 
+def test_fit_shares_finds_the_shares_of_a_clock_again() -> None:
+    clock = step_clock.Clock(memory_percent=73, compute_percent=41, overhead_ns=150_000)
+    points = []
+    for tokens in (1, 64, 256, 1024, 4096):
+        read, computed = clock.read_ns([(0, tokens)]), clock.compute_ns([(0, tokens)])
+        points.append((read * clock.bytes_per_s / 1e9, computed * clock.operations_per_s / 1e9, clock.ns([(0, tokens)]) / 1e9))
+    fit = step_clock.fit_shares(points, clock.sheet)
+    assert (fit["memory_percent"], fit["compute_percent"]) == (73, 41)
+    assert fit["overhead_us"] == pytest.approx(150, rel=0.01)
+    assert fit["off_percent"] < 0.01
+
+
 def test_simulate_times_a_request_by_hand() -> None:
     clock = step_clock.Clock()
     trace = [engine_sim.Request("a", 5, 40, 3), engine_sim.Request("b", 6, 10, 1)]
@@ -130,3 +143,47 @@ def test_simulate_refuses_a_request_that_is_in_no_list() -> None:
 
     with pytest.raises(engine_sim.PlanError, match="a is in no list after planning"):
         engine_sim.simulate([engine_sim.Request("a", 0, 1, 1)], lose, step_clock.Clock(), pages=1, budget=1, max_requests=1)
+
+
+class KnownBeginning:
+    """A prefix cache of 20 pages that finds the first page of every request."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[int]] = {}
+        self.computed_tokens: list[int] = []
+
+    def start(self, name: str, tokens: list[int], _salt: str) -> int:
+        self.tables[name] = list(range(-(-len(tokens) // 16)))
+        return 16
+
+    def grow(self, name: str, length: int) -> bool:
+        if -(-length // 16) > 20:
+            return False
+        self.tables[name] = list(range(-(-length // 16)))
+        return True
+
+    def computed(self, _name: str, tokens: list[int]) -> None:
+        self.computed_tokens.append(len(tokens))
+
+    def end(self, name: str) -> None:
+        del self.tables[name]
+
+    def pages(self, name: str) -> list[int]:
+        return self.tables[name]
+
+    def count_free(self) -> int:
+        return 20 - max(map(len, self.tables.values()), default=0)
+
+
+def test_engine_computes_only_what_its_prefix_cache_has_not_found() -> None:
+    cache, texts = KnownBeginning(), {"a": list(range(40)), "b": list(range(400))}
+    pool = paged_engine.PrefixPool(cache, 16, texts)
+    engine = paged_engine.Engine(paged_engine.prompts_first, pool, budget=64, max_requests=4)
+    engine.waiting.append(engine_sim.Request("a", 0, 40, 1, max_answer_tokens=1))
+    step = engine.plan_step(0)
+    assert (step.plan, step.past) == ({"a": 24}, {"a": 16})
+    assert [request.name for request in engine.finish_step(step, 1)] == ["a"]
+    assert cache.computed_tokens == [40]
+    assert (cache.tables, pool.table("a"), pool.count_free()) == ({}, [], 20)
+    assert not pool.grow(engine_sim.Request("b", 0, 400, 1), 400)
+    assert cache.tables == {}, "a request that was refused holds no page"

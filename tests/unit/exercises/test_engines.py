@@ -1,4 +1,4 @@
-"""What surrounds an inference engine: which one is chosen, the command of vLLM, and the settings of a batch."""
+"""What surrounds an inference engine: which one is chosen, and the commands."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ def test_command_of_vllm_has_float16_and_no_prefix_cache_on_a_t4(shared_files: A
     words = shared_files.engines.command("vllm", "m", 1, **limits, eager=False)
     assert "--enforce-eager" not in words
     assert {"--max-num-batched-tokens=64", "--enable-prefix-caching"} <= set(words)
+
+
+def test_command_of_the_courses_engine_has_the_learners_parts(shared_files: Any) -> None:
+    words = shared_files.engines.command(
+        "transformers", "m", 1, max_num_seqs=1, max_model_len=9, eager=True, is_sharing=True, parts=[Path("my_prefix.py")]
+    )
+    assert words[-1] == "--part=my_prefix.py"
+    assert "--enable-prefix-caching" not in words, "its prefix cache is the learner's"
 
 
 def test_choose_follows_the_hardware(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,24 +79,16 @@ def test_wait_for_vllm_ends_at_once_if_nothing_is_being_installed(
     assert ("could not be installed" in capsys.readouterr().out) == text.startswith("failed")
 
 
-SETTINGS = {"num_blocks", "max_batch_tokens", "max_requests_per_batch", "allow_block_sharing", "use_cuda_graph",
-            "use_async_batching", "per_request_processors", "seed"}  # fmt: skip
+LOG = """\
+(EngineCore_DP0 pid=911) INFO 12-11 00:06:29 [gpu_model_runner.py:3549] Model loading took 14.9889 GiB and 3.20 seconds
+(EngineCore_DP0 pid=911) INFO 12-11 00:06:53 [gpu_worker.py:359] Available KV cache memory: 3.81 GiB
+(EngineCore_DP0 pid=911) INFO 12-11 00:06:53 [kv_cache_utils.py:1286] GPU KV cache size: 31,232 tokens
+(EngineCore_DP0 pid=911) INFO 12-11 00:06:54 [kv_cache_utils.py:1291] Maximum concurrency for 8,192 tokens per request: 3.81x
+"""
 
 
 @pytest.mark.parametrize(
-    ("version", "extra_names"),
-    [("5.17", {"block_size"}), ("5.18", {"page_size"}), ("5.19 to 5.23", {"page_size", "auto_switch_to_flash"})],
+    ("log", "size"), [(LOG, (3.81, 31_232)), (LOG.replace("GPU KV cache size", "other"), None), ("", None)]
 )
-def test_choose_batching_uses_the_names_of_the_installed_version(
-    shared_files: Any, version: str, extra_names: set[str]
-) -> None:
-    """What is beside the common names in ContinuousBatchingConfig of each version of transformers."""
-    known_names = (
-        SETTINGS | extra_names | ({"block_size"} if version != "5.17" else set())
-    )  # newer ones still know the old name
-    settings = shared_files.engines.choose_batching(known_names, requests=4, longest=100)
-    assert set(settings) == SETTINGS | extra_names
-    assert settings["num_blocks"] == 4 * (100 // 32 + 1)
-    assert (settings["max_batch_tokens"], settings["allow_block_sharing"]) == (256, False)
-    chosen = shared_files.engines.choose_batching(known_names, requests=4, longest=100, budget=64, is_sharing=True)
-    assert (chosen["max_batch_tokens"], chosen["allow_block_sharing"]) == (64, True)
+def test_read_cache_size_of_a_vllm_log(shared_files: Any, log: str, size: tuple[float, int] | None) -> None:
+    assert shared_files.engines.read_cache_size(log) == size

@@ -21,7 +21,7 @@ def small_llm() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def paged_model() -> ModuleType:
-    return beside_the_script(FOLDER, "paged_model")
+    return beside_the_script("shared", "paged_model")
 
 
 def draw_tokens(count: int, seed: int) -> list[int]:
@@ -59,23 +59,43 @@ def test_forward_has_the_scores_of_transformers(small_llm: ModuleType) -> None:
 
 @needs_torch
 def test_compute_over_pages_has_the_scores_of_each_request_alone(small_llm: ModuleType, paged_model: ModuleType) -> None:
-    model = paged_model.small_llm.SmallModel(spread=0.3)
+    model = small_llm.SmallModel(spread=0.3)
     paged = paged_model.PagedModel(model, 8, 4)
     first, second = draw_tokens(9, 2), draw_tokens(3, 3)
     tables = {"first": [5, 0, 7], "second": [2]}
 
-    def make_row(name: str, tokens: list[int], start: int) -> Any:
-        slots = [tables[name][place // 4] * 4 + place % 4 for place in range(start, start + len(tokens))]
-        return paged_model.Row(tokens, slots, tables[name], start + len(tokens))
-
-    paged.compute([make_row("first", first[:6], 0)])
-    scores = paged.compute([make_row("second", second, 0), make_row("first", first[6:], 6)])
+    paged.compute([paged_model.make_row(first, 0, 6, tables["first"], 4)])
+    rows = [paged_model.make_row(second, 0, 3, tables["second"], 4), paged_model.make_row(first, 6, 9, tables["first"], 4)]
+    scores = paged.compute(rows)
     for row, tokens in zip(scores, (second, first), strict=True):
-        assert float((row - paged_model.small_llm.score_alone(model, tokens)).abs().max()) < 1e-9
+        assert float((row - small_llm.score_alone(model, tokens)).abs().max()) < 1e-9
     paged.copy_page(0, 1)
     tables["first"] = [5, 1, 7]
-    again = paged.compute([make_row("first", first[8:], 8)])[0]
-    assert float((again - scores[1]).abs().max()) < 1e-9
+    rows = [paged_model.make_row(first, 8, 9, tables["first"], 4), paged_model.make_row(second, 2, 3, tables["second"], 4)]
+    for row, earlier in zip(paged.compute(rows), (scores[1], scores[0]), strict=True):
+        assert float((row - earlier).abs().max()) < 1e-9, "rows of one token are read together"
+
+
+@needs_torch
+@pytest.mark.parametrize("name", ["Llama", "GPT2", "OPT"])
+def test_hub_model_over_pages_has_the_scores_of_the_model_itself(paged_model: ModuleType, name: str) -> None:
+    import torch
+
+    transformers: Any = need_module("transformers")
+    common = {"vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "bos_token_id": 0,
+              "eos_token_id": 1, "pad_token_id": 2}  # fmt: skip
+    special = {"Llama": {"num_key_value_heads": 2}, "GPT2": {}, "OPT": {"word_embed_proj_dim": 32}}[name]
+    config = getattr(transformers, f"{name}Config")(**common, **special)
+    torch.manual_seed(0)
+    model = getattr(transformers, {"GPT2": "GPT2LMHeadModel"}.get(name, f"{name}ForCausalLM"))(config).eval()
+    first, second = [token % 90 for token in draw_tokens(9, 2)], [token % 90 for token in draw_tokens(6, 3)]
+    with torch.inference_mode():
+        alone = [model(torch.tensor([text])).logits[0, -1] for text in (first, second)]
+    paged = paged_model.PagedModel(paged_model.HubModel(model), 8, 4)
+    paged.compute([paged_model.make_row(first, 0, 5, [3, 1, 0], 4), paged_model.make_row(second, 0, 5, [6, 2], 4)])
+    rows = paged_model.make_row(first, 5, 9, [3, 1, 0], 4), paged_model.make_row(second, 5, 6, [6, 2], 4)
+    for scores, expected in zip(paged.compute(rows), alone, strict=True):
+        assert float((scores - expected).abs().max()) < 1e-5
 
 
 @needs_torch

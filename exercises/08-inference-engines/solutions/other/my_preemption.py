@@ -11,7 +11,7 @@ def recompute_ns(tokens: int, clock: Clock) -> float:
     return clock.ns(((nothing, tokens),))
 
 
-def carry_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:
+def swap_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:
     """Return the nanoseconds to the host and back."""
     total_s = 0.0
     for _direction in ("out", "back"):
