@@ -125,7 +125,7 @@ def test_follow_ends_the_others_after_the_grace_when_a_rank_fails(make: Make) ->
 def test_node_keeps_the_deadline_without_a_client(make: Make, lab: SshLab) -> None:
     shell = "trap '' TERM; setsid sleep 300 & setsid sleep 300 & sleep 300"
     run = make(shell, nodes=lab.nodes[:1], argv=("{rank}", "/bin/sh", "script.py"), timeout_s=1.5)
-    spec = {**_spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads)), "grace_s": 0.3}
+    spec = {**_spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads), None), "grace_s": 0.3}
     link = run.fleet.link(lab.nodes[0])
     push(link, parcels(run.plan.uploads))
     jobs.start(link, spec)
