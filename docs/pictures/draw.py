@@ -51,6 +51,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
+    "09-frontier-training": {},
 }
 
 
