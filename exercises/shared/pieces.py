@@ -96,7 +96,8 @@ def simulate(orders: Sequence[Order], stages: int, seconds: Callable[[Slot], Tim
     while any(len(row) < len(order) for row, order in zip(spans, orders, strict=True)):
         has_moved = False
         for rank, order in enumerate(orders):
-            for slot in order[len(spans[rank]) :]:
+            while len(spans[rank]) < len(order):
+                slot = order[len(spans[rank])]
                 needs = [source for piece in slot for source in list_needs(piece, stages) if source not in slot]
                 if any(source not in ends for source in needs):
                     break
@@ -139,7 +140,8 @@ def count_held(order: Order, until: str = WEIGHTS) -> int:
 def count_messages(orders: Sequence[Order], stages: int) -> int:
     """Return how many activations and gradients go from one rank to another."""
     places = {piece: rank for rank, order in enumerate(orders) for slot in order for piece in slot}
-    places |= {piece._replace(kind=INPUTS): rank for piece, rank in places.items() if piece.kind == BACKWARD}
+    whole = [(piece, rank) for piece, rank in places.items() if piece.kind == BACKWARD]
+    places |= {piece._replace(kind=kind): rank for piece, rank in whole for kind in (INPUTS, WEIGHTS)}
     return sum(places[source] != rank for piece, rank in places.items() if piece.kind in (FORWARD, INPUTS)
                for source in list_needs(piece, stages))  # fmt: skip
 

@@ -13,7 +13,7 @@ def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[st
             order.append(("forward", warm_up + number))
         order.append(("inputs", number))
         waiting.append(number)
-        if len(waiting) > delay or warm_up + number >= micro_batches:
+        if len(waiting) > delay:
             order.append(("weights", waiting.pop(0)))
     order.extend(("weights", number) for number in waiting)
     return order
