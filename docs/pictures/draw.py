@@ -25,6 +25,7 @@ from docs.pictures import (
     overlap,
     paging,
     parallel,
+    pipeline_gaps,
     products,
     pytorch,
     training_memory,
@@ -51,7 +52,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
-    "09-frontier-training": {},
+    "09-frontier-training": pipeline_gaps.PICTURES,
 }
 
 

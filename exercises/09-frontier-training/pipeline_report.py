@@ -49,8 +49,9 @@ def list_steps(job: Job, own_orders: Sequence[Sequence[Slot]] | None) -> list[di
             *(simulate(repeat(orders, steps, job.micro_batches), stages, times.of).end for steps in range(1, MAX_STEPS + 1)),
         ]
         busy = job.micro_batches * job.times.step
-        rows += [{"schedule": name, "steps": steps, "end": float(ends[steps]),
-                  "bubble_of_the_step": float(ends[steps] - ends[steps - 1] - busy)} for steps in range(1, MAX_STEPS + 1)]  # fmt: skip
+        for steps in range(1, MAX_STEPS + 1):
+            bubble = float(ends[steps] - ends[steps - 1] - busy)
+            rows.append({"schedule": name, "steps": steps, "end": float(ends[steps]), "bubble_of_the_step": bubble})
     return rows
 
 
@@ -72,7 +73,8 @@ def describe_job(job: Job) -> str:
     times = job.times
     return (
         f"{job.ranks} ranks, {job.layers} layers, {job.micro_batches} micro-batches; a rank's layers take "
-        f"{times.forward} forward, {times.inputs} for inputs, {times.weights} for weights, and {times.pair} for a forward and a backward that overlap. "
+        f"{times.forward} forward, {times.inputs} for inputs, {times.weights} for weights, and {times.pair} for a forward and "
+        "a backward that overlap. "
         f"{job.memory} micro-batches fit into memory, beside the weights of {'two stages' if job.copies > 1 else 'one stage'}. "
         f"The network carries at most {job.messages} times the messages of 1F1B. The layers "
         f"{'can' if job.splits else 'cannot'} compute inputs and weights apart. After each step, the ranks "

@@ -21,8 +21,8 @@ WAYS = {
         ("        if len(waiting) > delay:\n            order.append((\"weights\", waiting.pop(0)))\n", ""),
     ),
     "upside-down": Way(
-        "you counted from the wrong end: stage 0 keeps most weights back, and the last stage none. Which of the two has nothing "
-        "else to do at the end of a step?",
+        "you counted from the wrong end: stage 0 keeps most weights back, and the last stage none. Which of the two has "
+        "nothing else to do at the end of a step?",
         ("delay, waiting = stage", "delay, waiting = stages - 1 - stage"),
     ),
     "too-much": Way(
@@ -50,7 +50,7 @@ WAYS = {
         ),
     ),
     "backward-first": Way(
-        "stage {stage} computes the inputs of micro-batch {number} before it ran forward there: no gradient can be computed yet",
+        "stage {stage} computes the inputs of micro-batch {number} before it ran forward there: there is no gradient yet",
         ('    order = [("forward", number) for number in range(warm_up)]\n', '    order = [("inputs", 0)]\n'
          '    order += [("forward", number) for number in range(warm_up)]\n'),
     ),

@@ -7,12 +7,6 @@ from pipeline_file import MIN_DIFFERENT, MIN_WORDS, read_pipeline
 
 from gpucourse.judge import Part, Verdict, Way
 
-REASONS = """reasons: >
-  The network carries no more messages than with 1F1B, so interleaved stages and ZB-V are excluded, and GPipe does not fit into
-  memory. Of the others, only DualPipe overlaps a forward with a backward. It needs 9 micro-batches and two copies of the
-  weights, and both fit. With one copy, ZB-H1 would be best.
-"""
-BEST = "puzzle: 1\nschedule: dualpipe\nchunks: 2"
 WAYS = {
     "memory": Way("{label}: {reason}", ("schedule: dualpipe\nchunks: 2", "schedule: gpipe\nchunks: 1")),
     "messages": Way(
@@ -20,8 +14,10 @@ WAYS = {
         ("schedule: dualpipe", "schedule: zb-v"),
     ),
     "copies": Way("{label}: {reason}", ("puzzle: 1", "puzzle: 7")),
-    "split": Way("{label}: {reason}", (BEST, "puzzle: 8\nschedule: zb-h1\nchunks: 1")),
-    "layers": Way("{label}: {reason}", (BEST, "puzzle: 4\nschedule: interleaved\nchunks: 4")),
+    "split": Way("{label}: {reason}", ("puzzle: 1\nschedule: dualpipe\nchunks: 2", "puzzle: 8\nschedule: zb-h1\nchunks: 1")),
+    "layers": Way(
+        "{label}: {reason}", ("puzzle: 1\nschedule: dualpipe\nchunks: 2", "puzzle: 4\nschedule: interleaved\nchunks: 4")
+    ),
     "longer-step": Way(
         "{label} fits, but a step takes {step:.0f}, and with another schedule that fits it takes {best:.0f}. What fills its "
         "gaps, and what do the limits still allow?",
@@ -30,13 +26,26 @@ WAYS = {
     "no-reasons": Way(
         "the choice is right, but its reasons have {count} of {least} words: which limits exclude which schedules, and what "
         "would change your choice?",
-        (REASONS, "reasons: it is fast\n"),
+        (
+            "reasons: >\n  Messages exclude interleaved stages and ZB-V, memory excludes GPipe.\n"
+            "  Of the rest, only DualPipe overlaps a forward with a backward, and its\n"
+            "  9 micro-batches and second copy of the weights fit. With one copy of\n"
+            "  the weights, ZB-H1 would have the shortest step.\n",
+            "reasons: it is fast\n",
+        ),
     ),
     "same-words": Way(
         "the reasons have {count} words, but only {different} different ones: write what is true for this job",
-        (REASONS, "reasons: " + "it is fast and small " * 8 + "\n"),
+        (
+            "reasons: >\n  Messages exclude interleaved stages and ZB-V, memory excludes GPipe.\n"
+            "  Of the rest, only DualPipe overlaps a forward with a backward, and its\n"
+            "  9 micro-batches and second copy of the weights fit. With one copy of\n"
+            "  the weights, ZB-H1 would have the shortest step.\n",
+            "reasons: it is fast and small it is fast and small it is fast and small it is fast and small it is fast and small "
+            "it is fast and small it is fast and small it is fast and small\n",
+        ),
     ),
-}  # fmt: skip
+}
 
 
 def judge(part: Part) -> None:
