@@ -70,8 +70,8 @@ def draw_gaps() -> Canvas:
     picture = Canvas(
         "1F1B, with the two halves of each backward pass",
         "Four ranks and eight micro-batches on a clock. Each forward, each gradient of inputs and each gradient of weights "
-        "takes one unit. Rank 0 is busy at the end of the step, after gaps in its middle. Rank 3 is idle for three units at the "
-        "beginning and for six units at the end. The step takes 33 units, of which 9 are idle on each rank.",
+        "takes one unit. Rank 0 is busy at the end of the step, after gaps in its middle. Rank 3 is idle for three units at "
+        "the beginning and for six at the end. The step takes 33 units, of which 9 are idle on each rank.",
         180,
     )
     right = _draw_clock(picture, schedules.order_1f1b(4, 8), 4, pieces.Times(1, 1, 1), 62, 20, 20)

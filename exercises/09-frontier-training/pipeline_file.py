@@ -60,7 +60,8 @@ def read_pipeline(document: object) -> PipelineFile:
 
 def _find_fault(key: str, value: object) -> str | None:
     if key == "schedule":
-        return None if value in SCHEDULES else f"schedule: {value} is not one of {', '.join(SCHEDULES)}"
+        is_name = isinstance(value, str) and value in SCHEDULES
+        return None if is_name else f"schedule: {value} is not one of {', '.join(SCHEDULES)}"
     if key == "chunks":
         is_known = isinstance(value, int) and not isinstance(value, bool) and value in CHUNKS
         return None if is_known else f"chunks: {value} is not one of {', '.join(map(str, CHUNKS))}"
