@@ -65,48 +65,58 @@ def find_private_parts() -> type[Any] | None:
     return group if all(hasattr(group, name) for name in (*METHODS, "is_unsharded")) else None
 
 
-@contextlib.contextmanager
-def _recording(group: type[Any], layers: list[nn.Module], issues: list[Issue]) -> Iterator[None]:
-    """Add to `issues` what FSDP2 does to these layers within the block."""
-    numbers = {id(layer): number for number, layer in enumerate(layers)}
-    originals = {name: getattr(group, name) for name in METHODS}
+class _Recorder:
+    """Wrappers of the methods of FSDPParamGroup, which add to `issues` what happens to these layers."""
 
-    def find_layer(param_group: Any) -> int | None:
-        return numbers.get(id(param_group.modules[0]))
+    def __init__(self, group: type[Any], layers: list[nn.Module]) -> None:
+        self.issues: list[Issue] = []
+        self._numbers = {id(layer): number for number, layer in enumerate(layers)}
+        self._originals = {name: getattr(group, name) for name in METHODS}
+        self._group, self._layers = group, layers
 
-    def unshard(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        is_there = self.is_unsharded or self._all_gather_result is not None
-        if not is_there and (layer := find_layer(self)) is not None:
-            issues.append((GATHER, layer))
-        return originals["unshard"](self, *arguments, **keywords)
+    def _note(self, kind: str, param_group: Any) -> None:
+        number = self._numbers.get(id(param_group.modules[0]))
+        if number is not None:
+            self.issues.append((kind, number))
 
-    def reshard(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        was_whole = self.is_unsharded
-        result = originals["reshard"](self, *arguments, **keywords)
-        if was_whole and not self.is_unsharded and (layer := find_layer(self)) is not None:
-            issues.append((FREE, layer))
+    def unshard(self, param_group: Any, *arguments: Any) -> Any:
+        """Note a gather, unless the layer is whole or its gather is on the way."""
+        if not param_group.is_unsharded and param_group._all_gather_result is None:  # noqa: SLF001
+            self._note(GATHER, param_group)
+        return self._originals["unshard"](param_group, *arguments)
+
+    def reshard(self, param_group: Any) -> Any:
+        """Note that a layer is freed, if it was whole."""
+        was_whole = param_group.is_unsharded
+        result = self._originals["reshard"](param_group)
+        if was_whole and not param_group.is_unsharded:
+            self._note(FREE, param_group)
         return result
 
-    def post_backward(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        layer = find_layer(self)
-        if layer is not None:
-            issues.append((BACKWARD, layer))
-        result = originals["post_backward"](self, *arguments, **keywords)
-        if layer is not None:
-            issues.append((REDUCE, layer))
+    def post_backward(self, param_group: Any, *arguments: Any) -> Any:
+        """Note the backward of a layer, and its reduce."""
+        self._note(BACKWARD, param_group)
+        result = self._originals["post_backward"](param_group, *arguments)
+        self._note(REDUCE, param_group)
         return result
 
-    hooks = [layer.up.register_forward_hook(lambda *_, number=number: issues.append((FORWARD, number)))
-             for number, layer in enumerate(layers)]  # fmt: skip
-    for name, method in (("unshard", unshard), ("reshard", reshard), ("post_backward", post_backward)):
-        setattr(group, name, method)
-    try:
-        yield
-    finally:
-        for name, method in originals.items():
-            setattr(group, name, method)
-        for hook in hooks:
-            hook.remove()
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record within the block."""
+        hooks = [layer.up.register_forward_hook(lambda *_, number=number: self.issues.append((FORWARD, number)))  # type: ignore[union-attr,operator]
+                 for number, layer in enumerate(self._layers)]  # fmt: skip
+        for name in METHODS:
+            method = getattr(self, name)
+            setattr(
+                self._group, name, lambda group, *arguments, method=method, **keywords: method(group, *arguments, **keywords)
+            )
+        try:
+            yield
+        finally:
+            for name, method in self._originals.items():
+                setattr(self._group, name, method)
+            for hook in hooks:
+                hook.remove()
 
 
 def record(layers: int, ranks: int, rank: int, way: tuple[int, int, bool]) -> tuple[list[Issue], float]:
@@ -136,14 +146,14 @@ def record(layers: int, ranks: int, rank: int, way: tuple[int, int, bool]) -> tu
             earlier = blocks[max(0, number - ahead_backward) : number][::-1]
             block.set_modules_to_backward_prefetch(earlier)  # type: ignore[operator]
     x = torch.randn(ranks, ROWS, WIDTH, generator=torch.Generator().manual_seed(SEED))
-    issues: list[Issue] = []
+    recorder = _Recorder(group, blocks)
     loss = torch.zeros(())
     for step in range(2):
         model.zero_grad()
-        with _recording(group, blocks, issues):
+        with recorder.recording():
             loss = model(x[rank]).pow(2).mean()
             loss.backward()
         if step == 0:
-            issues.clear()
+            recorder.issues.clear()
     right = alone(x[rank]).pow(2).mean()
-    return issues, abs(loss.item() / right.item() - 1)
+    return recorder.issues, abs(loss.item() / right.item() - 1)

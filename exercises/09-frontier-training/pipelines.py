@@ -34,7 +34,7 @@ from schedules import order_1f1b, order_gpipe, order_interleaved
 from split_pipeline import SEED, Shape, measure
 
 PIPELINES = ((4, 8), (3, 5), (2, 4), (1, 3), (4, 4), (5, 11), (8, 16), (3, 3))  # stages and micro-batches of your orders
-STEPS = 3
+STEPS = 5
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="pipelines whose backward pass has two pieces")

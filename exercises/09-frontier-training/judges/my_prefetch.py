@@ -19,13 +19,13 @@ WAYS = {
         ('layers if kind == "backward" and not frees else 0', "0"),
     ),
     "too-far": Way(
-        "before {kind} {layer}, {count} layers are gathered and not computed, with {ahead} ahead: the layer itself and the next "
-        "{ahead}",
+        "before {kind} {layer}, {count} layers are gathered and not computed, with {ahead} ahead: gather the layer itself and "
+        "the next {ahead}",
         ("place + ahead + 1", "place + ahead + 2"),
     ),
     "too-near": Way(
-        "before {kind} {layer}, only {count} layers are gathered and not computed, with {ahead} ahead: the layer itself and the "
-        "next {ahead}",
+        "before {kind} {layer}, only {count} layers are gathered and not computed, with {ahead} ahead: gather the layer itself "
+        "and the next {ahead}",
         ("place + ahead + 1", "place + max(ahead - 1, 0) + 1"),
     ),
     "never-gathered": Way(
@@ -87,10 +87,9 @@ def _list_issues(layers: int, forward: int, backward: int, frees: bool) -> list[
 def _name_way(part: Part, issues: list[Issue], layers: int, ahead: dict[str, int], frees: bool, name: str) -> None:
     """Raise Verdict with the rule that the order breaks, if it breaks one that has a name."""
     turn = next((place for place, (kind, _) in enumerate(issues) if kind == BACKWARD), len(issues))
-    half = max((place for place, (kind, _) in enumerate(issues[:turn]) if kind == FORWARD), default=0)
-    for kind, layer in issues[: half + 1]:
-        if kind == REDUCE:
-            raise part.wrong("reduce-in-forward", name, layer=layer)
+    reduced = [layer for kind, layer in issues[:turn] if kind == REDUCE]
+    if reduced:
+        raise part.wrong("reduce-in-forward", name, layer=reduced[0])
     gathers = [layer for kind, layer in issues if kind == GATHER]
     if not frees and len(gathers) > layers:
         raise part.wrong("gathers-twice", name, count=len(gathers), layers=layers)
@@ -99,8 +98,13 @@ def _name_way(part: Part, issues: list[Issue], layers: int, ahead: dict[str, int
         raise part.wrong("not-freed", name, layer=next(layer for layer in range(layers) if layer not in freed))
     if not frees and freed:
         raise part.wrong("freed-anyway", name, layer=freed[0])
+    _check_ahead(part, issues[:turn], layers, ahead, frees, name)
     if frees and len(gathers) > layers and gathers[layers] != layers - 1:
         raise part.wrong("forward-order-in-backward", name, last=layers - 1, given=gathers[layers])
+    _check_ahead(part, issues, layers, ahead, frees, name)
+
+
+def _check_ahead(part: Part, issues: list[Issue], layers: int, ahead: dict[str, int], frees: bool, name: str) -> None:
     waiting: set[int] = set()
     remaining = dict.fromkeys(COMPUTING, layers)
     for kind, layer in issues:

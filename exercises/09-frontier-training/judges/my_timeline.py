@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,8 +22,8 @@ WAYS = {
         ("if queues[kind] in tail else []", 'if queues[kind] in tail and kind != "gather" else []'),
     ),
     "processor-waits": Way(
-        "gather {layer} begins at {begin:g} and could begin at {right:g}: the processor does not wait until the computation that "
-        "it issued before has ended",
+        "gather {layer} begins at {begin:g} and could begin at {right:g}: the processor does not wait until the computation "
+        "that it issued before has ended",
         ('{"gather": "in",', '{"gather": "compute",'),
     ),
     "reduce-early": Way(
@@ -72,7 +73,7 @@ def _list_issues(layers: int, forward: int, backward: int) -> list[Issue]:
     issues: list[Issue] = []
     for kind, sequence, ahead in ((FORWARD, [*range(layers)], forward), (BACKWARD, [*range(layers)][::-1], backward)):
         issues += [(GATHER, layer) for layer in sequence[:ahead]]
-        for layer, later in zip(sequence, [*sequence[ahead:], *[None] * ahead], strict=True):
+        for layer, later in zip(sequence, [*sequence[ahead:], *[None] * min(ahead, layers)], strict=True):
             issues += [(GATHER, later)] if later is not None else []
             issues += [(kind, layer), (FREE, layer)] + [(REDUCE, layer)] * (kind == BACKWARD)
     return issues
@@ -102,8 +103,8 @@ def judge(part: Part) -> None:
     """Judge all steps, the simplest first."""
     timeline, steps = part.function("timeline"), _list_steps()
     for step in steps:
-        spans = part.call(timeline, [*step.issues], {kind: [*row] for kind, row in step.seconds.items()}, step.room, step.issue_s,
-                          case=step.name)  # fmt: skip
+        seconds = {kind: [*row] for kind, row in step.seconds.items()}
+        spans = part.call(timeline, [*step.issues], seconds, step.room, step.issue_s, case=step.name)
         right = [(float(begin), float(end)) for begin, end in simulate_step(*step[1:])]
         if not _is_timeline(spans, len(right)):
             part.compare([Case(step.name, spans, f"a list of {len(right)} pairs (begin, end)")])
@@ -146,7 +147,7 @@ def _name_rule(part: Part, step: _Step, given: list[tuple[float, float]], right:
 
 def _check_gathers(part: Part, step: _Step, given: list[tuple[float, float]], right: list[tuple[float, float]]) -> None:
     places = [place for place, (kind, _) in enumerate(step.issues) if kind == GATHER]
-    for first, second in zip(places, places[1:], strict=False):
+    for first, second in itertools.pairwise(places):
         if given[second][0] < given[first][1] - 1e-9:
             raise part.wrong("gathers-at-once", step.name, first=step.issues[first][1], second=step.issues[second][1])
     count = measure_exposure(step.issues, given).whole_at_once
