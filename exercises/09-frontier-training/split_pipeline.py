@@ -126,6 +126,7 @@ class Pipeline:
         own_stages = sorted({piece.stage for (piece,) in orders[world.rank]})
         self._places = {stage: range(stage * per_stage, (stage + 1) * per_stage) for stage in own_stages}
         self._open: dict[tuple[int, int], Any] = {}
+        self._passed: dict[tuple[bool, int, int], torch.Tensor] = {}
         self._stages = {stage: kind([weights[place] for place in places]) for stage, places in self._places.items()}
 
     @property
@@ -152,7 +153,7 @@ class Pipeline:
             step.seconds.append((slot, time.thread_time() - start))
             step.held = max(step.held, len(self._open))
             if sent is not None:
-                works.append(self._send(*sent))
+                works += self._send(*sent)
         for work, _ in works:
             work.wait()
         return step
@@ -188,15 +189,20 @@ class Pipeline:
         source = stage - 1 if kind == FORWARD else stage + 1
         if kind == WEIGHTS or not 0 <= source <= self._last:
             return None
+        if self._ranks[source, number] == self._world.rank:
+            return self._passed.pop((kind == FORWARD, stage, number))
         tensor = torch.empty_like(self._x[number])
         dist.recv(tensor, self._ranks[source, number], tag=self._tag(kind, stage, number))
         return tensor
 
-    def _send(self, tensor: torch.Tensor, target: Piece) -> tuple[Any, torch.Tensor]:
-        """Start to send. The tensor must live until the work has ended, so it is returned, too."""
-        tensor = tensor.contiguous()
+    def _send(self, tensor: torch.Tensor, target: Piece) -> list[tuple[Any, torch.Tensor]]:
+        """Start to send, or keep the tensor if the target is on this rank. Tensors must live until their work has ended."""
         rank = self._ranks[target.stage, target.micro_batch]
-        return dist.isend(tensor, rank, tag=self._tag(*target)), tensor
+        if rank == self._world.rank:
+            self._passed[target.kind == FORWARD, target.stage, target.micro_batch] = tensor
+            return []
+        tensor = tensor.contiguous()
+        return [(dist.isend(tensor, rank, tag=self._tag(*target)), tensor)]
 
     def _tag(self, kind: str, stage: int, number: int) -> int:
         return ((kind == FORWARD) * (self._last + 1) + stage) * self._shape.micro_batches + number

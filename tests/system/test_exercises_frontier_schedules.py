@@ -63,3 +63,40 @@ def test_pipelines_refuse_sizes_that_do_not_divide(flags: list[str], sentence: s
     code, output = type_flags("9.4", tmp_path / "work", *flags)
     assert code == 2
     assert sentence in " ".join(output.split())
+
+
+# --- 9.6 ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_overlap_as_delivered_records_the_orders_of_torch(tmp_path: Path) -> None:
+    run = run_exercise("9.6", tmp_path / "work", ranks_per_node="2", layers="5")
+    parts = {"timeline-runs", "prefetch-runs"}
+    check_healthy(run, tmp_path, failures=parts, open_checks={"timeline-exact", "order-as-torch"})
+    assert [row["gathers"] for row in run.metrics["recorded"]] == [10, 10, 10, 10, 5]
+    assert run.metrics["gathers_saved"] == 5
+    assert run.metrics["forward_exposed_share"] == pytest.approx((2 + 0.02) / 10), "the first gather, and its issue"
+
+
+@pytest.mark.slow
+def test_overlap_solved_equals_torch_and_the_event_queue(tmp_path: Path) -> None:
+    uneven = {"uneven": "true", "issue_us": "3000", "puzzle": "4"}
+    run = run_exercise("9.6", tmp_path / "work", solved=True, ranks_per_node="2", layers="6", **uneven)
+    check_healthy(run, tmp_path)
+    exposed = {row["way"]: row["exposed_ms"] for row in run.metrics["recorded"]}
+    assert exposed["2 ahead in forward"] < exposed["torch's default"], "the processor is slow"
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--ranks-per-node=1"], "FSDP needs two ranks"),
+        (["--ranks-per-node=2", "--layers=3"], "--layers (3) must be at least 4"),
+        (["--ranks-per-node=2", "--room=2"], "--room (2) must be at least 3"),
+        (["--ranks-per-node=2", "--gather-ms=0"], "all times must be positive"),
+    ],
+)
+def test_overlap_refuses_what_cannot_be_timed(flags: list[str], sentence: str, tmp_path: Path) -> None:
+    code, output = type_flags("9.6", tmp_path / "work", *flags)
+    assert code == 2
+    assert sentence in " ".join(output.split())
