@@ -29,7 +29,7 @@ import torch.distributed as dist
 from bench import say
 from fsdp_clock import BACKWARD, FORWARD, GATHER, REDUCE, simulate_step
 from fsdp_recorded import SEED, WAYS, find_private_parts, record
-from overlap_report import check_formulas, make_rows
+from overlap_report import check_formulas, find_forward_share, make_rows
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="what of FSDP's messages is exposed")
@@ -50,8 +50,8 @@ args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
 if size < 2 or args.ranks_per_node < 1:
     parser.error("FSDP needs two ranks: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=2")
-if args.layers < 4:
-    parser.error(f"--layers ({args.layers}) must be at least 4, since up to 3 layers are in memory in the recorded orders")
+if args.layers < 5:
+    parser.error(f"--layers ({args.layers}) must be at least 5, more than are gathered ahead")
 if min(args.gather_ms, args.forward_ms, args.reduce_ms) <= 0 or args.issue_us < 0:
     parser.error("all times must be positive; --issue-us may be 0")
 if args.room < 3:
@@ -100,7 +100,7 @@ metrics = {
     **vars(args), "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)], "recorded": rows,
     "loss_off": loss_off if rows else None, "formulas": formulas,
     "formula_off": max(abs(row["end"] - row["by_formula"]) for row in formulas),
-    "forward_exposed_share": default and default["forward_exposed_ms"] / (1e3 * sum(seconds[GATHER])),
+    "forward_exposed_share": find_forward_share(recorded["torch's default"]) if rows else None,
     "default_exposed_percent": default and default["exposed_percent"],
     "default_whole": default and default["whole_at_once"],
     "gathers_saved": default and default["gathers"] - rows[-1]["gathers"],

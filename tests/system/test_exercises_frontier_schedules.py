@@ -91,7 +91,7 @@ def test_overlap_solved_equals_torch_and_the_event_queue(tmp_path: Path) -> None
     ("flags", "sentence"),
     [
         (["--ranks-per-node=1"], "FSDP needs two ranks"),
-        (["--ranks-per-node=2", "--layers=3"], "--layers (3) must be at least 4"),
+        (["--ranks-per-node=2", "--layers=3"], "--layers (3) must be at least 5"),
         (["--ranks-per-node=2", "--room=2"], "--room (2) must be at least 3"),
         (["--ranks-per-node=2", "--gather-ms=0"], "all times must be positive"),
     ],
