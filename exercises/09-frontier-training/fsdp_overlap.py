@@ -4,7 +4,7 @@ You will learn    which work of FSDP waits for which, what gathering ahead gains
 You will produce  the order of issue of torch's FSDP2, recorded on real ranks; its timeline; the exposed time for any order
 Run it            python fsdp_overlap.py --ranks-per-node=2 --layers=8                                    (two ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
-                           fsdp_overlap.py     (on the first node, --node-rank=1 on the second)
+                           fsdp_overlap.py --ranks-per-node=1     (on the first node, --node-rank=1 on the second)
 Your part         predict what is exposed in forward; then my_timeline.py and my_prefetch.py
 Reading           modules/09-frontier-training/lesson-7-overlap.md
 """
@@ -33,7 +33,7 @@ from overlap_report import check_formulas, find_forward_share, make_rows
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="what of FSDP's messages is exposed")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS")
+parser.add_argument("--ranks-per-node", type=int, default=2, help="ranks forked on each node; 1 on macOS")
 parser.add_argument("--layers", type=int, default=32, help="layers of the recorded model")
 parser.add_argument("--gather-ms", type=float, default=2.0, help="time of a gather on the clock")
 parser.add_argument(
