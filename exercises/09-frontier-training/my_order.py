@@ -1,6 +1,6 @@
 """Your part of 9.4: the order in which a stage works if its backward pass has two pieces.
 
-You will learn    which gradients another stage waits for, which nobody waits for, and how the second kind fills gaps
+You will learn    which gradients another stage waits for, and how the other gradients fill gaps
 You will produce  the order of every stage, for any number of stages and micro-batches
 Try it            gpucourse try 9.4
 Your part         the body of `order_of_stage`; keep its name and its parameters
