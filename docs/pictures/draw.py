@@ -18,6 +18,7 @@ from docs.pictures import (
     crashes,
     devices,
     first_kernels,
+    fsdp_queues,
     kernels,
     large_plans,
     limits,
@@ -25,6 +26,7 @@ from docs.pictures import (
     overlap,
     paging,
     parallel,
+    pipeline_gaps,
     products,
     pytorch,
     training_memory,
@@ -51,6 +53,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
+    "09-frontier-training": pipeline_gaps.PICTURES | fsdp_queues.PICTURES,
 }
 
 

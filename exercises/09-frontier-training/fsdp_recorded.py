@@ -1,0 +1,159 @@
+"""Record in which order torch's FSDP2 issues gathers, computing and reduces, on real ranks.
+
+The recorder wraps methods of torch's FSDPParamGroup, which are private. Without them it says so and records nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from fsdp_clock import BACKWARD, FORWARD, FREE, GATHER, REDUCE, Issue
+from torch import nn
+
+SEED, WIDTH, ROWS = 0, 32, 8
+WAYS = {
+    "torch's default": (0, 1, True),
+    "1 ahead in forward": (1, 1, True),
+    "2 ahead in forward": (2, 1, True),
+    "2 ahead in backward": (0, 2, True),
+    "whole after forward": (0, 1, False),
+}
+"""Layers that are gathered ahead, in forward and in backward, and whether layers are freed after forward."""
+PRIVATE = "torch.distributed.fsdp._fully_shard._fsdp_param_group"
+METHODS = "unshard", "reshard", "post_backward"
+
+
+class Layer(nn.Module):
+    """A layer of the recorded model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x and what the layer adds to it."""
+        return x + self.down(torch.tanh(self.up(x)))
+
+
+class Net(nn.Module):
+    """A stack of layers. Each is sharded on its own."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        torch.manual_seed(SEED)
+        self.layers = nn.ModuleList(Layer() for _ in range(layers))
+        self.head = nn.Linear(WIDTH, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return one number for each row."""
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+def find_private_parts() -> type[Any] | None:
+    """Return torch's class with the methods that are recorded, or None if this torch has no such class."""
+    try:
+        group: type[Any] = importlib.import_module(PRIVATE).FSDPParamGroup
+    except (ImportError, AttributeError):
+        return None
+    return group if all(hasattr(group, name) for name in (*METHODS, "is_unsharded")) else None
+
+
+class _Recorder:
+    """Wrappers of the methods of FSDPParamGroup, which add to `issues` what happens to these layers."""
+
+    def __init__(self, group: type[Any], layers: list[nn.Module]) -> None:
+        self.issues: list[Issue] = []
+        self._numbers = {id(layer): number for number, layer in enumerate(layers)}
+        self._originals = {name: getattr(group, name) for name in METHODS}
+        self._group, self._layers = group, layers
+
+    def _note(self, kind: str, param_group: Any) -> None:
+        number = self._numbers.get(id(param_group.modules[0]))
+        if number is not None:
+            self.issues.append((kind, number))
+
+    def unshard(self, param_group: Any, *arguments: Any) -> Any:
+        """Note a gather, unless the layer is whole or its gather is on the way."""
+        if not param_group.is_unsharded and param_group._all_gather_result is None:  # noqa: SLF001
+            self._note(GATHER, param_group)
+        return self._originals["unshard"](param_group, *arguments)
+
+    def reshard(self, param_group: Any) -> Any:
+        """Note that a layer is freed, if it was whole."""
+        was_whole = param_group.is_unsharded
+        result = self._originals["reshard"](param_group)
+        if was_whole and not param_group.is_unsharded:
+            self._note(FREE, param_group)
+        return result
+
+    def post_backward(self, param_group: Any, *arguments: Any) -> Any:
+        """Note the backward of a layer, and its reduce."""
+        self._note(BACKWARD, param_group)
+        result = self._originals["post_backward"](param_group, *arguments)
+        self._note(REDUCE, param_group)
+        return result
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record within the block."""
+        hooks = [layer.up.register_forward_hook(lambda *_, number=number: self.issues.append((FORWARD, number)))  # type: ignore[union-attr,operator]
+                 for number, layer in enumerate(self._layers)]  # fmt: skip
+        for name in METHODS:
+            method = getattr(self, name)
+            setattr(
+                self._group, name, lambda group, *arguments, method=method, **keywords: method(group, *arguments, **keywords)
+            )
+        try:
+            yield
+        finally:
+            for name, method in self._originals.items():
+                setattr(self._group, name, method)
+            for hook in hooks:
+                hook.remove()
+
+
+def record(layers: int, ranks: int, rank: int, way: tuple[int, int, bool]) -> tuple[list[Issue], float]:
+    """Return the issues of one step of FSDP2 on `ranks` ranks, and how far its loss is from that of one process.
+
+    The first step is not recorded: in it, torch learns the order of the layers. Raises RuntimeError if this torch has other
+    private parts.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    group = find_private_parts()
+    if group is None:
+        raise RuntimeError(f"torch {torch.__version__} has no {PRIVATE} with {', '.join(METHODS)}: nothing can be recorded")
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
+    ahead_forward, ahead_backward, frees = way
+    model, mesh = Net(layers), init_device_mesh("cpu", (ranks,))
+    alone = Net(layers)
+    blocks = list(model.layers)
+    for block in blocks:
+        fully_shard(block, mesh=mesh, reshard_after_forward=frees)
+    fully_shard(model, mesh=mesh)
+    for number, block in enumerate(blocks):
+        if ahead_forward:
+            block.set_modules_to_forward_prefetch(blocks[number + 1 : number + 1 + ahead_forward])  # type: ignore[operator]
+        if ahead_backward > 1:
+            earlier = blocks[max(0, number - ahead_backward) : number][::-1]
+            block.set_modules_to_backward_prefetch(earlier)  # type: ignore[operator]
+    x = torch.randn(ranks, ROWS, WIDTH, generator=torch.Generator().manual_seed(SEED))
+    recorder = _Recorder(group, blocks)
+    loss = torch.zeros(())
+    for step in range(2):
+        model.zero_grad()
+        with recorder.recording():
+            loss = model(x[rank]).pow(2).mean()
+            loss.backward()
+        if step == 0:
+            recorder.issues.clear()
+    right = alone(x[rank]).pow(2).mean()
+    return recorder.issues, abs(loss.item() / right.item() - 1)

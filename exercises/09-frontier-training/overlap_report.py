@@ -1,0 +1,67 @@
+"""The rows of 9.6: recorded steps on the clock, beside the learner's timelines and orders, and formulas for equal layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fsdp_clock import FORWARD, FREE, GATHER, Issue, measure_exposure, predict_forward, simulate_step
+from own_part import Outcome
+
+LAYERS = 8
+CASES = ((2, 1, 1), (2, 1, 2), (1, 2, 1), (1, 2, 2), (3, 3, 3))
+"""Times of a gather and of a forward, and the room in memory."""
+
+
+def make_rows(
+    recorded: Mapping[str, Sequence[Issue]], timelines: Sequence[Any], timing: Outcome, ordering: Outcome
+) -> list[dict[str, Any]]:
+    """Return a row for each recorded order: what is exposed in it, and how far the learner's results are from it."""
+    rows = []
+    for number, (name, issues) in enumerate(recorded.items()):
+        spans = timelines[number]
+        turn = 1 + max(place for place, (kind, _) in enumerate(issues) if kind == FORWARD)
+        whole, forward = measure_exposure(issues, spans), measure_exposure(issues[:turn], spans[:turn])
+        row = {
+            "way": name, "issues": len(issues), "gathers": sum(kind == GATHER for kind, _ in issues),
+            "end_ms": 1e3 * whole.end, "exposed_ms": 1e3 * whole.exposed, "exposed_percent": 100 * whole.exposed / whole.end,
+            "forward_exposed_ms": 1e3 * forward.exposed, "whole_at_once": whole.whole_at_once,
+            "equal_to_yours": None, "off_us": None,
+        }  # fmt: skip
+        if ordering.state == "ran":
+            row["equal_to_yours"] = [tuple(issue) for issue in ordering.results[0][number]] == list(issues)
+        if timing.state == "ran":
+            row["off_us"] = 1e6 * _compare(timing.results[0][number], spans)
+        rows.append(row)
+    return rows
+
+
+def _compare(given: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> float:
+    """Return the largest difference of two timelines in seconds, or infinity if their lengths differ."""
+    if len(given) != len(right):
+        return math.inf
+    return max(
+        abs(time - other) for span, pair in zip(given, right, strict=True) for time, other in zip(span, pair, strict=True)
+    )
+
+
+def find_forward_share(issues: Sequence[Issue]) -> float:
+    """Return which share of the gathers' time is exposed in forward, for the times of the prediction: 2 ms, 3 ms, 20 µs."""
+    turn = 1 + max(place for place, (kind, _) in enumerate(issues) if kind == FORWARD)
+    layers = sum(kind == FORWARD for kind, _ in issues)
+    seconds = {GATHER: [2e-3] * layers, FORWARD: [3e-3] * layers}
+    spans = simulate_step(issues[:turn], seconds, 4, 2e-5)
+    return float(measure_exposure(issues[:turn], spans).exposed) / (2e-3 * layers)
+
+
+def check_formulas() -> list[dict[str, Any]]:
+    """Return the end of a forward pass of equal layers on the clock and by its formula."""
+    issues = [issue for layer in range(LAYERS) for issue in ((GATHER, layer), (FORWARD, layer), (FREE, layer))]
+    rows = []
+    for gather, forward, room in CASES:
+        spans = simulate_step(issues, {GATHER: [gather] * LAYERS, FORWARD: [forward] * LAYERS}, room)
+        end = max(span[1] for span in spans)
+        by_formula = predict_forward(LAYERS, gather, forward, room)
+        rows.append({"gather": gather, "forward": forward, "room": room, "end": end, "by_formula": by_formula})
+    return rows

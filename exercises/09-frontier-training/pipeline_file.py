@@ -1,0 +1,71 @@
+"""Read my_pipeline.yaml of 9.4: its values, its empty keys and its faults. The run and the judge use this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline_choice import ALL_CHOICES, CHUNKS, PUZZLES, SCHEDULES, Choice
+
+MIN_WORDS, MIN_DIFFERENT = 30, 20
+KEYS = "puzzle", "schedule", "chunks", "reasons"
+
+
+@dataclass
+class PipelineFile:
+    """The content of the file: `values` by key, the keys that are still `empty`, and `faults`, one sentence each."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def choice(self) -> Choice | None:
+        """Return the choice, or None if one of its keys is empty or wrong. `reasons` may be empty."""
+        if self.faults or set(self.empty) - {"reasons"}:
+            return None
+        return Choice(self.values["schedule"], self.values["chunks"])
+
+    @property
+    def words(self) -> list[str]:
+        """Return the words of the reasons, in lower case."""
+        return str(self.values.get("reasons", "")).lower().split()
+
+
+def read_pipeline(document: object) -> PipelineFile:
+    """Return a choice from the content of a YAML file.
+
+    Faults are unknown keys, values of a wrong type or out of range, and a number of stages that the schedule does not have.
+    """
+    file = PipelineFile()
+    if not isinstance(document, Mapping):
+        file.faults.append("it holds no keys with values, such as schedule: 1f1b")
+        return file
+    file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in document if key not in KEYS]
+    for key in KEYS:
+        value = document.get(key)
+        if value is None or value == "":
+            file.empty.append(key)
+        elif (fault := _find_fault(key, value)) is not None:
+            file.faults.append(fault)
+        else:
+            file.values[key] = value
+    schedule, chunks = file.values.get("schedule"), file.values.get("chunks")
+    if schedule is not None and chunks is not None and Choice(schedule, chunks) not in ALL_CHOICES:
+        right = [str(choice.chunks) for choice in ALL_CHOICES if choice.schedule == schedule]
+        file.faults.append(f"chunks: a rank of {schedule} has {' or '.join(right)} stages, not {chunks}")
+    return file
+
+
+def _find_fault(key: str, value: object) -> str | None:
+    if key == "schedule":
+        is_name = isinstance(value, str) and value in SCHEDULES
+        return None if is_name else f"schedule: {value} is not one of {', '.join(SCHEDULES)}"
+    if key == "chunks":
+        is_known = isinstance(value, int) and not isinstance(value, bool) and value in CHUNKS
+        return None if is_known else f"chunks: {value} is not one of {', '.join(map(str, CHUNKS))}"
+    if key == "puzzle":
+        is_number = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= PUZZLES
+        return None if is_number else f"puzzle: {value} is not a whole number from 1 to {PUZZLES}"
+    return None if isinstance(value, str) else f"{key}: {value} is not text"

@@ -1,0 +1,19 @@
+"""A stage that decides from what it has done: weights if more than `stage` of them wait, then forward if it may be ahead."""
+
+from __future__ import annotations
+
+
+def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[str, int]]:
+    """Return the order of one stage."""
+    done = {"forward": 0, "inputs": 0, "weights": 0}
+    order = []
+    while done["weights"] < micro_batches:
+        if done["inputs"] - done["weights"] > stage or done["inputs"] == micro_batches:
+            kind = "weights"
+        elif done["forward"] < micro_batches and done["forward"] - done["inputs"] < stages - stage:
+            kind = "forward"
+        else:
+            kind = "inputs"
+        order.append((kind, done[kind]))
+        done[kind] += 1
+    return order
