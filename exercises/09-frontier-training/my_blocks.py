@@ -10,11 +10,11 @@ Reading           modules/09-frontier-training/lesson-6-formats.md, "One scale, 
 from __future__ import annotations
 
 import torch
-from number_formats import FORMATS, round_to
+from number_formats import FORMATS, round_to  # noqa: F401  # for what you write
 
 
 def scales(blocks: torch.Tensor, largest: float, kind: str) -> torch.Tensor:
-    """Return the scale of each row of `blocks` [rows, size], as float32 [rows, 1]. A row is divided by its scale before rounding.
+    """Return the scale of each row of `blocks` [rows, size], as float32 [rows, 1]. A row is divided by it before rounding.
 
     kind "float32": the largest magnitude of a row becomes `largest`, the largest number of the format.
     kind "E8M0": the smallest power of two with which no number of the row exceeds `largest`.

@@ -86,7 +86,10 @@ def list_sums(bits: int, promote: int) -> list[dict[str, Any]]:
     total = sent[0]
     for gradient in sent[1:]:
         total = total + gradient
-    for way, value in (("one after the other in bfloat16", total), ("sent in bfloat16, summed in float32", sent.float().sum(0))):
+    for way, value in (
+        ("one after the other in bfloat16", total),
+        ("sent in bfloat16, summed in float32", sent.float().sum(0)),
+    ):
         error = (value.double() - exact).norm() / exact.norm()
         row = {"sum": "64 gradients", "bits": None, "promoted_every": None, "way": way}
         rows.append(row | {"error_percent": 100 * float(error)})
@@ -154,7 +157,9 @@ def use_numbers(_world: Any, values: int, update: float) -> dict[str, Any]:
 
 def _read(result: Any, source: torch.Tensor, name: str) -> torch.Tensor:
     if not isinstance(result, torch.Tensor) or result.shape != source.shape or result.dtype != torch.float32:
-        form = f"{result.dtype} of the shape {list(result.shape)}" if isinstance(result, torch.Tensor) else type(result).__name__
+        form = (
+            f"{result.dtype} of the shape {list(result.shape)}" if isinstance(result, torch.Tensor) else type(result).__name__
+        )
         raise TypeError(f"{name} returned {form}: float32 of the shape {list(source.shape)} is due")
     return result
 

@@ -1,4 +1,4 @@
-"""Judges my_blocks.py of 9.5: scales of three kinds by what they must fulfil, and tensors by the numbers that they stand for."""
+"""Judges my_blocks.py of 9.5: scales of three kinds by their conditions, and tensors by the numbers that they stand for."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ WAYS = {
         ("blocks.abs().amax(1, keepdim=True)", "blocks.abs().amax().expand(len(blocks), 1)"),
     ),
     "exponent-of-the-largest": Way(
-        "the largest number of block {block}, {x:g}, divided by the scale {given:g} is {quotient:.4g}, more than {largest:g}, and "
+        "the largest number of block {block}, {x:g}, divided by the scale {given:g} is {quotient:.4g}, more "
+        "than {largest:g}, and "
         "would be cut off. The exponent alone, as in OCP's rule, ignores the mantissa: round the power of two up",
         (
             "torch.exp2(torch.ceil(torch.log2(exact)))",
-            "torch.exp2(torch.floor(torch.log2(exact * largest)) - math.floor(math.log2(largest)))",
+            "torch.exp2(torch.floor(torch.log2(exact * largest)) - torch.log2(torch.tensor(largest)).floor())",
         ),
     ),
     "rounded-down": Way(
-        "the largest number of block {block}, {x:g}, divided by the scale {given:g} is {quotient:.4g}, more than {largest:g}: up to "
+        "the largest number of block {block}, {x:g}, divided by the scale {given:g} is {quotient:.4g}, more "
+        "than {largest:g}: up to "
         "half of it is cut off. Round the power of two up",
         ("torch.exp2(torch.ceil(", "torch.exp2(torch.floor("),
     ),
     "nearest-power": Way(
-        "some blocks exceed {largest:g} and others do not: {given:g} is the power of two nearest to the exact scale {exact:g}, and "
+        "some blocks exceed {largest:g} and others do not: {given:g} is the power of two nearest to the "
+        "exact scale {exact:g}, and "
         "every second one is too small. Round up",
         ("torch.exp2(torch.ceil(", "torch.exp2(torch.round("),
     ),
@@ -47,7 +50,8 @@ WAYS = {
         ('    if kind == "float32":', '    if kind in ("float32", "E8M0"):'),
     ),
     "tensor-scale-forgotten": Way(
-        "the scale {given:g} of block {block} is a number of E4M3 by itself. {lost} of {count} blocks do not fit into its range: "
+        "the scale {given:g} of block {block} is a number of E4M3 by itself. {lost} of {count} blocks do not "
+        "fit into its range: "
         "divide by one float32 for the tensor first, and multiply by it after rounding",
         ("    whole = exact.amax() / 448\n", "    whole = 1.0\n"),
     ),
@@ -64,7 +68,8 @@ WAYS = {
         (".clamp(min=1e-30)", ""),
     ),
     "upside-down": Way(
-        "block {block}, with the largest number {x:g}, has the scale {given:g}: numbers are divided by it, and {right:g} makes the "
+        "block {block}, with the largest number {x:g}, has the scale {given:g}: numbers are divided by it, "
+        "and {right:g} makes the "
         "largest {largest:g}",
         (".clamp(min=1e-30) / largest\n", ".clamp(min=1e-30).reciprocal() * largest\n"),
     ),
@@ -125,7 +130,9 @@ def _read(result: Any, shape: tuple[int, ...], case: str) -> torch.Tensor:
     if result is None:
         raise Verdict("failed", "no-answer", "it returned None: is the return missing?", case)
     if not isinstance(result, torch.Tensor) or tuple(result.shape) != shape or result.dtype != torch.float32:
-        form = f"{result.dtype} of the shape {list(result.shape)}" if isinstance(result, torch.Tensor) else type(result).__name__
+        form = (
+            f"{result.dtype} of the shape {list(result.shape)}" if isinstance(result, torch.Tensor) else type(result).__name__
+        )
         raise Verdict("failed", "other", f"it returned {form}: float32 of the shape {list(shape)} is due", case)
     return result
 
@@ -161,9 +168,7 @@ def _find_wrong_codes(exact: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
     return ((codes - allowed.double()).abs() > 1e-5 * allowed).all(0)
 
 
-def _name_way(
-    part: Part, case: str, kind: str, largest: float, blocks: torch.Tensor, given: torch.Tensor, block: int
-) -> None:
+def _name_way(part: Part, case: str, kind: str, largest: float, blocks: torch.Tensor, given: torch.Tensor, block: int) -> None:
     exact = compute_exact(blocks, largest)
     size = float(blocks[block].abs().max())
     values: dict[str, object] = {
@@ -177,7 +182,9 @@ def _name_way(
         planted = module.scales(blocks.clone(), largest, kind)
         if planted.shape == given.shape and torch.allclose(planted, given, rtol=1e-5, atol=0, equal_nan=True):
             raise part.wrong(way, case, **values)
-    text = f"block {block}, with the largest number {values['x']:g}, has the scale {float(given[block]):g}: {values['right']:g} "
+    text = (
+        f"block {block}, with the largest number {values['x']:g}, has the scale {float(given[block]):g}: {values['right']:g} "
+    )
     raise Verdict("failed", "other", text + ("is the smallest that is large enough" if kind == "E8M0" else "is exact"), case)
 
 
@@ -211,5 +218,6 @@ def _name_tensor(part: Part, case: str, call: tuple[Any, ...], given: torch.Tens
             raise part.wrong(way, case)
     wrong = ~((given - right).abs() <= 1e-5 * right.abs())
     first = tuple(int(index) for index in wrong.nonzero()[0])
-    text = f"element {list(first)}, {float(call[0][first]):g}, stands for {float(given[first]):g} instead of {float(right[first]):g}"
+    x, result, expected = (float(tensor[first]) for tensor in (call[0], given, right))
+    text = f"element {list(first)}, {x:g}, stands for {result:g} instead of {expected:g}"
     raise Verdict("failed", "other", text, case)

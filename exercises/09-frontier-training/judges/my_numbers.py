@@ -27,11 +27,13 @@ WAYS = {
         ("torch.round(x / step)", "torch.floor(x / step)"),
     ),
     "half-up": Way(
-        "{x} is half way between two numbers of {form} and became {given}: a tie goes to the number whose last bit is 0, {right}",
+        "{x} is half way between two numbers of {form} and became {given}: a tie goes to the number whose "
+        "last bit is 0, {right}",
         ("torch.round(x / step)", "(torch.sign(x) * torch.floor(x.abs() / step + 0.5))"),
     ),
     "small-to-zero": Way(
-        "{x} became {given} in {form}: below its smallest power of two the format still has equally spaced numbers, {right} here",
+        "{x} became {given} in {form}: below its smallest power of two the format still has equally spaced "
+        "numbers, {right} here",
         (
             "    return torch.round(x / step) * step",
             "    return torch.where(x.abs() < 2.0**lowest, 0 * x, torch.round(x / step) * step)",
@@ -42,15 +44,18 @@ WAYS = {
         ("exponent.clamp(min=lowest)", "exponent.clamp(min=-140)"),
     ),
     "bias-off": Way(
-        "{x} became {given} in {form}: your smallest exponent is one too low. It is 2 - 2 ** (exponent_bits - 1), which is {lowest}",
+        "{x} became {given} in {form}: your smallest exponent is one too low. It is 2 - 2 ** (exponent_bits "
+        "- 1), which is {lowest}",
         ("lowest = 2 - 2 ** (exponent_bits - 1)", "lowest = 1 - 2 ** (exponent_bits - 1)"),
     ),
     "top-exponent-kept-free": Way(
-        "{x} became {given} in {form}: you computed the largest number as in IEEE 754, which keeps the top exponent for infinity. "
+        "{x} became {given} in {form}: you computed the largest number as in IEEE 754, which keeps the top "
+        "exponent for infinity. "
         "The largest number is the one that is passed, {largest}",
         (
             "    x = x.clamp(-largest, largest)\n",
-            "    largest = (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)\n    x = x.clamp(-largest, largest)\n",
+            "    largest = (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)\n    x = "
+            "x.clamp(-largest, largest)\n",
         ),
     ),
     "never-limited": Way(
@@ -58,12 +63,14 @@ WAYS = {
         ("    x = x.clamp(-largest, largest)\n", ""),
     ),
     "one-bit-less": Way(
-        "{x} became {given} instead of {right} in {form}: {bits} stored bits of mantissa are 2 ** {bits} numbers from one power of "
+        "{x} became {given} instead of {right} in {form}: {bits} stored bits of mantissa are 2 ** {bits} "
+        "numbers from one power of "
         "two to the next, and your steps are twice as large",
         ("exponent.clamp(min=lowest) - mantissa_bits", "exponent.clamp(min=lowest) - mantissa_bits + 1"),
     ),
     "one-bit-more": Way(
-        "{x} became {given}, which {form} does not have: it has {bits} stored bits of mantissa, and your steps are half as large",
+        "{x} became {given}, which {form} does not have: it has {bits} stored bits of mantissa, and your "
+        "steps are half as large",
         ("exponent.clamp(min=lowest) - mantissa_bits", "exponent.clamp(min=lowest) - mantissa_bits - 1"),
     ),
     "rounded-twice": Way(
@@ -83,7 +90,8 @@ WAYS = {
         ("torch.floor(x / step + torch.rand(x.shape, generator=generator))", "torch.round(x / step)"),
     ),
     "even-chances": Way(
-        "{x} went up in {share:.0%} of the roundings, as if both neighbours were equally near: the mean is {mean:.4g} instead of "
+        "{x} went up in {share:.0%} of the roundings, as if both neighbours were equally near: the mean is "
+        "{mean:.4g} instead of "
         "{x}",
         (
             "torch.floor(x / step + torch.rand(x.shape, generator=generator))",
@@ -95,7 +103,8 @@ WAYS = {
         ("torch.rand(x.shape, generator=generator)", "torch.rand(1, generator=generator)"),
     ),
     "towards-zero": Way(
-        "the mean of {x} is {mean:.4g}: right for positive numbers, but cutting off moves negative numbers up. Round down instead",
+        "the mean of {x} is {mean:.4g}: right for positive numbers, but cutting off moves negative numbers "
+        "up. Round down instead",
         ("torch.floor(x / step + torch", "torch.trunc(x / step + torch"),
     ),
     "other-generator": Way(
@@ -179,7 +188,9 @@ def _describe(failure: tuple[str, str, torch.Tensor], inputs: dict[str, torch.Te
     wrong = result.contiguous().view(torch.int32) != right.contiguous().view(torch.int32)
     easy = wrong & (numbers.abs() < 1000) & (numbers.abs() > 1e-3)
     first = int((easy if bool(easy.any()) else wrong).flatten().nonzero()[0])
-    values = {key: f"{float(tensor.flatten()[first]):.8g}" for key, tensor in (("x", numbers), ("given", result), ("right", right))}
+    values = {
+        key: f"{float(tensor.flatten()[first]):.8g}" for key, tensor in (("x", numbers), ("given", result), ("right", right))
+    }
     return f"{name}, {case}", {
         **values, "form": name, "bits": form.mantissa_bits, "largest": f"{form.largest:g}",
         "lowest": 2 - 2 ** (form.exponent_bits - 1),
@@ -202,7 +213,9 @@ def _judge_stochastic(part: Part) -> None:
     for step, units in ((0.5, 2.1), (2.0**-7, 128.25), (0.25, -3.9), (8.0, -0.3), (1.0, 5.0)):
         x, case = step * units, f"stochastic, {step * units:g} with steps of {step:g}"
         source = torch.full((COUNT // 8, 8), x)
-        results = [_read(part.call(stochastic, source.clone(), step, _seed(seed), case=case), source, case) for seed in (1, 1, 2)]
+        results = [
+            _read(part.call(stochastic, source.clone(), step, _seed(seed), case=case), source, case) for seed in (1, 1, 2)
+        ]
         if not torch.equal(results[0], results[1]):
             raise part.wrong("other-generator", case)
         low, high = step * math.floor(units), step * math.ceil(units)
@@ -228,7 +241,8 @@ def _judge_mean(part: Part, results: list[torch.Tensor], case: str, place: tuple
     right, mean = (x - low) / (high - low), float(results[0].double().mean())
     values = {"x": f"{x:g}", "given": f"{float(results[0][0, 0]):g}", "count": COUNT, "share": ups[0], "mean": mean}
     if ups[0] in (0.0, 1.0):
-        seeds = [_read(part.call(part.function("stochastic"), torch.full((1,), x), high - low, _seed(seed)), torch.ones(1), case)
+        stochastic, single = part.function("stochastic"), torch.full((1,), x)
+        seeds = [_read(part.call(stochastic, single.clone(), high - low, _seed(seed)), single, case)
                  for seed in range(3, 40)]  # fmt: skip
         is_random = len({float(result) for result in seeds}) > 1
         raise part.wrong("one-coin-for-all" if is_random else "always-the-nearest", case, **values)

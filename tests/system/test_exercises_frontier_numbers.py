@@ -1,0 +1,66 @@
+"""The exercises of module 9 on number formats and on long sequences as a learner runs them, judged by their own checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.system.exercising import check_healthy, list_failed_checks, needs_torch, run_exercise, type_flags
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+# --- 9.5 ----------------------------------------------------------------------------------------------------------------
+
+SMALL = {"steps": "8", "values": "1000", "width": "32", "layers": "1"}
+OPEN_9_5 = {
+    "numbers-run", "bits-equal", "four-bits", "unbiased", "blocks-run", "nothing-saturates", "rows-equal", "others", "trains",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_low_precision_solved_trains_in_eight_and_four_bits(tmp_path: Path) -> None:
+    run = run_exercise("9.5", tmp_path / "work", solved=True, recipes="float32,mxfp8,mxfp4,nvfp4", block="16", **SMALL)
+    check_healthy(run, tmp_path, open_checks={"tensor-trains", "unscaled-is-worse"})
+    assert [row["whose"] for row in run.metrics["trained"]] == ["course", "yours", "yours", "yours"]
+    assert [row["different"] for row in run.metrics["formats"]] == [0] * 5
+    assert run.metrics["nearest_value"] == 1
+
+
+def test_low_precision_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Path) -> None:
+    run = run_exercise("9.5", tmp_path / "work", recipes="float32,bfloat16", promote="0", **SMALL)
+    check_healthy(run, tmp_path, open_checks={*OPEN_9_5, "promotion-helps", "tensor-trains", "unscaled-is-worse"})
+    assert "my_blocks.py is open: once it is written, rows 'yours' of scales and of training will be here" in run.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("    return 'many'\n", "TypeError: quantise returned str: float32 of the shape"),
+        ("    import os\n    os._exit(3)\n", "the process ended with code 3"),
+        ("    return torch.empty(1 << 31, dtype=torch.float32).fill_(1)\n", "my_numbers.py"),
+    ],
+    ids=["text", "ends", "8 GiB"],
+)
+def test_low_precision_names_a_part_that_does_not_run(body: str, words: str, tmp_path: Path) -> None:
+    text = f"import torch\n\n\ndef quantise(x, exponent_bits, mantissa_bits, largest):\n{body}"
+    run = run_exercise("9.5", tmp_path / "work", files={"my_numbers.py": text}, recipes="float32", **SMALL)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) >= {"numbers-run"}
+    assert words in run.metrics["my_numbers_error"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--recipes=float32,fp6", "--recipes has 'fp6'"),
+        ("--recipes=mxfp8", "--recipes needs float32"),
+        ("--width=48", "--width and --promote are multiples of 32"),
+        ("--block=24", "invalid choice"),
+    ],
+)
+def test_low_precision_refuses_values_with_the_rule(flag: str, text: str, tmp_path: Path) -> None:
+    code, output = type_flags("9.5", tmp_path / "work", flag)
+    assert code == 2
+    assert text in output
