@@ -14,6 +14,7 @@ from pathlib import Path
 from docs.pictures import (
     accesses,
     checkpoints,
+    context,
     costs_and_prefixes,
     crashes,
     devices,
@@ -52,7 +53,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
-    "09-frontier-training": numbers.PICTURES,
+    "09-frontier-training": context.PICTURES | numbers.PICTURES,
 }
 
 

@@ -32,8 +32,8 @@ def draw_shared_scales() -> Canvas:
     picture = Canvas(
         "Who shares a scale with an outlier",
         "A matrix of 6 rows and 12 columns, in which column 4 has outliers. With one scale, all numbers have steps that are "
-        "too large. With a scale for each row, still all, because each row has an outlier. With a scale for four neighbours of a "
-        "row, only the neighbours of the outlier, a third of the numbers.",
+        "too large. With a scale for each row, still all, because each row has an outlier. With a scale for four neighbours of "
+        "a row, only the neighbours of the outlier, a third of the numbers.",
         176,
     )
     for place, (title, block) in enumerate((("one scale", 0), ("a scale for each row", 12), ("a scale for 4 neighbours", 4))):

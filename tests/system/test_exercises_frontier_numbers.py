@@ -64,3 +64,66 @@ def test_low_precision_refuses_values_with_the_rule(flag: str, text: str, tmp_pa
     code, output = type_flags("9.5", tmp_path / "work", flag)
     assert code == 2
     assert text in output
+
+
+# --- 9.3 ----------------------------------------------------------------------------------------------------------------
+
+OPEN_9_3 = {
+    "ring-runs", "ring-equal", "ring-gradients", "ring-bytes", "ring-messages", "even-work", "skips", "holds-one", "large-scores",
+    "ulysses-runs", "ulysses-equal", "ulysses-gradients", "ulysses-bytes",
+}  # fmt: skip
+SHORT = {"length": "48", "heads": "8", "kv_heads": "4", "d": "8"}
+
+
+@pytest.mark.slow
+def test_context_parallel_solved_equals_one_process_on_two_forked_ranks_of_two_nodes(tmp_path: Path) -> None:
+    run = run_exercise("9.3", tmp_path / "work", ranks=2, solved=True, ranks_per_node="2", **SHORT)
+    check_healthy(run, tmp_path)
+    assert [row["messages"] for row in run.metrics["ways"]] == [6, 6, 20, 20, 20, 12, 12]
+    assert run.metrics["contiguous_over_mean"] == pytest.approx(1.75, rel=0.02)
+
+
+@pytest.mark.slow
+def test_context_parallel_without_a_mask_has_even_work_in_every_share(tmp_path: Path) -> None:
+    run = run_exercise("9.3", tmp_path / "work", ranks=2, solved=True, ranks_per_node="1", **SHORT, causal="false")
+    check_healthy(run, tmp_path, open_checks={"even-work"})
+    assert run.metrics["contiguous_over_mean"] == 1
+
+
+@pytest.mark.slow
+def test_context_parallel_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Path) -> None:
+    run = run_exercise("9.3", tmp_path / "work", ranks=2, ranks_per_node="1", **SHORT)
+    check_healthy(run, tmp_path, open_checks=OPEN_9_3)
+    assert "my_ulysses.py is open: once it is written, rows of your Ulysses will be here" in run.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("    return q\n", "my_ring_attention.py"),
+        ("    import os\n    os._exit(3 if rank else 0)\n", "rank 1: my_ring_attention.py: the process ended with code 3"),
+    ],
+    ids=["one tensor", "ends"],
+)
+def test_context_parallel_names_a_part_that_does_not_run(body: str, words: str, tmp_path: Path) -> None:
+    text = f"def share(length, ranks, rank):\n    return None\n\n\ndef forward(q, k, v, positions, rank, *others):\n{body}"
+    run = run_exercise("9.3", tmp_path / "work", files={"my_ring_attention.py": text}, ranks=2, ranks_per_node="1", **SHORT)
+    assert run.code == 0, run.output
+    assert list_failed_checks(run) >= {"ring-runs"}
+    assert words in run.metrics["my_ring_attention_error"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--shares=zigzag", "--shares needs contiguous"),
+        ("--length=10", "--length (10) must be a multiple of twice the number of ranks, 4"),
+        ("--kv-heads=3", "--kv-heads (3) must be a multiple of the ranks, 2"),
+        ("--ranks-per-node=1", "one rank has nobody to send keys to"),
+    ],
+)
+def test_context_parallel_refuses_values_with_the_rule(flag: str, text: str, tmp_path: Path) -> None:
+    code, output = type_flags("9.3", tmp_path / "work", "--ranks-per-node=2", flag)
+    assert code == 2
+    assert text in output

@@ -83,7 +83,7 @@ WAYS = {
         ),
     ),
     "one-hop-short": Way(
-        "rank {rank} never saw the keys of rank {following}: {ranks} blocks need {hops} hops",
+        "rank {rank} never saw the keys of rank {following}: with {ranks} ranks, the number of hops is {hops}",
         ("-math.inf)\n    for step in range(ranks):", "-math.inf)\n    for step in range(ranks - 1):"),
     ),
     "other-way-round": Way(

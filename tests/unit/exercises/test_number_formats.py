@@ -65,7 +65,7 @@ def test_products_of_a_layer_equal_scaled_mm() -> None:
     a, b = torch.randn(32, 64, generator=source), torch.randn(16, 64, generator=source)
     (codes, scale), (others, other_scale) = recipes.scale_rows(a), recipes.scale_rows(b)
     one = torch.ones(())
-    right = torch._scaled_mm(  # noqa: SLF001
+    right = torch._scaled_mm(
         codes.to(torch.float8_e4m3fn), others.to(torch.float8_e4m3fn).T, scale_a=one, scale_b=one, out_dtype=torch.float32
     )
     recipe = recipes.Recipe("rows", lambda matrix: torch.mul(*recipes.scale_rows(matrix)))
