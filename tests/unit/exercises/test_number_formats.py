@@ -83,7 +83,7 @@ def test_recipe_counts_gradients_that_become_zero() -> None:
 
 def test_lesson_figures_of_formats_follow_from_their_codes(formats: ModuleType, trial: ModuleType) -> None:
     text = read_lesson()
-    rows = re.findall(r"\| (float16|bfloat16|E5M2|E4M3|E2M1) \| (\S+) \| (\S+) \| (\S+) \| ([\d.]+) % \|", text)
+    rows = re.findall(r"\| (float16|bfloat16|E5M2|E4M3|E2M1) \| (2\^-\d+|1) \| (\S+) \| (\S+) \| ([\d.]+) % \|", text)
     assert len(rows) == 5
     for name, power, smallest, largest, half in rows:
         form = formats.FORMATS[name]
