@@ -40,7 +40,7 @@ parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked 
 parser.add_argument("--length", type=int, default=1024, help="tokens of the sequence, a multiple of twice the ranks")
 parser.add_argument("--heads", type=int, default=16, help="heads of the queries")
 parser.add_argument("--kv-heads", type=int, default=8, help="heads of keys and values, a multiple of the ranks")
-parser.add_argument("--d", type=int, default=64, help="width of a head")
+parser.add_argument("--head-width", type=int, default=64, help="width of a head")
 parser.add_argument("--causal", action=argparse.BooleanOptionalAction, default=True, help="a token sees no later token")
 parser.add_argument("--shares", default="contiguous,striped,zigzag", help="who holds which tokens; zigzag is your share")
 parser.add_argument("--peak-tflops", type=float, default=312.0, help="arithmetic of a GPU in the question about hiding")
@@ -65,7 +65,7 @@ torch.set_num_threads(1)
 crew.start(args.ranks_per_node)  # from here on this process is one rank
 parts = {name: own_part.Process(name) for name in ("my_ring_attention.py", "my_ulysses.py")}
 world = ranks.join()
-shape = Shape(args.length, args.heads, args.kv_heads, args.d)
+shape = Shape(args.length, args.heads, args.kv_heads, args.head_width)
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
 everyone = world.gather({"rank": world.rank, "node": bench.node_label()})
@@ -91,8 +91,8 @@ def combine(of_ranks: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return rows
 
 
-keys_bytes = args.kv_heads * (args.length // size) * args.d * WIDTH_BYTES  # keys of one rank; its values have as many
-out_bytes = args.heads * (args.length // size) * args.d * WIDTH_BYTES
+keys_bytes = args.kv_heads * (args.length // size) * args.head_width * WIDTH_BYTES  # keys of one rank; its values have as many
+out_bytes = args.heads * (args.length // size) * args.head_width * WIDTH_BYTES
 one_way = 2 * (size - 1) * (keys_bytes + out_bytes) // size  # q, k, v there, and the output back
 formulas = {  # bytes that a rank sends forward, and in all
     "all keys gathered": (2 * (size - 1) * keys_bytes, None),

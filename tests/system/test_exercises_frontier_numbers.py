@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.course.locate import find_course
 from tests.system.exercising import check_healthy, list_failed_checks, needs_torch, run_exercise, type_flags
 
 pytestmark = [pytest.mark.system, needs_torch]
@@ -19,12 +20,29 @@ OPEN_9_5 = {
 
 
 @pytest.mark.slow
-def test_low_precision_solved_trains_in_eight_and_four_bits(tmp_path: Path) -> None:
-    run = run_exercise("9.5", tmp_path / "work", solved=True, recipes="float32,mxfp8,mxfp4,nvfp4", block="16", **SMALL)
-    check_healthy(run, tmp_path, open_checks={"tensor-trains", "unscaled-is-worse"})
-    assert [row["whose"] for row in run.metrics["trained"]] == ["course", "yours", "yours", "yours"]
+def test_low_precision_solved_gives_the_figures_of_the_lesson(tmp_path: Path) -> None:
+    run = run_exercise("9.5", tmp_path / "work", solved=True, values="1000")
+    check_healthy(run, tmp_path)
     assert [row["different"] for row in run.metrics["formats"]] == [0] * 5
     assert run.metrics["nearest_value"] == 1
+    text = " ".join((find_course({}).modules / "09-frontier-training/lesson-6-formats.md").read_text(encoding="utf-8").split())
+    errors = {row["scheme"]: row["others_percent"] for row in run.metrics["blocks"]}
+    assert f"| MXFP8 | 32 | power of two | 8.25 | {errors['MXFP8']:.1f} % |" in text
+    assert f"| MXFP4 | 32 | power of two | 4.25 | {errors['MXFP4']:.1f} % |" in text
+    assert f"| NVFP4 | 16 | E4M3 | 4.5 | {errors['NVFP4']:.1f} % |" in text
+    gaps = {row["recipe"]: row["loss_gap_percent"] for row in run.metrics["trained"]}
+    assert "MXFP8 ends within 0.1 % of float32's loss and NVFP4 within 0.5 %" in text
+    assert abs(gaps["mxfp8"]) < 0.1
+    assert abs(gaps["nvfp4"]) < 0.5
+    assert f"E4M3 without scales is {gaps['e4m3-unscaled']:.0f} % above" in text
+
+
+@pytest.mark.slow
+def test_low_precision_solved_trains_in_other_blocks_and_recipes(tmp_path: Path) -> None:
+    run = run_exercise("9.5", tmp_path / "work", solved=True, recipes="float32,mxfp4", block="16", **SMALL)
+    check_healthy(run, tmp_path, open_checks={"tensor-trains", "unscaled-is-worse", "trains"})
+    assert [row["whose"] for row in run.metrics["trained"]] == ["course", "yours"]
+    assert any(row["scheme"] == "E4M3, 16 share" for row in run.metrics["blocks"])
 
 
 def test_low_precision_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Path) -> None:
@@ -72,7 +90,7 @@ OPEN_9_3 = {
     "ring-runs", "ring-equal", "ring-gradients", "ring-bytes", "ring-messages", "even-work", "skips", "holds-one",
     "large-scores", "ulysses-runs", "ulysses-equal", "ulysses-gradients", "ulysses-bytes",
 }  # fmt: skip
-SHORT = {"length": "48", "heads": "8", "kv_heads": "4", "d": "8"}
+SHORT = {"length": "48", "heads": "8", "kv_heads": "4", "head_width": "8"}
 
 
 @pytest.mark.slow
