@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +26,6 @@ FORMATS = {
     "E2M1": Format(2, 1, 6.0, None),
 }
 E2M1_VALUES = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])  # the codes 0 to 7; 8 to 15 have the other sign
-_E2M1_MIDDLES = (E2M1_VALUES[1:] + E2M1_VALUES[:-1]) / 2
 STEP = 32  # products of a sum after which the accumulator is rounded: those of one instruction
 
 
@@ -38,9 +38,12 @@ def round_to(x: torch.Tensor, name: str) -> torch.Tensor:
     size = x.float().clamp(-form.largest, form.largest)
     if form.dtype is not None:
         return size.to(form.dtype).float()
-    lower = torch.bucketize(size.abs().nan_to_num().contiguous(), _E2M1_MIDDLES)  # a tie counts as below its middle
-    tie = torch.isin(size.abs(), _E2M1_MIDDLES) & (lower % 2 == 1)
-    rounded = torch.copysign(E2M1_VALUES[lower + tie], size)
+    magnitude, rounded = size.abs(), torch.zeros_like(size)
+    for code, (low, high) in enumerate(itertools.pairwise(E2M1_VALUES.tolist())):
+        middle = (low + high) / 2
+        is_above = magnitude >= middle if code % 2 else magnitude > middle  # a tie goes to the even code
+        rounded += is_above * (high - low)
+    rounded = torch.copysign(rounded, size)
     return torch.where(size.isnan(), size, rounded)
 
 

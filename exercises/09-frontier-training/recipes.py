@@ -29,10 +29,10 @@ class Recipe:
         """Return a @ b.T after rounding both, for a [m, k] and b [n, k]."""
         return self.rounding(a.contiguous()) @ self.rounding(b.contiguous()).T
 
-    def count_zeros(self, gradient: torch.Tensor) -> None:
-        """Count the numbers of a gradient that rounding turns into 0."""
-        self.gradients += int((gradient != 0).sum())
-        self.zeros += int(((gradient != 0) & (self.rounding(gradient) == 0)).sum())
+    def count_zeros(self, gradient: torch.Tensor, rounded: torch.Tensor) -> None:
+        """Count the numbers of a gradient that are 0 only after rounding."""
+        self.gradients += int(gradient.count_nonzero())
+        self.zeros += int(((gradient != 0) & (rounded == 0)).count_nonzero())
 
 
 class Product(torch.autograd.Function):
@@ -49,8 +49,9 @@ class Product(torch.autograd.Function):
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         """Return the gradients of x, a sum over `out`, and of the weight, a sum over tokens."""
         x, weight = ctx.saved_tensors
-        ctx.recipe.count_zeros(gradient.contiguous())
-        of_x = ctx.recipe.multiply(gradient, weight.T)
+        rounded = ctx.recipe.rounding(gradient.contiguous())
+        ctx.recipe.count_zeros(gradient, rounded)
+        of_x = rounded @ ctx.recipe.rounding(weight.T.contiguous()).T
         of_weight = ctx.recipe.multiply(gradient.T, x.T)
         return of_x, of_weight, None
 

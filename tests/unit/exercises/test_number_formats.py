@@ -77,7 +77,8 @@ def test_recipe_counts_gradients_that_become_zero() -> None:
 
     recipes = beside_the_script(FOLDER, "recipes")
     recipe = recipes.Recipe("unscaled", recipes.round_unscaled)
-    recipe.count_zeros(torch.tensor([0.0, 1e-4, 1.0, -1e-5]))
+    gradient = torch.tensor([0.0, 1e-4, 1.0, -1e-5])
+    recipe.count_zeros(gradient, recipe.rounding(gradient))
     assert (recipe.gradients, recipe.zeros) == (3, 2)
 
 
