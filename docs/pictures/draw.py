@@ -14,6 +14,7 @@ from pathlib import Path
 from docs.pictures import (
     accesses,
     checkpoints,
+    context,
     costs_and_prefixes,
     crashes,
     devices,
@@ -23,6 +24,7 @@ from docs.pictures import (
     large_plans,
     limits,
     mesh,
+    numbers,
     overlap,
     paging,
     parallel,
@@ -53,7 +55,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
-    "09-frontier-training": pipeline_gaps.PICTURES | fsdp_queues.PICTURES,
+    "09-frontier-training": pipeline_gaps.PICTURES | fsdp_queues.PICTURES | context.PICTURES | numbers.PICTURES,
 }
 
 

@@ -1,0 +1,143 @@
+"""Training with few bits: linear layers whose three products have rounded operands, in a transformer of float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from number_formats import FORMATS, round_to
+from torch import nn
+from transformer import Transformer, counting_text
+
+VOCABULARY, LENGTH, SAMPLES, HEADS, LEARNING_RATE = 64, 32, 16, 4, 3e-3
+Round = Callable[[torch.Tensor], torch.Tensor]
+"""Rounds a matrix. A product sums over the last dimension of the matrix."""
+
+
+@dataclass
+class Recipe:
+    """How the operands of all products are rounded, and how many numbers of gradients became 0 by it."""
+
+    name: str
+    rounding: Round
+    gradients: int = 0
+    zeros: int = 0
+
+    def multiply(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Return a @ b.T after rounding both, for a [m, k] and b [n, k]."""
+        return self.rounding(a.contiguous()) @ self.rounding(b.contiguous()).T
+
+    def count_zeros(self, gradient: torch.Tensor, rounded: torch.Tensor) -> None:
+        """Count the numbers of a gradient that are 0 only after rounding."""
+        self.gradients += int(gradient.count_nonzero())
+        self.zeros += int(((gradient != 0) & (rounded == 0)).count_nonzero())
+
+
+class Product(torch.autograd.Function):
+    """x @ weight.T, whose backward has two more products. Master weights and the sums of a product stay in float32."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+        """Return [tokens, out] for x [tokens, in] and weight [out, in]: a sum over `in`."""
+        ctx.save_for_backward(x, weight)
+        ctx.recipe = recipe
+        return recipe.multiply(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        """Return the gradients of x, a sum over `out`, and of the weight, a sum over tokens."""
+        x, weight = ctx.saved_tensors
+        rounded = ctx.recipe.rounding(gradient.contiguous())
+        ctx.recipe.count_zeros(gradient, rounded)
+        of_x = rounded @ ctx.recipe.rounding(weight.T.contiguous()).T
+        of_weight = ctx.recipe.multiply(gradient.T, x.T)
+        return of_x, of_weight, None
+
+
+class RoundedLinear(nn.Module):
+    """A linear layer with the parameters of another, and with rounded products."""
+
+    def __init__(self, linear: nn.Linear, recipe: Recipe) -> None:
+        super().__init__()
+        self.weight, self.bias, self.recipe = linear.weight, linear.bias, recipe
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result = Product.apply(x.flatten(0, -2), self.weight, self.recipe)
+        return result.view(*x.shape[:-1], -1) + self.bias
+
+
+@dataclass
+class TensorScale:
+    """Rounds to E4M3 with one scale for all numbers of a matrix, the one that makes the largest 448. Keeps the scales."""
+
+    scales: list[float] = field(default_factory=list)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what the matrix stands for after rounding."""
+        self.scales.append(max(float(x.abs().amax()), 1e-30) / FORMATS["E4M3"].largest)
+        scale = self.scales[-1]
+        return round_to(x / scale, "E4M3") * scale
+
+
+def round_unscaled(x: torch.Tensor) -> torch.Tensor:
+    """Return the numbers of E4M3 without any scale."""
+    return round_to(x, "E4M3")
+
+
+def round_bfloat16(x: torch.Tensor) -> torch.Tensor:
+    """Return the numbers of bfloat16."""
+    return round_to(x, "bfloat16")
+
+
+def scale_rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the codes in E4M3 of a matrix, as float32, and the scale of each row, [rows, 1]."""
+    scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-30) / FORMATS["E4M3"].largest
+    return round_to(x / scale, "E4M3"), scale
+
+
+def measure_products() -> float:
+    """Return how far the three products of a layer are from those of a GPU, relative to their largest number.
+
+    A GPU multiplies codes, sums, and multiplies each sum by the scales of its row and its column.
+    """
+    source = torch.Generator().manual_seed(5)
+    x, weight, gradient = (
+        torch.randn(shape, generator=source) * torch.exp2(torch.randint(-6, 7, (shape[0], 1), generator=source))
+        for shape in ((64, 96), (128, 96), (64, 128))
+    )
+    x, weight = x.requires_grad_(), weight.requires_grad_()
+    recipe = Recipe("rows", lambda matrix: torch.mul(*scale_rows(matrix)))
+    output = Product.apply(x, weight, recipe)
+    output.backward(gradient)
+    worst = 0.0
+    with torch.no_grad():
+        for result, a, b in ((output, x, weight), (x.grad, gradient, weight.T), (weight.grad, gradient.T, x.T)):
+            (codes, scale), (other_codes, other_scale) = scale_rows(a), scale_rows(b)
+            right = codes @ other_codes.T * scale * other_scale.T
+            worst = max(worst, float((result - right).abs().amax() / right.abs().amax()))
+    return worst
+
+
+def train(recipe: Recipe | None, steps: int, width: int, layers: int) -> dict[str, Any]:
+    """Train a transformer and return its loss in the first step, its mean loss in the last quarter of the steps, and the
+    percentage of gradients that became 0. Without a recipe, everything is float32. All recipes begin with the same weights.
+    """
+    torch.manual_seed(0)
+    model = Transformer(VOCABULARY, LENGTH, width, HEADS, layers)
+    for block in model.blocks if recipe is not None else ():
+        for holder, name in ((block.attention, "qkv"), (block.attention, "out"), (block.mlp, "up"), (block.mlp, "down")):
+            setattr(holder, name, RoundedLinear(getattr(holder, name), recipe))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
+    losses = []
+    for step in range(steps):
+        text = counting_text(SAMPLES, LENGTH, VOCABULARY, torch.Generator().manual_seed(1000 + step))
+        loss = nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    last = losses[-max(1, steps // 4) :]
+    zeros = None if recipe is None else 100 * recipe.zeros / max(1, recipe.gradients)
+    return {"loss_first": losses[0], "loss_last": sum(last) / len(last), "zero_gradients_percent": zeros}
