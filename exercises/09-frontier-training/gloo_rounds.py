@@ -142,7 +142,7 @@ def measure_yours(world: Any, numbers: int, per_node: int, cluster: dict[str, An
 
 
 def list_flat(cluster: dict[str, Any], algorithms: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return rows {ranks, bytes, algorithm, s} by the clock, if each rank has a node of its own. Impossible ones are left out."""
+    """Return rows {ranks, bytes, algorithm, s} by the clock, with a node for each rank. Impossible ones are left out."""
     _, link = make_links(cluster)
     rows = []
     for ranks in FLAT_RANKS:
@@ -157,7 +157,7 @@ def list_flat(cluster: dict[str, Any], algorithms: dict[str, Any]) -> list[dict[
 
 
 def choose_with_yours(world: Any, cluster: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: ARG001
-    """Compare my_seconds.py with the clock's `rows`. Return the largest difference as a share, and the share of right choices."""
+    """Compare my_seconds.py with the clock's `rows`. Return the largest difference (a share) and the share of right choices."""
     from my_seconds import choose, seconds
 
     latency_s, bytes_per_s = cluster["latency_us"] * 1e-6, cluster["gb_per_s"] * 1e9
