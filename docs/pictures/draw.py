@@ -22,6 +22,7 @@ from docs.pictures import (
     large_plans,
     limits,
     mesh,
+    messages,
     overlap,
     paging,
     parallel,
@@ -51,7 +52,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
-    "09-frontier-training": {},
+    "09-frontier-training": messages.PICTURES,
 }
 
 

@@ -34,7 +34,7 @@ def sum_over_ranks(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class _Data:
-    """Tokens of 16 kinds, of which the second is half as frequent as the first, the third a third; each kind has its own map."""
+    """Tokens of 16 kinds. The second is half as frequent as the first, the third a third; each kind has its own map."""
 
     def __init__(self) -> None:
         source = torch.Generator().manual_seed(0)

@@ -31,13 +31,13 @@ import torch.distributed as dist
 from bench import say
 from routing import Layer, draw_tokens, list_capacities, list_limits
 
-LIMITS = (8, 4, 2, 1)
+LIMITS, MAX_FACTOR = (8, 4, 2, 1), 100
 OPEN_GATE = dict.fromkeys(("choice_off", "weights_off", "loss_off", "largest_of_none", "largest_of_loss", "largest_of_bias"))
 OPEN_DISPATCH = dict.fromkeys(("output_off", "gradients_off", "bytes_over", "pairs_off"))
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a mixture of experts on several ranks")
-parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS")
+parser.add_argument("--ranks-per-node", type=int, default=2, help="ranks forked on each node; 1 on macOS")
 parser.add_argument("--experts", type=int, default=64, help="experts of the layer, a multiple of the number of ranks")
 parser.add_argument("--top", type=int, default=8, help="experts of a token")
 parser.add_argument("--tokens", type=int, default=512, help="tokens of each rank")
@@ -51,9 +51,14 @@ parser.add_argument("--skew", type=float, default=1.0, help="how much more often
 args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
 ways = [way.strip() for way in args.balance.split(",")]
-factors = [float(factor) for factor in args.capacity_factors.split(",")]
-if min(args.ranks_per_node, args.experts, args.top, args.tokens, args.width) < 1 or args.steps < 4 or min(factors) <= 0:
-    parser.error("sizes and factors must be above 0, and --steps at least 4")
+try:
+    factors = [float(factor) for factor in args.capacity_factors.split(",")]
+except ValueError:
+    parser.error("--capacity-factors must be numbers, separated by commas")
+if not all(0 < factor <= MAX_FACTOR for factor in factors):
+    parser.error(f"--capacity-factors must be above 0 and at most {MAX_FACTOR}")
+if min(args.ranks_per_node, args.experts, args.top, args.tokens, args.width) < 1 or args.steps < 4:
+    parser.error("sizes must be above 0, and --steps at least 4")
 if size < 2:
     parser.error("one rank has nothing to send: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=2 on CPUs")
 if args.experts % size:
@@ -132,7 +137,7 @@ outcomes = {"gate": gate, "dispatch": dispatch}
 metrics = {
     **vars(args), "ranks": rank_rows, "moved": moved, "balanced": balanced, "capacity": capacity, "limits": limits,
     "yours": yours,
-    "loads": [{"way": row["way"], "expert": place, "load": load} for row in balanced for place, load in enumerate(row["loads"])],
+    "loads": [{"way": row["way"], "expert": expert, "load": row["loads"][expert]} for row in balanced for expert in range(8)],
     "errors": {name: "no error" if part.state == "ran" else part.text for name, part in outcomes.items()},
     "output_off": moved[0]["output_off"], "gradients_off": moved[0]["gradients_off"], "bytes_off": bytes_off,
     "weight_gap": max(abs(row["dropped_weight_percent"] - row["dropped_percent"]) for row in capacity),

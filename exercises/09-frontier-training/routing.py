@@ -41,8 +41,8 @@ def draw_tokens(count: int, layer: Layer, top: int, skew: float) -> Tokens:
     source = torch.Generator().manual_seed(7)
     x = torch.randn(count, layer.width, generator=source, dtype=torch.float64)
     favour = torch.linspace(skew, 0, layer.experts, dtype=torch.float64)
-    luck = -torch.log(-torch.log(torch.rand(count, layer.experts, generator=source, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)))
-    chosen = (favour + luck).topk(top, -1).indices
+    chance = torch.rand(count, layer.experts, generator=source, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)
+    chosen = (favour - torch.log(-torch.log(chance))).topk(top, -1).indices
     shares = torch.rand(count, top, generator=source, dtype=torch.float64) + 0.1
     return Tokens(x, chosen, shares / shares.sum(-1, keepdim=True))
 
@@ -64,7 +64,7 @@ def count_leaving(chosen: torch.Tensor, experts: int, ranks: int) -> torch.Tenso
 
 
 def keep_within(tokens: Tokens, experts: int, room: int) -> torch.Tensor:
-    """Return for each pair whether its expert has room for it (tokens, top). An expert takes the first `room` pairs that come."""
+    """Return for each pair whether its expert has room (tokens, top). An expert takes the first `room` pairs that come."""
     experts_of_pairs = tokens.chosen.flatten()
     arrival = torch.arange(len(experts_of_pairs))
     order = (experts_of_pairs * len(arrival) + arrival).argsort()

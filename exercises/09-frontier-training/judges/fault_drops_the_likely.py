@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("the dropped share of weight differs from that of pairs by {gap:.1f} points: the heaviest pairs are dropped")}
+WAYS = {
+    "still": Way("the dropped share of weight differs from that of pairs by {gap:.1f} points: the heaviest pairs are dropped")
+}
 RUNS = {"right": {"weight_gap": 0.4}, "wrong": {"weight_gap": 7.9}}
 
 

@@ -195,7 +195,8 @@ def _run(part: Part, forward: Any, trial: Trial, rank: int, size: int) -> dict[s
     if output.requires_grad:
         (output * torch.cos(x[place])).sum().backward()
     gradients = [None if leaf.grad is None else leaf.grad.tolist() for leaf in (*leaves, watch.matrices)]
-    return {"output": output.detach().double().tolist(), "sent": sent, "computed": watch.computed, "arrived": watch.arrived, "sent_rows": watch.sent_rows,
+    return {"output": output.detach().double().tolist(), "sent": sent, "computed": watch.computed, "arrived": watch.arrived,
+            "sent_rows": watch.sent_rows,
             "outputs": watch.outputs, "home": watch.sent_home, "gradients": gradients}  # fmt: skip
 
 

@@ -91,10 +91,8 @@ def _judge_route(part: Part, route: Any, k: int, dtype: Any) -> None:
     scores = _draw_scores(9, dtype)
     probabilities = scores.double().softmax(-1)
     tolerance = 1e-9 if dtype == torch.float64 else 1e-5
-    for name, bias in (
-        ("no bias", torch.zeros(EXPERTS, dtype=dtype)),
-        ("a bias", torch.linspace(0.4, -0.4, EXPERTS, dtype=dtype)),
-    ):
+    for name, top in (("no bias", 0.0), ("a large bias", 1.0), ("a bias", 0.4)):
+        bias = torch.linspace(top, -top, EXPERTS, dtype=dtype)
         case = f"k = {k}, {name}, {str(dtype)[6:]}"
         leaf = scores.clone().requires_grad_()
         result = part.call(route, leaf, bias.clone(), k, case=case)
