@@ -6,7 +6,7 @@ from docs.pictures.canvas import Canvas
 
 
 def draw_butterfly() -> Canvas:
-    """Draw the exchanges of recursive halving on 8 ranks, the nearest and the farthest partner first, with the border of nodes."""
+    """Draw the exchanges of halving on 8 ranks, with the nearest and with the farthest partner first."""
     picture = Canvas(
         "Two orders of partners on two nodes of four ranks",
         "Eight ranks, 0 to 3 on one node and 4 to 7 on another. Three rounds with a half, a quarter and an eighth of the "
@@ -48,7 +48,7 @@ def draw_levels() -> Canvas:
         picture.heading(left, 20, title)
         for node in range(2):
             top = 46 + 104 * node
-            picture.note(left, top - 6, f"node {node}")
+            picture.note(left + (216 if node and left == phases[1][0] else 0), top - 6, f"node {node}")
             for gpu in range(4):
                 picture.box(left + gpu * 54, top, 46, 24, "abce"[gpu], f"GPU {gpu}")
             if left != phases[1][0]:

@@ -12,11 +12,14 @@ WAYS = {
         "rank {rank} gets a row of a token that has chosen none of its experts: the exchange cuts the rows in the order of the "
         "ranks, and rank r has the experts from r * {each} on. Sort the pairs by expert first",
         ("order = pairs.argsort(stable=True)", "order = torch.arange(len(pairs))"),
+        seen="rank {rank} gets a row of a token that has chosen none of its experts; rank r has the {each} experts from "
+        "r * {each} on",
     ),
     "rows-of-other-tokens": Way(
         "expert {expert} gets a row of a token that has not chosen it: pair p of the flattened choices belongs to token p // "
         "{k}",
         ("tokens = order // chosen.shape[1]", "tokens = order % max(1, len(x))"),
+        seen="expert {expert} gets a row of a token that has not chosen it",
     ),
     "not-grouped": Way(
         "expert {expert} computes a row of expert {other}: rows arrive sorted by the rank that sent them, and only then by "
@@ -35,6 +38,7 @@ WAYS = {
         "both "
         "into one order",
         ("weights.flatten()[order, None]", "weights.flatten()[:, None]"),
+        seen="each token is a sum of the right outputs, and their weights are others than its own",
     ),
     "order-of-arrival": Way(
         "the outputs are right, and added to other tokens: rows come home sorted by expert, so row {row} belongs to token "
@@ -249,8 +253,8 @@ def _name_rows(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
             sent = [numbers.get(tuple(row), -1) for row in results[0]["sent_rows"]]
             if sent != sorted(sent):
                 expert = next(e for e, row in one["computed"] if e not in chosen[numbers[tuple(row)]].tolist())
-                raise part.wrong("rows-of-other-tokens", trial.name, expert=expert, k=K)
-            raise part.wrong("not-sorted", trial.name, rank=rank, each=each)
+                raise part.wrong("rows-of-other-tokens", trial.name, output=_list_outputs(results), expert=expert, k=K)
+            raise part.wrong("not-sorted", trial.name, output=_list_outputs(results), rank=rank, each=each)
     for rank, one in enumerate(results):
         for expert, row in one["computed"]:
             others = chosen[numbers[tuple(row)]].tolist()
@@ -261,6 +265,10 @@ def _name_rows(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
         rows = [row for _, row in one["computed"]]
         if one["home"] == one["outputs"] and rows != one["arrived"]:
             raise part.wrong("not-put-back", trial.name, rank=rank)
+
+
+def _list_outputs(results: list[dict[str, Any]]) -> list[Any]:
+    return [one["output"] for one in results]
 
 
 def _name_values(part: Part, trial: Trial, result: Any, outputs: Any, weights: Any) -> None:
@@ -284,6 +292,6 @@ def _name_values(part: Part, trial: Trial, result: Any, outputs: Any, weights: A
     first = result[0][:, None]
     solution = torch.linalg.lstsq(outputs[0].T, first).solution
     if equals(outputs[0].T @ solution, first):
-        raise part.wrong("weights-in-the-old-order", trial.name)
+        raise part.wrong("weights-in-the-old-order", trial.name, output=result)
     text = "the experts get the right rows, and the outputs are wrong: is each row of the result the sum of its own token's?"
     raise Verdict("failed", "other", text, trial.name)

@@ -24,11 +24,13 @@ WAYS = {
         "the "
         "other's, and the other keeps the upper half",
         ("if rank >> bit & 1:", "if rank < 0:"),
+        seen="number {element} of rank {rank} lacks the value of rank {peer} after all rounds",
     ),
     "added-again": Way(
         "number {element} of rank {rank} contains the value of rank {peer} {count} times: on the way back chunks are finished, "
         "so they replace what the rank has, and nothing is added",
         ("edges[kept[0]], edges[kept[1]], False", "edges[kept[0]], edges[kept[1]], True"),
+        seen="number {element} of rank {rank} contains the value of rank {peer} {count} times",
     ),
     "replaced": Way(
         "number {element} of rank {rank} lacks the value of rank {peer}, and no message is added: on the way there, each rank "
@@ -257,14 +259,16 @@ def _judge_sums(part: Part, trial: Trial) -> None:
     for rank, element in wrong:
         for peer, count in enumerate(parts[rank][element]):
             if count > 1:
-                raise part.wrong("added-again", trial.name, element=element, rank=rank, peer=peer, count=count)
+                raise part.wrong(
+                    "added-again", trial.name, output=trial.rounds, element=element, rank=rank, peer=peer, count=count
+                )
     _judge_pattern(part, trial, parts)
     rank, element = wrong[0]
     values = {"element": element, "rank": rank, "peer": parts[rank][element].index(0)}
     if not any(message.add for messages in trial.rounds for message in messages):
         raise part.wrong("replaced", trial.name, **values)
     if not trial.nodes:
-        raise part.wrong("keeps-what-it-gives", trial.name, **values)
+        raise part.wrong("keeps-what-it-gives", trial.name, output=trial.rounds, **values)
     _judge_owners(part, trial, ranks // trial.nodes)
     text = "number {element} of rank {rank} lacks the value of rank {peer}".format_map(values)
     raise Verdict("failed", "other", text, trial.name)
