@@ -43,12 +43,12 @@ def measure(world: Any, name: str, rounds: Rounds, numbers: int, per_node: int, 
 
     `crossing_times` is what crosses nodes, in units of the least that any all-reduce needs: 2(nodes - 1) times the tensor.
     """
-    own = torch.arange(numbers) * (world.rank + 1) + world.rank
-    right = own.clone()
+    values = torch.arange(numbers) * (world.rank + 1) + world.rank
+    right = values.clone()
     dist.all_reduce(right, group=group)
     seconds = []
     for _ in range(REPEATS):
-        tensor = own.clone()
+        tensor = values.clone()
         dist.barrier(group=group)
         start = time.perf_counter()
         messages, sent_bytes = perform(rounds, tensor, world.rank, group)

@@ -233,9 +233,9 @@ def _check(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
 def _check_bytes(part: Part, trial: Trial, results: list[dict[str, Any]], chosen: Any) -> None:
     owners = chosen // (trial.experts // len(trial.tokens))
     for rank, one in enumerate(results):
-        own = owners[_place(trial, rank)]
-        leaving = int((own != rank).sum())
-        arriving = int((owners == rank).sum() - (own == rank).sum())
+        owners_here = owners[_place(trial, rank)]
+        leaving = int((owners_here != rank).sum())
+        arriving = int((owners == rank).sum() - (owners_here == rank).sum())
         limit = 8 * WIDTH * (leaving + arriving)
         if one["sent"] > limit:
             raise part.wrong("padded", trial.name, rank=rank, sent=one["sent"], limit=limit)

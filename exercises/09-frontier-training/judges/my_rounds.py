@@ -277,8 +277,8 @@ def _judge_sums(part: Part, trial: Trial) -> None:
 def _judge_pattern(part: Part, trial: Trial, parts: list[list[list[int]]]) -> None:
     """Raise the verdict if the numbers that are right, or unchanged, form a pattern with a known cause."""
     ranks, numbers, rest = trial.ranks, trial.numbers, trial.numbers % trial.ranks
-    own = [[int(rank == peer) for peer in range(ranks)] for rank in range(ranks)]
-    unchanged = [element for element in range(numbers) if all(parts[rank][element] == own[rank] for rank in range(ranks))]
+    untouched = [[int(rank == peer) for peer in range(ranks)] for rank in range(ranks)]
+    unchanged = [element for element in range(numbers) if all(parts[rank][element] == untouched[rank] for rank in range(ranks))]
     if rest and unchanged == list(range(numbers - rest, numbers)):
         raise part.wrong("end-forgotten", trial.name, count=rest, size=numbers, ranks=ranks)
     right = [[rank for rank in range(ranks) if parts[rank][element] == [1] * ranks] for element in range(numbers)]

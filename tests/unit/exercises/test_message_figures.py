@@ -37,13 +37,13 @@ def test_numbers_that_cross_two_nodes_are_those_of_the_rounds() -> None:
     numbers = 960
     far = [[message._replace(source=_reverse(message.source), target=_reverse(message.target)) for message in messages]
            for messages in solution.halving_doubling(8, numbers)]  # fmt: skip
-    for title, made in (
+    for title, planned in (
         ("ring", algorithms.ring(8, numbers)),
         ("recursive doubling", algorithms.doubling(8, numbers)),
         ("halving, farthest first", far),
         ("halving, nearest first", solution.halving_doubling(8, numbers)),
     ):
-        times = rounds.count_crossing(made, 4) / (2 * numbers)
+        times = rounds.count_crossing(planned, 4) / (2 * numbers)
         assert f"| {title} | {times:g} |" in COLLECTIVES
 
 
