@@ -38,6 +38,7 @@ def forward(
     `compute(rows, sizes)` returns the output for rows that are sorted by this rank's experts: the first sizes[0] rows are for
     its first expert, and so on.
 
-    A row goes only to the rank of its expert, once for each pair of token and expert.
+    A row goes only to the rank of its expert, once for each pair of token and expert. In the backward pass all ranks use
+    every exchange again, so the result has to depend on what came home, even on a rank without tokens.
     """
     raise NotImplementedError("forward: in which order do rows arrive, and in which does compute need them?")

@@ -79,6 +79,11 @@ WAYS = {
         "the rows of x themselves, without detach, and use what it returns",
         ("exchange(x[tokens], send, receive)", "exchange(x.detach()[tokens], send, receive)"),
     ),
+    "alone-in-the-backward-pass": Way(
+        "the output of rank {rank} depends on {count} exchanges, and that of another rank on {most}: in the backward pass, the "
+        "others would wait for it for ever. Return what came home even if there are no tokens",
+        ("    return torch.zeros_like(x)", "    if not len(x):\n        return 0 * x\n    return torch.zeros_like(x)"),
+    ),
 }
 
 
@@ -196,12 +201,30 @@ def _run(part: Part, forward: Any, trial: Trial, rank: int, size: int) -> dict[s
         text = f"rank {rank} returned {type(output).__name__}{shape or ''} instead of a tensor {list(x[place].shape)}"
         raise Verdict("failed", "no-output", text, trial.name)
     sent = sum(watch.inner.forward_bytes)
+    _check_graph(part, trial, output)
     if output.requires_grad:
         (output * torch.cos(x[place])).sum().backward()
     gradients = [None if leaf.grad is None else leaf.grad.tolist() for leaf in (*leaves, watch.matrices)]
     return {"output": output.detach().double().tolist(), "sent": sent, "computed": watch.computed, "arrived": watch.arrived,
             "sent_rows": watch.sent_rows,
             "outputs": watch.outputs, "home": watch.sent_home, "gradients": gradients}  # fmt: skip
+
+
+def _check_graph(part: Part, trial: Trial, output: Any) -> None:
+    """Raise the verdict on every rank if the outputs depend on different numbers of exchanges: a backward pass would hang."""
+    import torch.distributed as dist
+
+    nodes, waiting = set(), [output.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in nodes:
+            nodes.add(node)
+            waiting += [following for following, _ in node.next_functions]
+    counts: list[Any] = [None] * len(trial.tokens)
+    dist.all_gather_object(counts, sum("AllToAll" in node.name() for node in nodes))
+    least = min(counts)
+    if least < max(counts):
+        raise part.wrong("alone-in-the-backward-pass", trial.name, rank=counts.index(least), count=least, most=max(counts))
 
 
 def _check(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:

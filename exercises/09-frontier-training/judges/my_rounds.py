@@ -13,6 +13,7 @@ WAYS = {
         "rank {rank} sends {sent:,} numbers for a tensor of {size:,}, and {limit:,} are enough: in each round exchange half of "
         "what you still have, which is 2(n-1)/n of all in the end",
         ("edges[passed[0]], edges[passed[1]], True", "0, numbers, True"),
+        seen="rank {rank} sends {sent:,} numbers for a tensor of {size:,}, and {limit:,} are enough",
     ),
     "half-only": Way(
         "each number is right on one rank only: that is a reduce-scatter. Go back the same way, until every rank has all "
@@ -84,6 +85,8 @@ WAYS = {
         "rank {rank} sends number {element} to another node in round {round}, and it lacks the value of rank {peer} of its own "
         "node: after the ring inside a node, which chunk is finished on which rank?",
         ("owned = (gpu + 1) % per_node", "owned = gpu"),
+        seen="rank {rank} sends number {element} to another node in round {round}, and it lacks the value of rank {peer} of its "
+        "own node",
     ),
     "one-leader": Way(
         "only {used} of the {per_node} ranks of a node send to other nodes, and the others wait: let each rank take its own "
@@ -108,6 +111,7 @@ WAYS = {
         "finished "
         "chunks",
         ("return summing + crossing + gathering", "return summing + crossing"),
+        seen="each number is right on one rank of each node only",
     ),
 }
 BASE = 64  # in this base, a sum has one digit for each rank: how often the rank's value is in it
@@ -237,7 +241,8 @@ def _judge_bytes(part: Part, trial: Trial) -> None:
     limit = 2 * (trial.ranks - 1) * -(-trial.numbers // trial.ranks)
     rank, most = max(sent.items(), key=lambda pair: pair[1], default=(0, 0))
     if most > limit:
-        raise part.wrong("whole-vector", trial.name, rank=rank, sent=most, size=trial.numbers, limit=limit)
+        values = {"rank": rank, "sent": most, "size": trial.numbers, "limit": limit}
+        raise part.wrong("whole-vector", trial.name, output=trial.rounds, **values)
 
 
 def _count_parts(rounds: Any, ranks: int, numbers: int) -> list[list[list[int]]]:
@@ -284,7 +289,7 @@ def _judge_pattern(part: Part, trial: Trial, parts: list[list[list[int]]]) -> No
     right = [[rank for rank in range(ranks) if parts[rank][element] == [1] * ranks] for element in range(numbers)]
     per_node = ranks // (trial.nodes or 1)
     if trial.nodes > 1 and all([rank // per_node for rank in owners] == list(range(trial.nodes)) for owners in right):
-        raise part.wrong("inside-forgotten", trial.name)
+        raise part.wrong("inside-forgotten", trial.name, output=trial.rounds)
     if all(len(owners) == 1 for owners in right):
         raise part.wrong("half-only", trial.name)
 
@@ -302,5 +307,13 @@ def _judge_owners(part: Part, trial: Trial, per_node: int) -> None:
                 counts = parts[message.source][element][node * per_node : (node + 1) * per_node]
                 if 0 in counts:
                     peer = node * per_node + counts.index(0)
-                    raise part.wrong("wrong-owner", trial.name, rank=message.source, element=element, round=number, peer=peer)
+                    raise part.wrong(
+                        "wrong-owner",
+                        trial.name,
+                        output=trial.rounds,
+                        rank=message.source,
+                        element=element,
+                        round=number,
+                        peer=peer,
+                    )
         return
