@@ -85,8 +85,8 @@ WAYS = {
         "rank {rank} sends number {element} to another node in round {round}, and it lacks the value of rank {peer} of its own "
         "node: after the ring inside a node, which chunk is finished on which rank?",
         ("owned = (gpu + 1) % per_node", "owned = gpu"),
-        seen="rank {rank} sends number {element} to another node in round {round}, and it lacks the value of rank {peer} of its "
-        "own node",
+        seen="rank {rank} sends number {element} to another node in round {round}, and it lacks the value of rank {peer} of "
+        "its own node",
     ),
     "one-leader": Way(
         "only {used} of the {per_node} ranks of a node send to other nodes, and the others wait: let each rank take its own "
