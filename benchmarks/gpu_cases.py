@@ -119,6 +119,8 @@ CASES = (
     Case("8.6", limit_s=90, note=SOLUTION, by_design=True),
     Case("8.7", limit_s=120, note=SOLUTION, by_design=True),
     Case("8.8", limit_s=90, note=SOLUTION, by_design=True),
+    Case("9.1", {"numbers": "24000"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
+    Case("9.2", {"ranks_per_node": "2"}, limit_s=120, note=SOLUTION, by_design=True),
     Case("9.3", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
     Case("9.4", limit_s=120, note=SOLUTION, by_design=True),
     Case("9.5", limit_s=600, note=SOLUTION),

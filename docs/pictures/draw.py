@@ -24,6 +24,7 @@ from docs.pictures import (
     large_plans,
     limits,
     mesh,
+    messages,
     numbers,
     overlap,
     paging,
@@ -55,7 +56,11 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
-    "09-frontier-training": pipeline_gaps.PICTURES | fsdp_queues.PICTURES | context.PICTURES | numbers.PICTURES,
+    "09-frontier-training": pipeline_gaps.PICTURES
+    | fsdp_queues.PICTURES
+    | context.PICTURES
+    | numbers.PICTURES
+    | messages.PICTURES,
 }
 
 

@@ -1,0 +1,44 @@
+"""Your part of 9.2: send tokens to their experts on other ranks and back, so that a backward pass goes the same way.
+
+You will learn    why rows are sorted twice, and how gradients find their way through an all-to-all
+You will produce  `forward`, a layer of experts over several ranks whose output and gradients equal those of one process
+Try it            gpucourse try 9.2
+Your part         the body of `forward`; keep its name and parameters
+Reading           modules/09-frontier-training/lesson-3-experts.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+Exchange = Callable[[torch.Tensor, list[int], list[int]], torch.Tensor]
+
+
+def forward(
+    x: torch.Tensor,
+    weights: torch.Tensor,
+    chosen: torch.Tensor,
+    experts: int,
+    exchange_counts: Callable[[torch.Tensor], torch.Tensor],
+    exchange: Exchange,
+    compute: Callable[[torch.Tensor, list[int]], torch.Tensor],
+) -> torch.Tensor:
+    """Return the output (tokens, width) for this rank's tokens: for each, the sum over its experts of weight times output.
+
+    `x` (tokens, width) are this rank's tokens, `chosen` (tokens, k) the experts of each, and `weights` (tokens, k) their
+    weights. Each rank has its own number of tokens. Of `experts` experts, rank r of n has those from r * experts / n to the
+    next rank's first. All ranks call this at the same time.
+
+    `exchange_counts(counts)` sends the number of rows for each expert, int64 (experts), and returns int64 (n, experts / n): how
+    many rows each rank will send for each expert of this one.
+    `exchange(rows, send, receive)` sends the first send[0] rows to rank 0, the next send[1] to rank 1 ..., and returns the rows
+    that arrive: receive[0] from rank 0 first, then receive[1] from rank 1 ... Autograd follows it.
+    `compute(rows, sizes)` returns the output for rows that are sorted by this rank's experts: the first sizes[0] rows are for
+    its first expert, and so on.
+
+    A row goes only to the rank of its expert, once for each pair of token and expert. In the backward pass all ranks use
+    every exchange again, so the result has to depend on what came home, even on a rank without tokens.
+    """
+    raise NotImplementedError("forward: in which order do rows arrive, and in which does compute need them?")

@@ -1,0 +1,36 @@
+"""The same with lists of rows for each rank and expert, and with inverse permutations instead of copies by index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+
+def forward(
+    x: torch.Tensor,
+    weights: torch.Tensor,
+    chosen: torch.Tensor,
+    experts: int,
+    exchange_counts: Callable[[torch.Tensor], torch.Tensor],
+    exchange: Callable[[torch.Tensor, list[int], list[int]], torch.Tensor],
+    compute: Callable[[torch.Tensor, list[int]], torch.Tensor],
+) -> torch.Tensor:
+    """Return, for each token, the sum of what its places in the queue of pairs brought back."""
+    k = chosen.shape[1]
+    queue = torch.cat([(chosen.flatten() == expert).nonzero().flatten() for expert in range(experts)])
+    counts = torch.tensor([int((chosen == expert).sum()) for expert in range(experts)])
+    table = exchange_counts(counts)
+    n, each = table.shape
+    send = [int(part.sum()) for part in counts.split(each)]
+    receive = [int(row.sum()) for row in table]
+    arrived = exchange(torch.index_select(x, 0, torch.div(queue, k, rounding_mode="floor")), send, receive)
+    pieces = iter(arrived.split(table.flatten().tolist()))
+    boxes = [[next(pieces) for _ in range(each)] for _ in range(n)]
+    outputs = compute(torch.cat([boxes[rank][expert] for expert in range(each) for rank in range(n)]), table.sum(0).tolist())
+    done = iter(outputs.split(table.T.flatten().tolist()))
+    results = [[next(done) for _ in range(n)] for _ in range(each)]
+    home = exchange(torch.cat([results[expert][rank] for rank in range(n) for expert in range(each)]), receive, send)
+    places = torch.empty_like(queue)
+    places[queue] = torch.arange(len(queue))
+    return (home[places].view(*chosen.shape, x.shape[1]) * weights[..., None]).sum(1)
