@@ -160,7 +160,7 @@ def _check_flops(part: Part, rows: int, columns: int, iterations: int, flops: in
     m, n = sorted((rows, columns))
     limit = iterations * (4 * m * m * n + 2 * m**3)
     slack = 2 * m * m * n  # a product before the first iteration
-    if flops < min(m, 2) * m * n:
+    if flops < 4 * m * m * n:  # less than one product there and one back
         raise part.wrong("decomposed", case, flops=flops, rows=rows, columns=columns)
     if flops > limit + slack:
         raise part.wrong("tall", case, flops=flops, rows=rows, columns=columns, limit=limit)
