@@ -119,6 +119,8 @@ CASES = (
     Case("8.6", limit_s=90, note=SOLUTION, by_design=True),
     Case("8.7", limit_s=120, note=SOLUTION, by_design=True),
     Case("8.8", limit_s=90, note=SOLUTION, by_design=True),
+    Case("9.7", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
+    Case("9.8", {"real_fault": "sleeps"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
     Case("B.1", {"engine": "stand-in"}, limit_s=60, note=f"{SOLUTION}; without Kubernetes", by_design=True),
     Case("B.2", limit_s=120, note=SOLUTION),
     Case("B.3", limit_s=60, note=SOLUTION),

@@ -22,11 +22,13 @@ from docs.pictures import (
     large_plans,
     limits,
     mesh,
+    muon,
     overlap,
     paging,
     parallel,
     products,
     pytorch,
+    sick_gpu,
     training_memory,
     zero,
 )
@@ -51,7 +53,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | checkpoints.PICTURES
     | crashes.PICTURES,
     "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
-    "09-frontier-training": {},
+    "09-frontier-training": muon.PICTURES | sick_gpu.PICTURES,
 }
 
 

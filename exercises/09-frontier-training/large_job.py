@@ -15,7 +15,6 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
 
@@ -34,10 +33,10 @@ from jobs import MAX_RANKS, Layout, find_lost_percent, hang, slow_down
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="find the sick GPU")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS")
-parser.add_argument("--dp", type=int, default=128, help="copies of the model in the simulated jobs")
-parser.add_argument("--pp", type=int, default=16, help="stages of each copy")
+parser.add_argument("--dp", type=int, default=32, help="copies of the model in the simulated jobs")
+parser.add_argument("--pp", type=int, default=8, help="stages of each copy")
 parser.add_argument("--tp", type=int, default=8, help="slices of each stage")
-parser.add_argument("--micro-batches", type=int, default=16, help="micro-batches of a step, at least as many as stages")
+parser.add_argument("--micro-batches", type=int, default=8, help="micro-batches of a step, at least as many as stages")
 parser.add_argument("--real-fault", choices=recorder.FAULTS, default="sleeps", help="what one of the real ranks does")
 parser.add_argument("--steps", type=int, default=12, help="recorded steps of each slow job")
 parser.add_argument("--pauses", type=float, default=3.0, help="ranks that pause in each step of a slow job, on average")
@@ -110,7 +109,8 @@ hang_rows = [
 ]  # fmt: skip
 right_hangs = [answer == [job.culprit, job.kind] for job, answer in zip(hangs, hung[:2], strict=True)]
 slow_rows = [
-    {"job": f"slow {number + 1}", "step_s": float(job.step_s.median()), "lost_percent": find_lost_percent(layout, kinds[number], args.puzzle + number),
+    {"job": f"slow {number + 1}", "step_s": float(job.step_s.median()),
+     "lost_percent": find_lost_percent(layout, kinds[number], args.puzzle + number),
      "yours": answer[0], "your_number": answer[1]}
     for number, (job, answer) in enumerate(zip(slow_jobs, found, strict=True))
 ]  # fmt: skip

@@ -15,7 +15,8 @@ import torch
 def find_slow(seconds: dict[str, torch.Tensor]) -> tuple[str, int | None]:
     """Return what is sick, and its number: ("gpu", rank), ("link", stage), ("data", copy) or ("nobody", None).
 
-    Each tensor has the seconds of every rank, as [step, dp, pp, tp]. Rank (d * pp + p) * tp + t is slice t of stage p of copy d.
+    Each tensor has the seconds of every rank, as [step, dp, pp, tp]. Rank (d * pp + p) * tp + t is slice t of stage p of copy
+    d.
 
         compute   computing in this step
         wait_tp   waiting for the other slices, after each layer
@@ -23,8 +24,8 @@ def find_slow(seconds: dict[str, torch.Tensor]) -> tuple[str, int | None]:
         wait_dp   waiting for the other copies at the end of the step
         ring_dp   the rings that add up the gradients, once all copies are there
 
-    At most one part is sick. A sick GPU computes at least 8 % longer in every step. A slow link makes the rings of its stage at
-    least twice as long. A slow data loader lets one copy begin several forwards late, in every step. Everywhere else, times vary
-    by 1 %; in each step some ranks pause, other ones each time; and the first and the last stage have more to compute.
+    At most one part is sick. A sick GPU computes at least 8 % longer in every step. A slow link makes the rings of its stage
+    at least twice as long. A slow data loader lets one copy begin several forwards late, in every step. Everywhere else, times
+    vary by 1 %; in each step some ranks pause, other ones each time; and the first and the last stage have more to compute.
     """
     raise NotImplementedError("find_slow: which ranks are comparable, and what remains if you look at many steps?")

@@ -11,7 +11,6 @@ import logging
 import os
 import pickle
 import re
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -82,7 +81,7 @@ def read_dump() -> dict[str, Any] | None:
 
     if not hasattr(c10d, "_dump_fr_trace"):
         return None
-    dump: dict[str, Any] = pickle.loads(c10d._dump_fr_trace(True, False, False))  # noqa: S301, SLF001 (torch's own, of this process)
+    dump: dict[str, Any] = pickle.loads(c10d._dump_fr_trace(True, False, False))  # noqa: SLF001
     return dump
 
 

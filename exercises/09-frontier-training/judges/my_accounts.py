@@ -6,8 +6,8 @@ from typing import Any
 
 from gpucourse.judge import Case, Part, Way
 
-DENSE = {"parameters": 8e9, "active_parameters": 8e9, "layers": 32, "attention_width": 4096, "sequence": 8192, "is_causal": True,
-         "tokens_per_s": 7000.0, "peak_tflops": 989.0, "sparse_peak_tflops": 1979.0}  # fmt: skip
+DENSE = {"parameters": 8e9, "active_parameters": 8e9, "layers": 32, "attention_width": 4096, "sequence": 8192,
+         "is_causal": True, "tokens_per_s": 7000.0, "peak_tflops": 989.0, "sparse_peak_tflops": 1979.0}  # fmt: skip
 EXPERTS = DENSE | {
     "parameters": 235e9,
     "active_parameters": 22e9,

@@ -38,7 +38,7 @@ WAYS = {
         "in {case_name} you blame rank {given}, which has finished its step: it waits for nobody, and nobody waits for it",
         (
             "    places: dict[tuple",
-            "    return next(rank for rank in range(len(records)) if rank not in waiting), \"stopped\"\n    places: dict[tuple",
+            "    return next((rank for rank in range(len(records)) if rank not in waiting), 0), \"stopped\"\n    places: dict[tuple",
         ),
     ),
     "odd-one-missed": Way(
@@ -96,7 +96,7 @@ def _waiting(job: Any) -> dict[int, dict[str, Any]]:
 
 def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
     """Raise the verdict on wrong answers, by what they have in common."""
-    job, (rank, word), case = wrong[0]
+    _, (rank, word), case = wrong[0]
     values = {"case_name": case, "given": rank, "word": word}
     if all(answer[0] == its.culprit for its, answer, _ in wrong):
         raise part.wrong("other-word", case, **values)
@@ -105,7 +105,7 @@ def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
     rules: dict[str, Callable[[Any], Any]] = {
         "first-to-time-out": lambda job: min(_waiting(job), key=lambda rank: _waiting(job)[rank]["time_ms"]),
         "fewest-done": lambda job: min(range(64), key=lambda rank: sum(entry["number"] for entry in job.records[rank])),
-        "finished-counts": lambda job: next(rank for rank in range(64) if rank not in _waiting(job)),
+        "finished-counts": lambda job: next((rank for rank in range(64) if rank not in _waiting(job)), 0),
     }
     for way, rule in rules.items():
         if all(answer[0] == rule(its) for its, answer, _ in answers):
