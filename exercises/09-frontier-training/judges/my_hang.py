@@ -38,7 +38,8 @@ WAYS = {
         "in {case_name} you blame rank {given}, which has finished its step: it waits for nobody, and nobody waits for it",
         (
             "    places: dict[tuple",
-            "    return next((rank for rank in range(len(records)) if rank not in waiting), 0), \"stopped\"\n    places: dict[tuple",
+            "    return next((rank for rank in range(len(records)) if rank not in waiting), 0), \"stopped\"\n  "
+            "  places: dict[tuple",
         ),
     ),
     "odd-one-missed": Way(
