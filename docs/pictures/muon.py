@@ -117,7 +117,7 @@ def draw_owners() -> Canvas:
 
 
 def draw_valleys() -> Canvas:
-    """Draw the loss by rate for two widths, with standard settings and with muP."""
+    """Draw the loss by rate for three widths, with standard settings and with muP."""
     picture = Canvas(
         "Loss by learning rate and width",
         "With standard settings the lowest loss is at 2^-7 for width 32 and at 2^-9 for width 128. With muP "
