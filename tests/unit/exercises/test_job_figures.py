@@ -69,13 +69,21 @@ def test_find_max_load_allows_the_largest_first(ranks: int) -> None:
         assert most <= trial.find_max_load(layers, 64, ranks) * (1 + 1e-9)
 
 
-def test_rates_of_the_picture_are_those_of_a_recorded_run() -> None:
+def test_rates_of_the_picture_are_lowest_where_a_recorded_run_has_its_best() -> None:
     metrics = read_result(CATALOG.exercise("9.7")[1])[1]
-    for who, name in (("standard", "standard"), ("yours", "muP")):
-        for width, losses in muon.LOSSES[name].items():
-            rows = [row for row in metrics["sweep"] if (row["who"], row["width"]) == (who, width)]
-            measured = [row["loss"] for row in sorted(rows, key=lambda row: row["rate"])]
-            assert list(losses) == pytest.approx(measured, abs=0.006)
+    for row in metrics["best"]:
+        losses = muon.LOSSES["standard" if row["who"] == "standard" else "muP"][row["width"]]
+        assert losses.index(min(losses)) - 10 == row["rate"]
+    assert [row["rate"] for row in metrics["best"] if row["who"] == "standard"] == [-7, -8, -9]
+    assert "falls from 2⁻⁷ at width 32 to 2⁻⁹ at width 128" in MUON
+
+
+@needs_torch
+@pytest.mark.parametrize(("width", "rate"), [(32, -10), (32, -7), (64, -8)])
+def test_losses_of_the_picture_are_those_of_a_training(width: int, rate: int) -> None:
+    widths = beside_the_script(FOLDER, "widths")
+    loss, _ = widths.train(width, widths.keep_standard, 2.0**rate, 40)
+    assert muon.LOSSES["standard"][width][rate + 10] == pytest.approx(loss, abs=0.03)
 
 
 def read_accounts() -> dict[str, Any]:
