@@ -95,8 +95,8 @@ outcomes = {
 answers = {name: outcome.results[0] if outcome.state == "ran" else None for name, outcome in outcomes.items()}
 
 # --- the record --------------------------------------------------------------------------------------------------------
-hung = answers["hang"]["answers"] if answers["hang"] else [[None, None]] * 3
-found = answers["slow"]["answers"] if answers["slow"] else [[None, None]] * SLOW_JOBS
+hang_answers = answers["hang"]["answers"] if answers["hang"] else [[None, None]] * 3
+slow_answers = answers["slow"]["answers"] if answers["slow"] else [[None, None]] * SLOW_JOBS
 real_rows = [
     {"rank": rank, "error": result["error"], **({key: result["entries"][-1][key] for key in ("group", "number", "operation",
      "state")} if result["entries"] else {})}
@@ -105,16 +105,16 @@ real_rows = [
 hang_rows = [
     {"job": name, "ranks": layout.ranks, **{f"waiting_in_{where}": job.count_waiting(where) for where in ("tp", "pp", "dp")},
      "yours": answer[0], "your_word": answer[1]}
-    for name, job, answer in zip(("hang A", "hang B"), hangs, hung[:2], strict=True)
+    for name, job, answer in zip(("hang A", "hang B"), hangs, hang_answers[:2], strict=True)
 ]  # fmt: skip
-right_hangs = [answer == [job.culprit, job.kind] for job, answer in zip(hangs, hung[:2], strict=True)]
+right_hangs = [answer == [job.culprit, job.kind] for job, answer in zip(hangs, hang_answers[:2], strict=True)]
 slow_rows = [
     {"job": f"slow {number + 1}", "step_s": float(job.step_s.median()),
      "lost_percent": find_lost_percent(layout, kinds[number], args.puzzle + number),
      "yours": answer[0], "your_number": answer[1]}
-    for number, (job, answer) in enumerate(zip(slow_jobs, found, strict=True))
+    for number, (job, answer) in enumerate(zip(slow_jobs, slow_answers, strict=True))
 ]  # fmt: skip
-right_slow = [tuple(answer) == job.sick for job, answer in zip(slow_jobs, found, strict=True)]
+right_slow = [tuple(answer) == job.sick for job, answer in zip(slow_jobs, slow_answers, strict=True)]
 accounts, account_rows = read_accounts(), []
 for number, job in enumerate(accounts["jobs"]):
     percent = answers["accounts"]["mfu"][number] if answers["accounts"] else None
@@ -126,7 +126,7 @@ for number, job in enumerate(accounts["jobs"]):
 published_off = [abs(100 * job["published_tflops"] / job["peak_tflops"] - job["published_percent"]) for job in accounts["jobs"]]
 waiting = {where: hang_rows[0][f"waiting_in_{where}"] for where in ("tp", "pp", "dp")}
 yours = {
-    "real_right": hung[2] == [real_culprit, real_kind] if answers["hang"] else None,
+    "real_right": hang_answers[2] == [real_culprit, real_kind] if answers["hang"] else None,
     "hangs_right": sum(right_hangs) if answers["hang"] else None, "slow_right": sum(right_slow) if answers["slow"] else None,
     "off_points": max(abs(row["mfu_percent"] - row["published_percent"]) for row in account_rows)
     if answers["accounts"] else None,

@@ -40,8 +40,8 @@ def apply_plan(values: torch.Tensor, plan: Iterable[Triple]) -> torch.Tensor:
 
 def replace_singular_values(matrix: torch.Tensor, plan: list[Triple]) -> torch.Tensor:
     """Return the matrix with each singular value replaced, computed by a decomposition in float64."""
-    left, values, right = torch.linalg.svd(matrix.double(), full_matrices=False)
-    return (left * apply_plan(values / values.square().sum().sqrt(), plan) @ right).to(matrix.dtype)
+    u, values, vt = torch.linalg.svd(matrix.double(), full_matrices=False)
+    return (u * apply_plan(values / values.square().sum().sqrt(), plan) @ vt).to(matrix.dtype)
 
 
 def draw_matrix(rows: int, columns: int) -> torch.Tensor:

@@ -104,8 +104,8 @@ outcomes = {
         world, "muon_trial:measure_orthogonal", limit_s=30, rows=ROWS, columns=COLUMNS, plan=plan, hybrid=hybrid
     )
 }
-found = outcomes["orthogonal"].results[0] if outcomes["orthogonal"].state == "ran" else None
-with_yours = found is not None and found["off"] <= 1e-10
+iteration = outcomes["orthogonal"].results[0] if outcomes["orthogonal"].state == "ran" else None
+with_yours = iteration is not None and iteration["off"] <= 1e-10
 outcomes["muon"] = muon_part.run(world, "muon_trial:train_yours", limit_s=60, **training, with_yours=with_yours)
 outcomes["widths"] = widths_part.run(world, "widths:measure_yours", limit_s=120, **sweep)
 if world.rank > 0:
@@ -121,8 +121,8 @@ step_flops = muon_trial.count_step_flops(args.step_width, args.step_tokens)
 added_percent = 100 * counted / step_flops
 yours: dict[str, Any] = {"orthogonal": dict.fromkeys(("off", "flops", "hybrid_off")), "muon": {}, "widths": {}}
 yours["muon"] = dict.fromkeys(("off", "kept_times", "sent_numbers", "max_work", "imbalance_percent"))
-if found:
-    yours["orthogonal"] = found
+if iteration:
+    yours["orthogonal"] = iteration
 if outcomes["muon"].state == "ran":
     trainings.append(describe("yours", outcomes["muon"].results))
     yours["muon"] = trainings[1]

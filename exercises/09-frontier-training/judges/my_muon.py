@@ -155,8 +155,8 @@ def _polar(matrix: Any) -> Any:
     """Return the matrix with all singular values 1. The judge's Muon uses it, so that its weights are exact."""
     import torch
 
-    left, _, right = torch.linalg.svd(matrix, full_matrices=False)
-    return left @ right
+    u, _, vt = torch.linalg.svd(matrix, full_matrices=False)
+    return u @ vt
 
 
 def _work(shape: Any) -> int:
@@ -298,9 +298,9 @@ def _check_costs(part: Part, size: int, answers: list[dict[str, Any]]) -> None:
         if count > needed:
             raise part.wrong("everywhere", case, ranks=size, name=name, count=count // needed)
     for rank, answer in enumerate(answers):
-        own = sum(math.prod(shape) for shape in answer["calls"])
-        if answer["kept"] > 2 * own + 64:
-            raise part.wrong("momentum-everywhere", case, ranks=size, rank=rank, kept=answer["kept"], right=own)
+        numbers = sum(math.prod(shape) for shape in answer["calls"])
+        if answer["kept"] > 2 * numbers + 64:
+            raise part.wrong("momentum-everywhere", case, ranks=size, rank=rank, kept=answer["kept"], right=numbers)
     works = [sum(map(_work, answer["calls"])) for answer in answers]
     mean = sum(map(_work, hidden)) / size
     if max(works) > 1.2 * mean:

@@ -111,9 +111,9 @@ def _iterate(matrix: Any, plan: Any, *, norm: Any, way: str = "") -> Any:
         if way == "elementwise":
             x = _multiply_elements(x, (a, b, c))
             continue
-        left, values, right = torch.linalg.svd(x, full_matrices=False)
+        u, values, vt = torch.linalg.svd(x, full_matrices=False)
         fifth = 0 if way == "fifth-power-missing" else c
-        x = left * (a * values + b * values**3 + fifth * values**5) @ right
+        x = u * (a * values + b * values**3 + fifth * values**5) @ vt
     return x
 
 
@@ -135,14 +135,14 @@ def _check_values(part: Part, matrix: Any, plan: Any, result: Any, case: str) ->
     if off <= TOLERANCE:
         return
     largest = float(torch.linalg.svdvals(matrix)[0])
-    made = {
+    results = {
         "not-normalised": (_iterate(matrix, plan, norm=1.0), {"largest": largest}),
         "largest-entry": (_iterate(matrix, plan, norm=matrix.abs().max()), {"largest": largest / float(matrix.abs().max())}),
         "elementwise": (_iterate(matrix, plan, norm=norm, way="elementwise"), {}),
         "same-coefficients": (_iterate(matrix, plan, norm=norm, way="same-coefficients"), {}),
         "fifth-power-missing": (_iterate(matrix, plan, norm=norm, way="fifth-power-missing"), {}),
     }
-    for way, (wrong, values) in made.items():
+    for way, (wrong, values) in results.items():
         if torch.allclose(result.double(), wrong, rtol=1e-7, atol=TOLERANCE):
             raise part.wrong(way, case, **values)
     if off < 0.02:
