@@ -228,13 +228,14 @@ def find_loads(layers: int, width: int, ranks: int) -> tuple[list[int], float]:
 
 
 def find_max_load(layers: int, width: int, ranks: int) -> float:
-    """Return the largest work that a rank may have: 1.2 times the mean, or more if the matrices cannot be divided so evenly.
+    """Return the largest work that a rank may have: 1.2 times the mean (1.4 with fewer than two matrices for each rank), or
+    more if the matrices cannot be divided so evenly.
 
     Of the largest k n + 1 matrices, one of n ranks has k + 1, and thus at least the least k + 1 of them.
     """
     works = sorted((count_flops(*s) for name, s in list_shapes(layers, width).items() if is_hidden(name, s)), reverse=True)
     least = [sum(works[k * ranks - k : k * ranks + 1]) for k in range((len(works) - 1) // ranks + 1)]
-    return max(1.2 * sum(works) / ranks, *least)
+    return max((1.2 if len(works) >= 2 * ranks else 1.4) * sum(works) / ranks, *least)
 
 
 def measure_orthogonal(_world: Any, rows: int, columns: int, plan: list[Triple], hybrid: list[Triple]) -> dict[str, Any]:
