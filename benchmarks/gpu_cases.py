@@ -125,6 +125,8 @@ CASES = (
     Case("9.4", limit_s=120, note=SOLUTION, by_design=True),
     Case("9.5", limit_s=600, note=SOLUTION),
     Case("9.6", limit_s=90, note=SOLUTION, by_design=True),
+    Case("9.7", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
+    Case("9.8", {"real_fault": "sleeps"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
     Case("B.1", {"engine": "stand-in"}, limit_s=60, note=f"{SOLUTION}; without Kubernetes", by_design=True),
     Case("B.2", limit_s=120, note=SOLUTION),
     Case("B.3", limit_s=60, note=SOLUTION),

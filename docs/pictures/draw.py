@@ -25,6 +25,7 @@ from docs.pictures import (
     limits,
     mesh,
     messages,
+    muon,
     numbers,
     overlap,
     paging,
@@ -32,6 +33,7 @@ from docs.pictures import (
     pipeline_gaps,
     products,
     pytorch,
+    sick_gpu,
     training_memory,
     zero,
 )
@@ -60,7 +62,9 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | fsdp_queues.PICTURES
     | context.PICTURES
     | numbers.PICTURES
-    | messages.PICTURES,
+    | messages.PICTURES
+    | muon.PICTURES
+    | sick_gpu.PICTURES,
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.system.exercising import needs_torch
 from tests.unit.exercises.scripts import beside_the_script
 
-FOLDER = "06-training-at-scale"
+FOLDER = "shared"
 SHAPES = ((64, 64), (32, 64), (64,), (192, 64))
 
 

@@ -16,7 +16,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-KINDS = ("reduce_scatter", "all_gather", "all_reduce", "broadcast")
+KINDS = ("reduce_scatter", "all_gather", "all_reduce", "broadcast", "reduce")
 NUMBER = 4  # bytes of a float32
 
 

@@ -1,0 +1,23 @@
+"""Judges a repaired copy: only a flipped bit makes a gradient differ that another rank computes again."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "still": Way("a bit flips before the sum, and no rank that computes the gradient again sees it"),
+    "false-alarm": Way("{count} checks see a flipped bit where none has flipped"),
+}
+RUNS = {
+    "right": {"silent_seen_by_replay": True, "false_alarms": 0},
+    "wrong": {"silent_seen_by_replay": True, "false_alarms": 1},
+}
+
+
+def judge(part: Part) -> None:
+    """Require that replay sees the flipped bit, and nothing else."""
+    if part.metrics["false_alarms"]:
+        raise part.wrong("false-alarm", count=part.metrics["false_alarms"])
+    if not part.metrics["silent_seen_by_replay"]:
+        raise part.wrong("still")
+    part.note("another rank's computation differs in the step of the fault, and in no other job")

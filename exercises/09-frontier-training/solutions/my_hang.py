@@ -1,0 +1,25 @@
+"""A solution of 9.8: compare operations at the same number, then look for who is missing and waits for nobody."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+
+def find_culprit(records: list[list[dict[str, Any]]], members: dict[str, list[int]]) -> tuple[int, str]:
+    """Return the rank and what it did."""
+    waiting = {rank: record[-1] for rank, record in enumerate(records) if record and record[-1]["state"] == "waiting"}
+    places: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for rank, entry in waiting.items():
+        places[entry["group"], entry["number"]].append(rank)
+    for ranks in places.values():
+        counts = Counter(waiting[rank]["operation"] for rank in ranks)
+        if len(counts) > 1:
+            usual = counts.most_common(1)[0][0]
+            return next(rank for rank in ranks if waiting[rank]["operation"] != usual), "differs"
+    numbers = [{entry["group"]: entry["number"] for entry in record} for record in records]
+    for group, number in places:
+        for rank in members[group]:
+            if numbers[rank].get(group, -1) < number and rank not in waiting:
+                return rank, "stopped"
+    return -1, "stopped"  # nobody, which no job has
