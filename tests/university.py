@@ -165,7 +165,11 @@ def run_university(folder: Path, *, accounting: bool = True) -> Iterator[Univers
         need(part)
     for part in _ACCOUNTING_PARTS if accounting else ():
         need(part)
-    _write_files(folder, accounting=accounting)
+    umask = os.umask(0o022)  # all users of the cluster read its files
+    try:
+        _write_files(folder, accounting=accounting)
+    finally:
+        os.umask(umask)
     with ExitStack() as stack:
         room = stack.enter_context(_process(["unshare", "-n", "sleep", "infinity"]))
         until(lambda: _has_network(room.pid), "a network")
@@ -200,7 +204,8 @@ def _write_files(folder: Path, *, accounting: bool) -> None:
     shutil.copytree(
         "/etc", etc, symlinks=True, ignore=shutil.ignore_patterns("profile.d", "slurm", "slurm-llnl", "update-motd.d")
     )
-    shutil.copytree(_DATA / "slurm", etc / "slurm")
+    shutil.copytree(_DATA / "slurm", etc / "slurm", copy_function=shutil.copyfile)
+    (etc / "slurm").chmod(0o755)
     conf = (etc / "slurm/slurm.conf").read_text()
     if accounting:
         (etc / "slurm/slurm.conf").write_text(conf + (etc / "slurm/accounting.conf").read_text())

@@ -34,7 +34,8 @@ def words_of_a_plain_user(folder: Path, *, lent: bool = True) -> tuple[str, ...]
     if os.geteuid() != 0:
         pytest.skip("these tests run as a plain user already: the other tests of the cluster show what this one would")
     need("newuidmap")
-    lines = ["set -e", f"cd {shlex.quote(str(folder))}", "mkdir -p etc aside"]
+    # The folders on the way through are for others, whatever the umask of the tests is.
+    lines = ["set -e", "umask 022", f"cd {shlex.quote(str(folder))}", "mkdir -p etc aside"]
     absent = () if lent else ("subuid", "subgid")
     for name, line in ((name, line) for name, line in _ETC.items() if name not in absent):
         lines += [f"{{ cat /etc/{name}; printf %s {shlex.quote(line)}; }} >etc/{name}", f"mount --bind etc/{name} /etc/{name}"]
