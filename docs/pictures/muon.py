@@ -130,7 +130,7 @@ def draw_valleys() -> Canvas:
         for power in range(5):
             picture.note(left + 15 + 60 * power, 218, f"2^{power - 10}", anchor="middle")
         for kind, (width, losses) in zip(("sa", "sb", "sc"), curves.items(), strict=True):
-            points = [(left + 15 + 60 * place, 200 - 66 * (loss - 0.4)) for place, loss in enumerate(losses)]
+            points = [(left + 15.0 + 60 * place, 200 - 66 * (loss - 0.4)) for place, loss in enumerate(losses)]
             picture.curve(points, kind)
             best = min(range(5), key=lambda place: losses[place])
             picture.dot(*points[best], kind[1])
