@@ -99,6 +99,7 @@ CASES = (
     Case("5.9", {"samples": "4096"}, limit_s=120, note=SOLUTION),
     Case("5.10", limit_s=120, note=SOLUTION),
     Case("5.11", limit_s=60, note=SOLUTION),
+    Case("5.12", limit_s=120, note=SOLUTION),
     Case("6.1", {"layers": "8", "width": "512"}, limit_s=180, note=SOLUTION),
     Case("6.2", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.3", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
