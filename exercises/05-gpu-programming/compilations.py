@@ -26,7 +26,7 @@ calls_so_far = {"count": 0}
 
 
 # --- the block, as delivered -------------------------------------------------------------------------------------------
-def block(x, residual, weight, bias, gate, step):  # type: ignore[no-untyped-def]  # described in my_function.py
+def block(x, residual, weight, bias, gate, step):  # described in my_function.py
     calls_so_far["count"] += 1
     h = nn.functional.layer_norm(x, x.shape[-1:], weight, bias)
     rms = h.square().mean().sqrt().item()

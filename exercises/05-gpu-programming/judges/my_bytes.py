@@ -97,6 +97,6 @@ def judge(part: Part) -> None:
         copies = [(list(reads), list(writes)) for reads, writes in operations]
         answer = part.call(least_bytes, copies, dict(bytes_of), list(results), case=name)
         ways = count_wrong(operations, bytes_of, results)
-        cases.append(Case(name, answer, count_right(operations, bytes_of, results), ways))  # type: ignore[arg-type]
+        cases.append(Case(name, answer, count_right(operations, bytes_of, results), ways))
     part.compare(cases)
     part.note(f"right for {len(graphs)} graphs")
