@@ -20,7 +20,7 @@ def block(x, residual, weight, bias, gate, step):
     """Return residual + warm-up * gelu(gate * h), where h is the layer norm of x, scaled down to a root mean square of LIMIT.
 
     `x` and `residual` are (tokens, width); `weight`, `bias` and `gate` are (width); `step` is a whole number from 0 on. The
-    gate is negated if its sum is negative. The warm-up grows from 1 / WARM_UP at step 0 to 1. Nobody reads what it prints.
+    gate is negated if its sum is negative. The warm-up grows from 1 / WARM_UP at step 0 to 1. What it prints is not needed.
     """
     calls_so_far["count"] += 1
     h = functional.layer_norm(x, x.shape[-1:], weight, bias)

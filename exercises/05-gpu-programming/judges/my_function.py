@@ -23,8 +23,8 @@ WAYS = {
         ("torch.compile(block, backend=backend)", "block"),
     ),
     "prints": Way(
-        "line {line} ends a graph: {text}. Output cannot be part of a graph, so the first call makes {count} of them. Nobody "
-        "reads what it prints",
+        "line {line} ends a graph: {text}. Output cannot be part of a graph, so the first call makes {count} of them. What "
+        "it prints is not needed",
         ("    rms = h.square()", "    print(x.shape)\n    rms = h.square()"),
     ),
     "reads-a-value": Way(
