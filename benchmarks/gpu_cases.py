@@ -99,6 +99,7 @@ CASES = (
     Case("5.9", {"samples": "4096"}, limit_s=120, note=SOLUTION),
     Case("5.10", limit_s=120, note=SOLUTION),
     Case("5.11", limit_s=60, note=SOLUTION),
+    Case("5.12", limit_s=120, note=SOLUTION),
     Case("6.1", {"layers": "8", "width": "512"}, limit_s=180, note=SOLUTION),
     Case("6.2", {"layers": "4", "steps": "5"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
     Case("6.3", {"layers": "4", "width": "512"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
@@ -308,6 +309,11 @@ def _shares(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[F
     yield Figure("peak of stage 3", metrics["peak_of_3_percent"], "% of stage 0's", 100.0)
 
 
+def _compiled(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("four operations, compiled", metrics["times_faster"], "times as fast", metrics["eager_times"] * 1.1)
+    yield Figure("kernels saved", metrics["kernels_saved"], "kernels")
+
+
 def _token_costs(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     yield Figure("one layer for 64 requests", metrics["batch_64_of_1"], "times that for one")
     if fit := metrics["clock_fit"]:
@@ -325,8 +331,8 @@ def _prefixes(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
-    "5.8": _transforms, "5.9": _training, "5.10": _attention, "6.1": _training_memory, "6.2": _shares, "6.3": _layouts,
-    "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
+    "5.8": _transforms, "5.9": _training, "5.10": _attention, "5.12": _compiled,
+    "6.1": _training_memory, "6.2": _shares, "6.3": _layouts, "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
     "7.1": _gains, "7.2": _links, "7.3": _storage,
     "8.1": _token_costs, "8.2": _pages, "8.3": _pauses, "8.4": _prefixes, "8.5": _guesses,
     "B.2": _calls, "B.3": _memory_traced,

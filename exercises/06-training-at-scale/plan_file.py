@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from plans import CHECKPOINTING, PRECISIONS, ZERO, Plan
+from plans import CHECKPOINTING, PRECISIONS, SCHEDULES, ZERO, Plan
 from targets import CLUSTERS, PUZZLES, TARGETS
 
 MIN_WORDS, MIN_DIFFERENT = 30, 20
 WORDS = {"target": tuple(TARGETS), "cluster": tuple(CLUSTERS), "checkpointing": CHECKPOINTING, "precision": PRECISIONS}
+WORDS["schedule"] = SCHEDULES
+DEFAULTS = {"ranks.cp": 1, "ranks.ep": 1, "schedule": "1f1b"}  # of keys that a plan may leave out
 RANKS = ("ranks.dp", "ranks.pp", "ranks.tp")
 KEYS = ("target", "cluster", "puzzle", *RANKS, "zero", "checkpointing", "micro_batches", "precision", "save_every", "reasons")
-NUMBERS = ("puzzle", *RANKS, "zero", "micro_batches", "save_every")
+NUMBERS = ("puzzle", *RANKS, "ranks.cp", "ranks.ep", "zero", "micro_batches", "save_every")
 MAX_NUMBER = 10**9
 
 
@@ -37,7 +39,7 @@ class PlanFile:
             return None
         ranks = (self.values[name] for name in RANKS)
         settings = (self.values[name] for name in ("zero", "checkpointing", "micro_batches", "precision", "save_every"))
-        return Plan(*ranks, *settings)
+        return Plan(*ranks, *settings, *(self.values.get(name, default) for name, default in DEFAULTS.items()))
 
     @property
     def words(self) -> list[str]:
@@ -60,11 +62,12 @@ def read_plan(document: object) -> PlanFile:
         entries |= {f"ranks.{key}": value for key, value in ranks.items()}
     elif ranks is not None:
         file.faults.append(f"ranks: {ranks} is not a mapping; write dp, pp and tp below it, each with its number")
-    file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in entries if key not in KEYS]
-    for key in KEYS:
+    file.faults += [f"{key}: there is no such key; the keys are {', '.join((*KEYS, *DEFAULTS))}"
+                    for key in entries if key not in (*KEYS, *DEFAULTS)]  # fmt: skip
+    for key in (*KEYS, *DEFAULTS):
         value = entries.get(key)
         if value is None or value == "":
-            file.empty.append(key)
+            file.empty += [key] if key in KEYS else []
         elif (fault := _find_fault(key, value)) is not None:
             file.faults.append(fault)
         else:

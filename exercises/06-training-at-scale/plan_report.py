@@ -86,9 +86,15 @@ def _row(work: Work, place: str, seconds: float, plan: Plan, *, is_shown: bool) 
     row = {"place": place, "step_s": seconds, "mfu_percent": mfu_percent(work, plan, seconds)}
     row |= dict.fromkeys(("layout", "zero", "checkpointing", "micro_batches", "total_gb"))
     if is_shown:
-        row |= {"layout": f"{plan.dp}x{plan.pp}x{plan.tp}", "zero": plan.zero, "checkpointing": plan.checkpointing,
+        row |= {"layout": _name_layout(plan), "zero": plan.zero, "checkpointing": plan.checkpointing,
                 "micro_batches": plan.micro_batches, "total_gb": memory(work, plan)["total"] / GB}  # fmt: skip
     return row
+
+
+def _name_layout(plan: Plan) -> str:
+    """Return dp x pp x tp, and what a plan has besides them."""
+    others = [f"cp {plan.cp}"] * (plan.cp > 1) + [f"ep {plan.ep}"] * (plan.ep > 1) + [plan.schedule] * (plan.schedule != "1f1b")
+    return ", ".join([f"{plan.dp}x{plan.pp}x{plan.tp}", *others])
 
 
 def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
@@ -111,7 +117,8 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
     If possible, a dimension is 1 exactly if it is 1 in the plan. The micro-batches per stage are as near to the plan's number
     as `batch` sequences allow. Return None if `can_run(dp, pp, tp, micro_batches)` refuses every layout.
     """
-    share = math.log(ranks) / math.log(max(2, plan.dp * plan.pp * plan.tp))
+    copies = plan.dp * plan.cp  # the small model has no slices of a sequence
+    share = math.log(ranks) / math.log(max(2, copies * plan.pp * plan.tp))
     candidate: tuple[float, Plan] | None = None
     for tp in (n for n in range(1, ranks + 1) if ranks % n == 0 and per_node % n == 0):
         for pp in (n for n in range(1, ranks // tp + 1) if ranks // tp % n == 0):
@@ -121,7 +128,7 @@ def shrink(plan: Plan, ranks: int, per_node: int, batch: int, can_run: Callable[
                 continue
             ideal_count = plan.micro_batches / plan.pp * pp
             m = min(counts, key=lambda count: abs(math.log(count / ideal_count)))
-            pairs = ((dp, plan.dp), (pp, plan.pp), (tp, plan.tp))
+            pairs = ((dp, copies), (pp, plan.pp), (tp, plan.tp))
             far = sum(
                 (math.log(value) - share * math.log(original)) ** 2 + 100 * ((value > 1) != (original > 1))
                 for value, original in pairs

@@ -7,6 +7,8 @@ Sources of the formulas
   activations    Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", tables 1 and 2
   ZeRO           Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", sections 3, 7
   bubble, FLOPs  Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM"
+  context        Liu et al. 2023, "Ring Attention with Blockwise Transformers for Near-Infinite Context"
+  zero bubble    Qi et al. 2024, "Zero Bubble Pipeline Parallelism", ZB-H1; interleaved: Narayanan et al. 2021
   checkpoints    Young 1974, "A first order approximation to the optimum checkpoint interval"
 """
 
@@ -19,6 +21,8 @@ from dataclasses import dataclass
 from targets import Cluster, Shape, Work
 
 PRECISIONS, ZERO = ("bf16", "fp16", "fp32"), (0, 1, 2, 3)
+SCHEDULES = ("1f1b", "interleaved", "zero-bubble")
+CHUNKS = 2  # of layers that an interleaved stage holds
 SUMS = {"none": 4.0, "attention": 4.0, "every-2": 4.75, "all": 5.5}  # of a layer on average, which its next product waits for
 CHECKPOINTING = tuple(SUMS)
 GATHERED_AGAIN = 1.0  # two all_gathers of a layer, as many bytes as a sum, which are sent during a product of backward
@@ -30,7 +34,11 @@ GPU_HOURS_A_FAILURE = 50_000.0  # Llama 3 (2024): 419 unexpected interruptions o
 
 @dataclass(frozen=True)
 class Plan:
-    """The division of the work among the GPUs. Each copy of the model cuts its share of a step into `micro_batches` pieces."""
+    """The division of the work among the GPUs. Each copy of the model cuts its share of a step into `micro_batches` pieces.
+
+    `cp` ranks share each sequence (context parallelism, with equal work on each). `ep`: of the dp x cp ranks with the same
+    layers, `ep` hold different experts (expert parallelism). The schedule is that of the pipeline.
+    """
 
     dp: int
     pp: int
@@ -40,6 +48,19 @@ class Plan:
     micro_batches: int
     precision: str
     save_every: int = 0
+    cp: int = 1
+    ep: int = 1
+    schedule: str = "1f1b"
+
+    @property
+    def ranks(self) -> int:
+        """Return the number of GPUs that the plan takes."""
+        return self.dp * self.cp * self.pp * self.tp
+
+    @property
+    def is_extended(self) -> bool:
+        """Return whether the plan uses what module 9 adds: context or expert parallelism, or another schedule than 1F1B."""
+        return (self.cp, self.ep, self.schedule) != (1, 1, "1f1b")
 
     def sequences(self, work: Work) -> float:
         """Return the sequences of one micro-batch. The number is not whole if the batch cannot be divided in this way."""
@@ -55,11 +76,12 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
 
     The terms are those of Korthikanti et al.: outside the slices (10 h in 16 bits), inside them (24 h), and the attention
     matrices (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence parallelism).
-    They are counted here number by number, so that 32 bits and a gated MLP are covered.
+    They are counted here number by number, so that 32 bits and a gated MLP are covered. With experts, a token passes through
+    `top` MLPs.
     """
-    h, masks = shape.width, 0 if shape.gated else 1
+    h, masks, mlps = shape.width, 0 if shape.gated else 1, max(1, shape.top)
     shared_bytes = (4 * element + 2 * masks) * h
-    block_bytes = element * ((2 + 2 * shape.kv_heads / shape.heads) * h + (4 if shape.gated else 2) * shape.inner)
+    block_bytes = element * ((2 + 2 * shape.kv_heads / shape.heads) * h + mlps * (4 if shape.gated else 2) * shape.inner)
     attention = ((1 + masks) * element + masks) * shape.heads * length
     everything, inputs = (shared_bytes + block_bytes + attention) / tp, element * h / tp
     return {
@@ -79,11 +101,10 @@ def memory(work: Work, plan: Plan) -> dict[str, float]:
 
 
 def _sum_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
-    numbers, sizes = stage_parameters(work, plan, stage), STATES[plan.precision]
-    shards = [plan.dp if plan.zero >= minimum else 1 for minimum in (3, 2, 1)]
+    numbers = _divide_parameters(work, plan, stage)
     parts = {
-        name: numbers * size / shard
-        for name, size, shard in zip(("weights", "gradients", "optimizer"), sizes, shards, strict=True)
+        name: sum(count * size / (holders if plan.zero >= minimum else 1) for count, holders in numbers)
+        for name, size, minimum in zip(("weights", "gradients", "optimizer"), STATES[plan.precision], (3, 2, 1), strict=True)
     }
     parts["activations"] = _activations(work, plan, stage)
     return parts | {"total": sum(parts.values())}
@@ -92,23 +113,35 @@ def _sum_stage(work: Work, plan: Plan, stage: int) -> dict[str, float]:
 def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
     """Return the parameters that one GPU of a stage holds before ZeRO.
 
-    These are its layers, and the parameters before or after all layers, both divided by tp.
+    These are its layers, and the parameters before or after all layers, both divided by tp, and the experts by ep as well.
     """
-    shape = work.shape
-    numbers = shape.layers / plan.pp * shape.layer_parameters
+    return sum(count for count, _ in _divide_parameters(work, plan, stage))
+
+
+def _divide_parameters(work: Work, plan: Plan, stage: int) -> tuple[tuple[float, int], tuple[float, int]]:
+    """Return the parameters that a GPU holds before ZeRO, and how many GPUs hold the same ones: outside experts, and in them.
+
+    All dp x cp ranks with the same layers hold the same parameters, but only one in ep of them the same experts.
+    """
+    shape, experts = work.shape, work.shape.layers / plan.pp * work.shape.expert_parameters
+    numbers = shape.layers / plan.pp * (shape.layer_parameters - shape.expert_parameters)
     numbers += shape.first_parameters(work.length) if stage == 0 else 0
     numbers += shape.last_parameters(is_only_stage=plan.pp == 1) if stage == plan.pp - 1 else 0
-    return numbers / plan.tp
+    holders = plan.dp * plan.cp
+    return (numbers / plan.tp, holders), (experts / (plan.tp * plan.ep), max(1, holders // plan.ep))
 
 
 def _activations(work: Work, plan: Plan, stage: int) -> float:
-    """Return the activations under 1F1B.
+    """Return the activations under the plan's schedule.
 
-    Before it ends one micro-batch, the first stage begins as many as there are stages. The last stage begins one.
+    Before it ends one micro-batch, the first stage of 1F1B begins as many as there are stages. The last stage begins one.
+    Interleaved stages begin (p - 1) / v micro-batches more. With zero bubble, each stage keeps as many as the first one of
+    1F1B, because the gradients of its weights wait.
     """
     element = STATES[plan.precision][0]
     lasting, recomputed = activation_bytes(work.shape, work.length, plan.tp, plan.checkpointing, element)
-    tokens, in_flight = plan.sequences(work) * work.length, min(plan.micro_batches, plan.pp - stage)
+    begun = {"1f1b": plan.pp - stage, "interleaved": plan.pp - stage + (plan.pp - 1) / CHUNKS, "zero-bubble": plan.pp}
+    tokens, in_flight = plan.sequences(work) * work.length / plan.cp, min(plan.micro_batches, begun[plan.schedule])
     total = tokens * (in_flight * lasting * work.shape.layers / plan.pp + recomputed)
     if stage == plan.pp - 1:  # the scores in 32 bits, and what goes into the last norm and the last product
         total += tokens * 4 * (work.shape.width + work.shape.vocabulary) / plan.tp
@@ -124,22 +157,35 @@ def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
     one and a half, as torch stops before the last reduce_scatter, which no gradient needs. Backward also gathers the inputs of
     the attention and of the MLP again.
     pp: a GPU sends its share of the tokens to the next stage.
-    dp: ZeRO 2 and 3 send for every micro-batch.
+    dp: ZeRO 2 and 3 send for every micro-batch. The ranks of a sequence sum their gradients as copies do.
+    cp: in forward, keys and values make cp - 1 hops; in backward as many again, and their gradients cp, until they are home.
+    ep: each token goes to `top` experts and comes back, and so do the gradients: four exchanges in each layer.
     """
-    element = STATES[plan.precision][0]
-    activation = plan.sequences(work) * work.length * work.shape.width * element
+    shape, element = work.shape, STATES[plan.precision][0]
+    activation = plan.sequences(work) * work.length / plan.cp * shape.width * element
     sums = SUMS[plan.checkpointing] + GATHERED_AGAIN
     tp = 2 * (plan.tp - 1) / plan.tp * activation * sums * work.shape.layers / plan.pp * plan.micro_batches
-    neighbours = min(2, plan.pp - 1)
-    weights = max(stage_parameters(work, plan, stage) for stage in {0, plan.pp - 1}) * element
+    neighbours = min(2, plan.pp - 1) * (CHUNKS if plan.schedule == "interleaved" else 1)
     times = {0: 2, 1: 2, 2: plan.micro_batches + 1, 3: 3 * plan.micro_batches}[plan.zero]
-    dp = (plan.dp - 1) / plan.dp * weights * times
-    return {"tp": tp, "pp": neighbours * activation / plan.tp * plan.micro_batches, "dp": dp}
+    dp = max(
+        sum((holders - 1) / holders * count for count, holders in _divide_parameters(work, plan, stage)) * element * times
+        for stage in {0, plan.pp - 1}
+    )
+    passes = shape.layers / plan.pp * plan.micro_batches  # of a micro-batch through a layer
+    hops = 4 * (plan.cp - 1) + 2 * plan.cp if plan.cp > 1 else 0  # of keys or of values, or of their gradients
+    cp = hops * activation * shape.kv_heads / shape.heads / plan.tp * passes
+    ep = 4 * shape.top * (plan.ep - 1) / plan.ep * activation / plan.tp * passes
+    return {"tp": tp, "pp": neighbours * activation / plan.tp * plan.micro_batches, "dp": dp, "cp": cp, "ep": ep}
 
 
 def bubble(plan: Plan) -> float:
-    """Return the share of a step in which a stage waits for micro-batches: (p - 1) / (m + p - 1)."""
-    return (plan.pp - 1) / (plan.micro_batches + plan.pp - 1)
+    """Return the share of a step in which a stage waits for micro-batches: q / (m + q), with q = p - 1 for 1F1B.
+
+    Interleaved stages of v chunks wait for q = (p - 1) / v. With ZB-H1, a stage waits for (p - 1) (F + I - W); forward, the
+    gradients of the inputs and those of the weights count as equally long here, so that q = (p - 1) / 3.
+    """
+    waits = (plan.pp - 1) / {"1f1b": 1, "interleaved": CHUNKS, "zero-bubble": 3}[plan.schedule]
+    return waits / (plan.micro_batches + waits)
 
 
 # --- time ------------------------------------------------------------------------------------------------------------------
@@ -148,7 +194,7 @@ def hardware_flops(work: Work, plan: Plan) -> float:
     attention)."""
     tokens, shape = work.batch * work.length, work.shape
     attention = 4.0 * shape.layers * shape.width * work.length
-    layers = 2.0 * shape.layers * shape.layer_parameters + attention
+    layers = 2.0 * shape.layers * shape.active_parameters + attention
     recomputed = {"none": 0.0, "attention": attention, "every-2": layers / 2, "all": layers}[plan.checkpointing]
     return shape.model_flops(tokens, work.length) + tokens * recomputed
 
@@ -159,30 +205,37 @@ def step_seconds(work: Work, plan: Plan) -> dict[str, float]:
     Every GPU computes at the peak of its data sheet, and every link has its full speed. Bytes that may be sent during computing
     cost nothing.
 
-    The sums of tp cannot overlap with computing, because the next product needs them. The time of the sums and the bubble are
-    added. The bytes of pp and dp, and those that backward gathers again, can overlap. But the step takes at least as long as
-    the bytes of pp and dp take on their link.
+    The sums of tp and the exchanges of experts cannot overlap with computing, because the next product needs them. Their time
+    and the bubble are added. The bytes of pp, dp and cp, and those that backward gathers again, can overlap. But the step takes
+    at least as long as the bytes of pp, dp and cp take on their links.
     """
     peak, by_kind = work.cluster.flops(plan.precision), sent_bytes(work, plan)
     if peak is None:
         raise ValueError(f"no {plan.precision} on {work.cluster.gpu.gpu}")
     compute = hardware_flops(work, plan) / (work.cluster.size * peak)
     waiting = SUMS[plan.checkpointing] / (SUMS[plan.checkpointing] + GATHERED_AGAIN)
-    sums = waiting * by_kind["tp"] / (work.cluster.inside * 1e9)
+    exchanges = by_kind["ep"] / _link(work.cluster, plan.tp, plan.ep)
+    sums = (waiting * by_kind["tp"] / work.cluster.inside + exchanges) / 1e9
     pipeline = (compute + sums) / (1 - bubble(plan))
     links = _link_seconds(work.cluster, plan, by_kind)
     return {"compute": compute, "sums": sums, "pipeline": pipeline, "links": links, "step": max(pipeline, links)}
 
 
+def _link(cluster: Cluster, inner: int, ranks: int) -> float:
+    """Return the GB/s of one GPU to the others of a group of `ranks`, of which neighbours are `inner` places apart."""
+    return cluster.inside if inner * ranks <= cluster.per_node else cluster.between
+
+
 def _link_seconds(cluster: Cluster, plan: Plan, by_kind: dict[str, float]) -> float:
-    """Return the seconds of pp and dp on their links, with tp varying fastest, then pp, then dp.
+    """Return the seconds of pp, dp and cp on their links, with tp varying fastest, then cp, then pp, then dp.
 
     If a node holds several GPUs of one dp group, the group's ring leaves the node once, with the network shares of all of them.
     """
-    of_pipeline = cluster.inside if plan.tp * plan.pp <= cluster.per_node else cluster.between
-    copies_on_node = max(1, cluster.per_node // (plan.tp * plan.pp))
+    of_context = _link(cluster, plan.tp, plan.cp)
+    of_pipeline = _link(cluster, plan.tp * plan.cp, plan.pp)
+    copies_on_node = max(1, cluster.per_node // (plan.tp * plan.cp * plan.pp))
     of_copies = cluster.inside if cluster.nodes == 1 else min(cluster.inside, cluster.between * copies_on_node)
-    return (by_kind["pp"] / of_pipeline + by_kind["dp"] / of_copies) / 1e9
+    return (by_kind["pp"] / of_pipeline + by_kind["dp"] / of_copies + by_kind["cp"] / of_context) / 1e9
 
 
 def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
@@ -214,9 +267,13 @@ def find_problems(work: Work, plan: Plan) -> dict[str, str]:
     """Return the rules that a plan breaks, including memory, by name, each with its numbers. If the plan can run, none is
     returned."""
     shape, cluster = work.shape, work.cluster
-    ranks, total = plan.dp * plan.pp * plan.tp, memory(work, plan)["total"] / 1e9
+    holders, total = plan.dp * plan.cp, memory(work, plan)["total"] / 1e9
+    interleaved = plan.schedule == "interleaved"
     rules = {
-        "product": (ranks == cluster.size, f"dp x pp x tp is {ranks}, but {cluster.name} has {cluster.size} GPUs"),
+        "product": (
+            plan.ranks == cluster.size,
+            f"dp x pp x tp{' x cp' * (plan.cp > 1)} is {plan.ranks}, but {cluster.name} has {cluster.size} GPUs",
+        ),
         "heads": (shape.kv_heads % plan.tp == 0, f"{shape.kv_heads} heads of keys cannot be cut into {plan.tp} slices"),
         "tp-over-nodes": (cluster.per_node % plan.tp == 0, f"{plan.tp} slices do not fit into nodes of {cluster.per_node}"),
         "layers": (shape.layers % plan.pp == 0, f"{shape.layers} layers cannot be divided into {plan.pp} equal stages"),
@@ -228,7 +285,17 @@ def find_problems(work: Work, plan: Plan) -> dict[str, str]:
             f"{work.batch} sequences cannot be split among {plan.dp} copies with {plan.micro_batches} micro-batches",
         ),
         "precision": (cluster.flops(plan.precision) is not None, f"a {cluster.gpu.gpu} cannot compute in {plan.precision}"),
-        "zero-of-one": (plan.zero == 0 or plan.dp > 1, f"ZeRO {plan.zero} shards over the copies, but dp is {plan.dp}"),
+        "zero-of-one": (plan.zero == 0 or holders > 1, f"ZeRO {plan.zero} shards over the copies, but dp is {plan.dp}"),
+        "experts": (
+            plan.ep == 1 or (shape.experts % plan.ep == 0 and holders % plan.ep == 0 and shape.experts > 0),
+            f"{shape.experts} experts and {holders} ranks with the same layers cannot be divided by ep {plan.ep}",
+        ),
+        "schedule": (
+            plan.schedule == "1f1b" or (plan.pp > 1 and not (interleaved and (
+                shape.layers % (plan.pp * CHUNKS) or plan.micro_batches % plan.pp))),
+            f"{plan.schedule} needs at least 2 stages; interleaved also {CHUNKS} equal chunks of layers on each stage, and a "
+            "number of micro-batches that the number of stages divides",
+        ),
         "does-not-fit": (
             total <= cluster.usable_bytes / 1e9,
             f"{total:.1f} GB on the fullest GPU, but only {cluster.usable_bytes / 1e9:.1f} of its "
@@ -238,13 +305,17 @@ def find_problems(work: Work, plan: Plan) -> dict[str, str]:
     return {name: reason for name, (holds, reason) in rules.items() if not holds}
 
 
-def list_valid_plans(work: Work) -> list[tuple[float, Plan]]:
+def list_valid_plans(work: Work, plan: Plan | None = None) -> list[tuple[float, Plan]]:
     """Return every plan in 16 bits without a problem, with the lower bound of its step in seconds, the fastest first.
 
-    The plans use bf16 if the GPU has it, else fp16.
+    The plans use bf16 if the GPU has it, else fp16. They have 1F1B, and neither context nor expert parallelism. If `plan` has
+    any of these, all plans with its schedule, its cp and its ep are among them too.
     """
-    plans = [plan for plan in _list_plans(work) if not find_problems(work, plan)]
-    return sorted(((step_seconds(work, plan)["step"], plan) for plan in plans), key=lambda pair: pair[0])
+    plans = list(_list_plans(work))
+    if plan is not None and plan.is_extended:
+        plans += _list_plans(work, plan.cp, plan.ep, plan.schedule)
+    valid = [(step_seconds(work, candidate)["step"], candidate) for candidate in plans if not find_problems(work, candidate)]
+    return sorted(valid, key=lambda pair: pair[0])
 
 
 def rank_percent(valid: list[tuple[float, Plan]], seconds: float) -> float:
@@ -253,20 +324,23 @@ def rank_percent(valid: list[tuple[float, Plan]], seconds: float) -> float:
 
 
 def least_memory(work: Work) -> float:
-    """Return the bytes on the fullest GPU of the plan that needs the least, among plans that break no other rule."""
-    plans = [plan for plan in _list_plans(work) if find_problems(work, plan).keys() <= {"does-not-fit"}]
-    return min(memory(work, plan)["total"] for plan in plans)
+    """Return the bytes on the fullest GPU of the plan that needs the least, among plans that break no other rule.
+
+    Up to 16 ranks may share a sequence.
+    """
+    plans = (plan for cp in (1, 2, 4, 8, 16) if work.cluster.size % cp == 0 for plan in _list_plans(work, cp))
+    return min(memory(work, plan)["total"] for plan in plans if find_problems(work, plan).keys() <= {"does-not-fit"})
 
 
-def _list_plans(work: Work) -> Iterator[Plan]:
+def _list_plans(work: Work, cp: int = 1, ep: int = 1, schedule: str = "1f1b") -> Iterator[Plan]:
     short = "bf16" if work.cluster.flops("bf16") else "fp16"
     for tp in _divisors(work.cluster.per_node):
-        for pp in _divisors(work.cluster.size // tp):
-            dp = work.cluster.size // (tp * pp)
-            for m in _divisors(work.batch // dp) if work.batch % dp == 0 else ():
-                for zero in ZERO if dp > 1 else (0,):
+        for pp in _divisors(work.cluster.size // (tp * cp)):
+            dp = work.cluster.size // (tp * cp * pp)
+            for m in _divisors(work.batch // dp) if dp and work.batch % dp == 0 else ():
+                for zero in ZERO if dp * cp > 1 else (0,):
                     for checkpointing in CHECKPOINTING:
-                        yield Plan(dp, pp, tp, zero, checkpointing, m, short)
+                        yield Plan(dp, pp, tp, zero, checkpointing, m, short, 0, cp, ep, schedule)
 
 
 def _divisors(number: int) -> list[int]:

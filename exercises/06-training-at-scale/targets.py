@@ -27,14 +27,30 @@ class Shape:
     vocabulary: int
     gated: bool
     source: str
+    experts: int = 0  # MLPs in each layer, of which a router chooses `top` for each token; 0: one MLP for all tokens
+    top: int = 0
+
+    @property
+    def expert_parameters(self) -> int:
+        """Return the parameters of the experts of one layer, 0 if all tokens meet the same MLP."""
+        return self.experts * 3 * self.width * self.inner
 
     @property
     def layer_parameters(self) -> int:
-        """Return the parameters of one layer: attention, MLP, two norms."""
+        """Return the parameters of one layer: attention, two norms, and the MLP, or the router and the experts."""
         h, kv = self.width, self.width * self.kv_heads // self.heads
+        if self.experts:
+            return 2 * h * h + 2 * h * kv + 2 * h + h * self.experts + self.expert_parameters
         if self.gated:
             return 2 * h * h + 2 * h * kv + 3 * h * self.inner + 2 * h
         return 4 * (h * h + h) + 2 * h * self.inner + self.inner + h + 4 * h
+
+    @property
+    def active_parameters(self) -> int:
+        """Return the parameters of one layer that a token meets: all of them, but only `top` of the experts."""
+        return self.layer_parameters - (
+            self.expert_parameters * (self.experts - self.top) // self.experts if self.experts else 0
+        )
 
     def parameters(self, length: int) -> int:
         """Return the parameters of the whole model with sequences of `length` tokens."""
@@ -55,10 +71,10 @@ class Shape:
     def model_flops(self, tokens: int, length: int) -> float:
         """Return the operations of a step, forward and backward.
 
-        Each token takes 6 for each weight of a product, and 12 h s for the attention of each layer. For GPT, this is 72 B L s
-        h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without recomputation.
+        Each token takes 6 for each weight of a product that it meets, and 12 h s for the attention of each layer. For GPT, this
+        is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without recomputation.
         """
-        products = self.layers * self.layer_parameters + self.width * self.vocabulary
+        products = self.layers * self.active_parameters + self.width * self.vocabulary
         return tokens * (6.0 * products + 12.0 * self.layers * self.width * length)
 
 
@@ -107,6 +123,7 @@ TARGETS = {
         Shape("1.3b", 24, 2048, 32, 32, 8192, 50272, False, "OPT-1.3B (Zhang et al. 2022)"),
         Shape("7b", 32, 4096, 32, 32, 11008, 32000, True, "Llama 2 7B (Touvron et al. 2023)"),
         Shape("70b", 80, 8192, 64, 8, 28672, 32000, True, "Llama 2 70B (Touvron et al. 2023)"),
+        Shape("8x7b", 32, 4096, 32, 8, 14336, 32000, True, "Mixtral 8x7B (Jiang et al. 2024)", experts=8, top=2),
     )
 }
 CLUSTERS = {
@@ -120,8 +137,18 @@ CLUSTERS = {
         Cluster("64xh100", "NVIDIA H100 80GB HBM3", 8, 8, 450.0, 50.0, "8 p5.48xlarge: NVLink 4 inside, 3,200 Gbit/s per node"),
     )
 }
-PUZZLES = ((2048, 1.0), (1024, 1.5), (4096, 0.5), (3072, 1.0), (2048, 0.75), (1024, 1.0), (4096, 1.5), (8192, 0.25))
-BATCHES = {"1.3b": 128, "7b": 256, "70b": 512}
+PUZZLES = (
+    (2048, 1.0),
+    (1024, 1.5),
+    (4096, 0.5),
+    (3072, 1.0),
+    (2048, 0.75),
+    (1024, 1.0),
+    (4096, 1.5),
+    (8192, 0.25),
+    (131072, 0.0625),
+)
+BATCHES = {"1.3b": 128, "7b": 256, "70b": 512, "8x7b": 256}
 
 
 @dataclass(frozen=True)

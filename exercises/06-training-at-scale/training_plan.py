@@ -96,7 +96,7 @@ settings = {"target": args.target, "cluster": args.cluster, "puzzle": args.puzzl
 named = {key: file.values.get(key, first) for key, first in (("target", "1.3b"), ("cluster", "4xl4"), ("puzzle", 1))}
 choices = {key: named[key] if value in ("planned", 0) else value for key, value in settings.items()}
 work, plan = work_of(**choices), file.plan
-valid = list_valid_plans(work)
+valid = list_valid_plans(work, plan)
 described, paper = describe_work(work, valid), describe_plan(work, plan, valid) if plan else None
 alternatives = list_alternatives(work, valid, plan, is_shown=bool(paper and paper["better_half"]))
 earlier = read_earlier(HERE)

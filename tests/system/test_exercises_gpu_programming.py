@@ -104,6 +104,33 @@ def test_traces_are_planted_and_recorded_and_a_reader_finds_their_faults(tmp_pat
     assert len(list((tmp_path / "work").glob("planted-*.json"))) == 6
 
 
+# --- 5.12: torch.compile --------------------------------------------------------------------------------------------------
+
+YOUR_BLOCK = {"one-graph", "compiled-twice", "all-in-the-graph"}
+YOUR_BYTES = {"bytes-run", "least-bytes"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solved", [False, True])
+def test_graphs_are_counted_by_call_and_a_repaired_block_is_one(tmp_path: Path, solved: bool) -> None:
+    run = run_exercise("5.12", tmp_path / "work", solved=solved, tokens="16", width="32")
+    check_healthy(run, tmp_path, failures=set() if solved else YOUR_BLOCK, open_checks=set() if solved else YOUR_BYTES)
+    values = run.metrics
+    assert (values["static_graphs"], values["static_uncompiled"]) == (8, 4)
+    assert {row["habit"]: row["by_call"] for row in values["habits"]} == {
+        "nothing unusual": "1 0 0 0 0 0",
+        "print": "2 0 0 0 0 0",
+        "if on a tensor": "2 0 0 1 0 0",
+        "a list that grows": "1 1 1 1 1 1",
+        "a number that changes": "1 1 0 0 0 0",
+        "lengths that change": "1 1 0 0 0 0",
+        "any length, then 1": "1 0 0 0 0 1",
+    }
+    assert (values["delivered_first"], values["delivered_uncompiled"]) == (3, 23)
+    assert values["generated"] == []
+    assert "torch._dynamo hit config.recompile_limit" not in run.output
+
+
 # --- 5.7: roofs ---------------------------------------------------------------------------------------------------------
 
 SMALL_ROOFS = {"size": "512", "gemm_small": "8", "gemm_large": "256"}

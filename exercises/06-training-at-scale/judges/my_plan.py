@@ -66,6 +66,11 @@ WAYS = {
         "{reason}: with one copy there is nothing to shard over, so nothing is saved",
         ("  dp: 4\n  pp: 1\n", "  dp: 1\n  pp: 4\n"),
     ),
+    "experts": Way(
+        "{reason}: every rank of the group holds the same number of experts, and a model without experts has nothing to divide",
+        ("  tp: 1\n", "  tp: 1\n  ep: 2\n"),
+    ),
+    "schedule": Way("{reason}", ("micro_batches: 16\n", "micro_batches: 16\nschedule: zero-bubble\n")),
     "nothing-fits": Way(
         "no plan fits {target} with sequences of {length:,} tokens on {cluster}: the smallest takes {least:.1f} GB per GPU, "
         "but only {usable:.1f} may be filled. Say so, and plan for a larger cluster or a smaller target",
@@ -140,13 +145,13 @@ def _check_rules(part: Part, work: Work, file: PlanFile) -> None:
 def _check_time(part: Part, work: Work, file: PlanFile) -> None:
     plan = file.plan
     assert plan is not None
-    seconds, valid = step_seconds(work, plan), list_valid_plans(work)
+    seconds, valid = step_seconds(work, plan), list_valid_plans(work, plan)
     percent = rank_percent(valid, seconds["step"])
     if percent > WORST_RANK_PERCENT:
         shares = {
             f"the bubble is {100 * bubble(plan):.0f} % of the pipeline": seconds["pipeline"] * bubble(plan),
-            f"the GPUs wait {seconds['sums']:.2f} s for the sums of tp": seconds["sums"],
-            f"pp and dp send for {seconds['links']:.2f} s, longer than the GPUs compute": seconds["step"] - seconds["pipeline"],
+            f"the GPUs wait {seconds['sums']:.2f} s for the sums of tp and the exchanges of ep": seconds["sums"],
+            f"pp, dp and cp send for {seconds['links']:.2f} s, longer than it computes": seconds["step"] - seconds["pipeline"],
             "computing itself takes longest: recompute less, or use 16 bits?": valid[0][0] / 10,
         }  # fmt: skip
         limit = max(shares, key=lambda name: shares[name])

@@ -5,7 +5,8 @@ requests to it.
 """
 
 from gpucourse.judge.cases import Case
+from gpucourse.judge.no_compiler import bring_compiler_in
 from gpucourse.judge.part import Part, Way, plant_ways
 from gpucourse.judge.verdict import Verdict
 
-__all__ = ["Case", "Part", "Verdict", "Way", "plant_ways"]
+__all__ = ["Case", "Part", "Verdict", "Way", "bring_compiler_in", "plant_ways"]

@@ -1,6 +1,7 @@
 """Keeps torch's compiler out of the judging process. The first optimizer or DDP in a process would import it.
 
-The import would add 2 to 4 seconds to each verdict, although no part compiles anything.
+The import would add 2 to 4 seconds to each verdict, although hardly any part compiles anything. The judge of a part that does
+calls `bring_compiler_in`.
 """
 
 from __future__ import annotations
@@ -54,3 +55,14 @@ def leave_compiler_out() -> None:
         sys.modules["torch._dynamo"] = compiler = _NoCompiler("torch._dynamo")
         sys.modules["torch._dynamo.config"] = compiler.config  # sharded tensors (DTensor) import it by this name
         setattr(torch, "_dynamo", compiler)  # noqa: B010  # torch also reads it there
+
+
+def bring_compiler_in() -> None:
+    """Import torch's compiler in this process, even if it was left out. A judge calls this before it uses `torch.compile`."""
+    import torch
+
+    for name in [name for name, module in sys.modules.items() if isinstance(module, _NoCompiler)]:
+        del sys.modules[name]
+    if isinstance(vars(torch).get("_dynamo"), _NoCompiler):
+        delattr(torch, "_dynamo")
+    import torch._dynamo

@@ -96,6 +96,13 @@ def test_what_the_slow_training_reads_in_a_step() -> None:
     assert f"{2048 // 32 * 353:,} at 2,048 samples" in (question.explanation or "")
 
 
+def test_the_operations_of_the_plain_block_move_nine_tensors() -> None:
+    (question,) = [item for item in CATALOG.exercise("5.12")[1].questions if item.id == "eager-bytes"]
+    tensors = {"layer norm": 2, "product": 2, "gelu": 2, "sum": 3}
+    assert sum(tensors.values()) == 9
+    assert "read and write whole tensors, nine altogether" in (question.explanation or "")
+
+
 def test_the_intervals_between_saves_are_youngs() -> None:
     text = (CATALOG.folders.modules / "06-training-at-scale/lesson-9-crashes.md").read_text(encoding="utf-8")
     words = " ".join(text.split())

@@ -43,6 +43,10 @@ def test_parameters_of_published_models(targets: ModuleType) -> None:
     assert shapes["1.3b"].parameters(2050) == 1_315_758_080  # OPT learns two places more than its 2,048 tokens
     assert shapes["7b"].parameters(4096) == 6_738_415_616
     assert shapes["70b"].parameters(4096) == 68_976_648_192
+    assert shapes["8x7b"].parameters(4096) == 46_702_792_704
+    mixtral = shapes["8x7b"]
+    active = mixtral.parameters(4096) - mixtral.layers * (mixtral.layer_parameters - mixtral.active_parameters)
+    assert round(active / 1e9, 1) == 12.9, "as its paper says"
 
 
 @pytest.mark.parametrize(("billions", "layers", "width", "heads"), MEGATRON)
@@ -136,6 +140,61 @@ def test_list_valid_plans_is_empty_if_the_smallest_does_not_fit(plans: ModuleTyp
     work = targets.work_of("7b", "4xl4", 1)
     assert plans.list_valid_plans(work) == []
     assert plans.least_memory(work) > work.cluster.usable_bytes
+
+
+def test_context_and_expert_parallelism_divide_what_their_papers_say(plans: ModuleType, targets: ModuleType) -> None:
+    work, plan = targets.work_of("8x7b", "64xh100", 1), plans.Plan(64, 1, 1, 1, "all", 4, "bf16")
+    experts = 32 * 8 * 3 * 4096 * 14336
+    held = plans.stage_parameters(work, plan, 0)
+    assert held == work.shape.parameters(work.length)
+    assert held - plans.stage_parameters(work, replace(plan, ep=8), 0) == experts * 7 / 8
+    tokens = plan.sequences(work) * work.length
+    assert plans.sent_bytes(work, replace(plan, ep=8))["ep"] == 4 * 2 * 7 / 8 * tokens * 4096 * 2 * 32 * 4
+    ring = plans.sent_bytes(work, replace(plan, dp=16, cp=4))
+    keys = plan.sequences(work) * 4 * work.length / 4 * 1024 * 2  # of one rank: 8 of 32 heads
+    assert ring["cp"] == (4 * 3 + 2 * 4) * keys * 32 * 4
+    assert plans.memory(work, replace(plan, dp=16, cp=4))["activations"] == plans.memory(work, plan)["activations"]
+
+
+@pytest.mark.parametrize(("schedule", "share"), [("1f1b", 3 / 11), ("interleaved", 1.5 / 9.5), ("zero-bubble", 1 / 9)])
+def test_bubble_of_each_schedule(plans: ModuleType, schedule: str, share: float) -> None:
+    """4 stages, 8 micro-batches. Qi et al. 2024, table 2, and Narayanan et al. 2021, section 2.2."""
+    assert plans.bubble(plans.Plan(1, 4, 1, 0, "none", 8, "bf16", schedule=schedule)) == pytest.approx(share)
+
+
+def rank_published(plans: ModuleType, work: Any, plan: Any) -> float:
+    """Return the share of the valid plans that are faster than the fastest plan with this one's ranks, in percent."""
+    valid = plans.list_valid_plans(work, plan)
+    form = [(plan.dp, plan.pp, plan.tp, plan.cp, plan.ep, plan.schedule) for plan in (plan, *(item for _, item in valid))]
+    return float(plans.rank_percent(valid, valid[form[1:].index(form[0])][0]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("length", "dp", "cp"), [(8192, 128, 1), (131072, 8, 16)])
+def test_the_plans_of_llama_3_are_in_the_faster_half(
+    plans: ModuleType, targets: ModuleType, length: int, dp: int, cp: int
+) -> None:
+    """Llama 3 (2024), table 4: 16,384 H100, tp 8, pp 16, 16 million tokens a step, interleaved.
+
+    Its 126 layers count as 128, because the first and the last stage have one layer less.
+    """
+    shape = targets.Shape("405b", 128, 16384, 128, 8, 53248, 128256, True, "")
+    cluster = targets.Cluster("", "NVIDIA H100 80GB HBM3", 2048, 8, 450.0, 50.0, "")
+    work = targets.Work(shape, cluster, length, 2**24 // length)
+    plan = plans.Plan(dp, 16, 8, 1, "all", 16, "bf16", cp=cp, schedule="interleaved")
+    assert rank_published(plans, work, plan) <= 50
+    if cp > 1:  # without it there would be one sequence for each copy, and no pipeline
+        assert "few-micro-batches" in plans.find_problems(work, plans.Plan(128, 16, 8, 1, "all", 1, "bf16"))
+
+
+@pytest.mark.slow
+def test_the_plan_of_deepseek_v3_is_in_the_faster_half(plans: ModuleType, targets: ModuleType) -> None:
+    """DeepSeek-V3 (2024): 2,048 H800, pp 16, 64 ranks for the experts, ZeRO 1, no tp. Its 61 layers count as 64."""
+    shape = targets.Shape("v3", 64, 7168, 128, 16, 2048, 129280, True, "", experts=256, top=8)
+    assert shape.parameters(4096) / 1e9 == pytest.approx(671, rel=0.12)
+    cluster = targets.Cluster("", "NVIDIA H100 80GB HBM3", 256, 8, 200.0, 50.0, "")
+    work = targets.Work(shape, cluster, 4096, 2**14)
+    assert rank_published(plans, work, plans.Plan(128, 16, 1, 1, "all", 128, "bf16", ep=64, schedule="zero-bubble")) <= 50
 
 
 @pytest.mark.parametrize(
