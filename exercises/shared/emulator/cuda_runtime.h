@@ -2,6 +2,7 @@
 //
 // Files that include it are compiled with -fsanitize=thread: the compiler then calls a hook (hooks.hpp) at each access except to
 // local variables. Functions marked EMULATOR_UNSEEN get no hooks, nor do built-in variables, because they are `extern const`.
+// CUDA's qualifiers are no macros: cuda_source.py rewrites them once the preprocessor has run.
 #pragma once
 #include <cassert>
 #include <cmath>
@@ -10,16 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 
-#define __global__
-#define __device__
-#define __host__
-#define __shared__ static
-#define __forceinline__ inline
-#define __noinline__  // empty: the headers of g++ 13 write __attribute__((__noinline__)), where an attribute of ours would not parse
-#define __launch_bounds__(...)
-#define __restrict__ __restrict
-#define __align__(bytes) alignas(bytes)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __builtin_align__(bytes) __attribute__((aligned(bytes)))
 #define EMULATOR_UNSEEN __attribute__((no_sanitize("thread"), noinline))
 
 #include "vector_types.h"
@@ -64,7 +59,11 @@ cudaError_t cudaMemset(void* to, int value, size_t bytes);
 
 namespace emulator {
 cudaError_t allocate(void** pointer, size_t bytes);
-void run(const char* name, dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void*), void* arguments);
+struct Range {
+  const void* begin;
+  size_t bytes;
+};
+void run(const char* name, dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void*), void* call, Range arguments);
 
 // A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
 template <class F>
@@ -74,12 +73,14 @@ struct Launch {
   dim3 grid, block;
   size_t shared_bytes;
 
+  // The arguments are copied before the kernel runs, as on a GPU, and each thread copies them from there.
   template <class... A>
   void operator()(A&&... arguments) const {
-    auto call = [&]() __attribute__((no_sanitize("thread"))) { call_kernel(arguments...); };
+    std::tuple<std::decay_t<A>...> copies(static_cast<A&&>(arguments)...);
+    auto call = [&]() __attribute__((no_sanitize("thread"))) { std::apply(call_kernel, copies); };
     using Call = decltype(call);
     auto body = [](void* what) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(what))(); };
-    run(name, grid, block, shared_bytes, body, &call);
+    run(name, grid, block, shared_bytes, body, &call, {&copies, sizeof copies});
   }
 };
 

@@ -17,6 +17,16 @@ namespace emulator {
 // __shared__ variables are static variables of the program.
 inline Shadow shared_shadow;
 
+// Variables of the device are in sections of their own. `const` ones need one for themselves, because g++ does not mix them.
+extern "C" char __start_emulator_variables[] __attribute__((weak)), __stop_emulator_variables[] __attribute__((weak));
+extern "C" char __start_emulator_constants[] __attribute__((weak)), __stop_emulator_constants[] __attribute__((weak));
+inline Shadow variable_shadow;
+
+inline bool is_of_device(Place place) {
+  return (place >= Place(__start_emulator_variables) && place < Place(__stop_emulator_variables)) ||
+         (place >= Place(__start_emulator_constants) && place < Place(__stop_emulator_constants));
+}
+
 inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Place place) {
   if (kind == ATOMIC) {
     now.report->atomics += !shared;
@@ -38,6 +48,19 @@ inline void touch_data(Place place, unsigned size, Kind kind, void* caller) {
   const Place begin = before ? before->begin : Place(__data_start);
   note(now.report->out_of_bounds, "variable", here(caller, kind), {}, (long long)(place - begin), size,
        before ? (long long)before->bytes : 0, (long long)begin);
+}
+
+// A variable of the device is global memory.
+inline void touch_variable(Place place, unsigned size, Kind kind, void* caller) {
+  const Variable* variable = variables.find(place);
+  count_access(caller, false, kind, size, place);
+  if (!variable || place + size > variable->begin + variable->bytes) {
+    const Place begin = variable ? variable->begin : place;
+    note(now.report->out_of_bounds, "device variable", here(caller, kind), {}, (long long)(place - begin), size,
+         variable ? (long long)variable->bytes : 0, (long long)begin);
+    return;
+  }
+  check_races(variable_shadow, place - Place(__data_start), size, Place(_end) - Place(__data_start), kind, caller, "global");
 }
 
 inline void touch_shared(Place place, unsigned size, Kind kind, void* caller) {
@@ -69,7 +92,8 @@ inline void touch_global(Place place, unsigned size, Kind kind, void* caller) {
 // An address that belongs neither to the kernel nor to the device. The program's constants may be read.
 inline void touch_elsewhere(Place place, unsigned size, Kind kind, void* caller) {
   const bool constant = place >= Place(__executable_start) && place < Place(__data_start);
-  if (constant && kind == READ) return;
+  const bool argument = place - Place(now.arguments.begin) < now.arguments.bytes;
+  if ((constant || argument) && kind == READ) return;
   note(now.report->illegal_address, place < 4096 ? "null" : "host", here(caller, kind), {}, 0, size);
   abandon_kernel(cudaErrorIllegalAddress);
 }
@@ -83,6 +107,8 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
   }
   if (arena.holds(place))
     touch_global(place, size, kind, caller);
+  else if (is_of_device(place))
+    touch_variable(place, size, kind, caller);
   else if (variables.holds(place))
     touch_shared(place, size, kind, caller);
   else

@@ -62,6 +62,7 @@ struct Launching {
   const char* name = "";
   unsigned threads = 0;       // of a block
   size_t dynamic_bytes = 0;   // of shared memory
+  Range arguments{};          // of the kernel: it may read them
   unsigned current = 0;       // thread of the block that runs
   unsigned epoch = 0;         // increases at each barrier of each block, never decreases
   unsigned block_began = 0, launch_began = 0;  // epochs
