@@ -5,12 +5,15 @@
 // CUDA's qualifiers are no macros: cuda_source.py rewrites them once the preprocessor has run.
 #pragma once
 #include <cassert>
-#include <cmath>
+#include <math.h>  // not <cmath>: nvcc has exp(float) and its like outside of std
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <stdlib.h>
 #include <cstring>
+#include <ctime>
+#include <limits>
+#include <new>
 #include <tuple>
 
 #define __align__(bytes) __attribute__((aligned(bytes)))
@@ -30,15 +33,42 @@ extern "C" char emulator_dynamic_memory[];
 constexpr int warpSize = 32;
 #endif
 
+struct CUstream_st;
+
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInitializationError = 3,
+  cudaErrorCudartUnloading = 4,
   cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidPitchValue = 12,
+  cudaErrorInvalidSymbol = 13,
+  cudaErrorInvalidDevicePointer = 17,
   cudaErrorInvalidMemcpyDirection = 21,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorInvalidDeviceFunction = 98,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorECCUncorrectable = 214,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorIllegalState = 401,
+  cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchOutOfResources = 701,
+  cudaErrorLaunchTimeout = 702,
+  cudaErrorPeerAccessAlreadyEnabled = 704,
+  cudaErrorPeerAccessNotEnabled = 705,
+  cudaErrorAssert = 710,
+  cudaErrorHostMemoryAlreadyRegistered = 712,
+  cudaErrorHostMemoryNotRegistered = 713,
   cudaErrorMisalignedAddress = 716,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorCooperativeLaunchTooLarge = 720,
+  cudaErrorNotPermitted = 800,
+  cudaErrorNotSupported = 801,
+  cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
@@ -63,15 +93,19 @@ struct Range {
   const void* begin;
   size_t bytes;
 };
-void run(const char* name, dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void*), void* call, Range arguments);
+struct Setup {
+  dim3 grid, block;
+  size_t shared_bytes;
+  CUstream_st* stream;
+};
+void run(const char* name, const Setup& setup, void (*body)(void*), void* call, Range arguments);
 
 // A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
 template <class F>
 struct Launch {
   const char* name;
   F call_kernel;
-  dim3 grid, block;
-  size_t shared_bytes;
+  Setup setup;
 
   // The arguments are copied before the kernel runs, as on a GPU, and each thread copies them from there.
   template <class... A>
@@ -80,13 +114,14 @@ struct Launch {
     auto call = [&]() __attribute__((no_sanitize("thread"))) { std::apply(call_kernel, copies); };
     using Call = decltype(call);
     auto body = [](void* what) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(what))(); };
-    run(name, grid, block, shared_bytes, body, &call, {&copies, sizeof copies});
+    run(name, setup, body, &call, {&copies, sizeof copies});
   }
 };
 
 template <class F>
-Launch<F> launch(const char* name, F call_kernel, dim3 grid, dim3 block, size_t shared_bytes = 0, void* = nullptr) {
-  return {name, call_kernel, grid, block, shared_bytes};
+Launch<F> launch(const char* name, F call_kernel, dim3 grid, dim3 block, size_t shared_bytes = 0,
+                 CUstream_st* stream = nullptr) {
+  return {name, call_kernel, {grid, block, shared_bytes, stream}};
 }
 }  // namespace emulator
 
@@ -94,5 +129,7 @@ template <class T>
 cudaError_t cudaMalloc(T** pointer, size_t bytes) {
   return emulator::allocate(reinterpret_cast<void**>(pointer), bytes);
 }
+
+#include "host_api.h"
 
 #include "device_functions.h"

@@ -10,10 +10,12 @@ extern "C" char __executable_start[];
 
 // `extern __shared__ T name[]` is rewritten to an alias of this array. Anything beyond the launch's bytes is out of bounds.
 extern "C" {
-char emulator_dynamic_memory[(48 << 10) + 2048] __attribute__((aligned(256)));
+char emulator_dynamic_memory[(163 << 10) + 2048] __attribute__((aligned(256)));
 }
 
 namespace emulator {
+bool is_registered(Place place);
+
 // __shared__ variables are static variables of the program.
 inline Shadow shared_shadow;
 
@@ -22,7 +24,7 @@ extern "C" char __start_emulator_variables[] __attribute__((weak)), __stop_emula
 extern "C" char __start_emulator_constants[] __attribute__((weak)), __stop_emulator_constants[] __attribute__((weak));
 inline Shadow variable_shadow;
 
-inline bool is_of_device(Place place) {
+bool is_of_device(Place place) {
   return (place >= Place(__start_emulator_variables) && place < Place(__stop_emulator_variables)) ||
          (place >= Place(__start_emulator_constants) && place < Place(__stop_emulator_constants));
 }
@@ -93,7 +95,7 @@ inline void touch_global(Place place, unsigned size, Kind kind, void* caller) {
 inline void touch_elsewhere(Place place, unsigned size, Kind kind, void* caller) {
   const bool constant = place >= Place(__executable_start) && place < Place(__data_start);
   const bool argument = place - Place(now.arguments.begin) < now.arguments.bytes;
-  if ((constant || argument) && kind == READ) return;
+  if (((constant || argument) && kind == READ) || is_registered(place)) return;
   note(now.report->illegal_address, place < 4096 ? "null" : "host", here(caller, kind), {}, 0, size);
   abandon_kernel(cudaErrorIllegalAddress);
 }

@@ -18,7 +18,8 @@ namespace emulator {
 using Place = uintptr_t;
 enum Kind : unsigned { READ, WRITE, ATOMIC };
 constexpr unsigned WARP = 32, MOST_THREADS = 1024;
-constexpr size_t SHARED_LIMIT = 48 << 10;
+constexpr size_t SHARED_LIMIT = 48 << 10;  // without an attribute of the kernel
+constexpr size_t MOST_SHARED = 163 << 10;
 
 struct Counts {
   uint64_t requests = 0, sectors = 0, sectors_ideal = 0, bytes = 0, lanes = 0, bank_conflicts = 0;

@@ -11,6 +11,7 @@ struct Allocation {
   Place begin;
   size_t bytes;
   bool freed;
+  MemoryKind kind;
   Shadow shadow;
 };
 
@@ -48,13 +49,13 @@ struct Arena {
   }
 
   // New memory, filled with ones: read as a float, it is not a number. Null if there is no more memory.
-  void* allocate(size_t size) {
+  void* allocate(size_t size, MemoryKind kind) {
     const size_t whole = (size + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
     if (live + whole > MOST_LIVE_BYTES || next + whole > bytes) return nullptr;
     char* zone = reinterpret_cast<char*>(begin + next);
     if (mprotect(zone, whole, PROT_READ | PROT_WRITE) != 0) return nullptr;
     memset(zone, 0xff, whole);
-    allocations.push_back({begin + next + PAGE, size, false, {}});
+    allocations.push_back({begin + next + PAGE, size, false, kind, {}});
     next += whole;
     owner.resize(next / PAGE, unsigned(allocations.size()));
     live += whole;
