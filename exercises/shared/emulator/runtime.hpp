@@ -30,10 +30,20 @@ unsigned collect_votes(unsigned mask, bool own, void* caller) {
   return unsigned(fiber.value);
 }
 
+unsigned find_active(void* caller) {
+  threads.wait(AT_WARP, CONVERGE, ~0u, caller);
+  return unsigned(threads.current().value);
+}
+
 void* const* gather_addresses(void* own, void* caller) {
   threads.current().value = Place(own);
   threads.wait(AT_WARP, ADDRESSES, ~0u, caller);
   return threads.addresses + now.current / WARP * WARP;
+}
+
+void wait_for_grid(void*) {
+  fprintf(stderr, "the emulator has no grid.sync() yet\n");
+  abort();
 }
 
 void leave_tile(void* caller) { threads.wait(AT_WARP, QUIET, ~0u, caller); }
@@ -54,7 +64,7 @@ void __syncwarp(unsigned mask) { emulator::threads.wait(emulator::AT_WARP, emula
 unsigned __ballot_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, predicate, CALLER); }
 int __any_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, predicate, CALLER) != 0; }
 int __all_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, !predicate, CALLER) == 0; }
-unsigned __activemask() { return emulator::threads.live_mask(emulator::now.current / emulator::WARP); }
+unsigned __activemask() { return emulator::find_active(CALLER); }
 void __threadfence() { emulator::publishing.did_fence = true; }
 void __threadfence_block() {}
 long long clock64() {
