@@ -1,122 +1,181 @@
-"""Rewrite launches and dynamic shared memory in a .cu file for g++. Every line keeps its number."""
+"""Rewrite preprocessed CUDA for g++: qualifiers, launches, shared memory and variables of the device. Every line keeps its number."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-MAX_FILE_BYTES = 1 << 18  # bytes of one file
+MAX_FILE_BYTES = 1 << 20  # bytes of one file
 MAX_NAME = 1000  # characters of a kernel's name with its template arguments, or of how it is launched
 OPENS, CLOSES = "([{", ")]}"
+Edit = tuple[int, int, str]  # from, to, and the new text
+
+_MARKER = re.compile(r'^# (\d+) "((?:[^"\\\n]|\\.)*)"[^\n]*$', re.MULTILINE)
 _NOT_CODE = re.compile(
-    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|R"(?P<mark>[^()\\\s]{0,16})\(.{0,9999}?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'""",
-    re.DOTALL,
+    r"""R"(?P<mark>[^()\\\s]{0,16})\((?:.|\n){0,9999}?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'""",
 )
-_DYNAMIC = re.compile(
-    r"\b(?:extern\s+__shared__|__shared__\s+extern)\s+((?:__align__|alignas)\s*\([^)]*\)\s*)?([\w:<>\s]{1,200}?)\s+(\w+)\s*\[\s*\]\s*;"
+_COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|" + _NOT_CODE.pattern, re.DOTALL)
+_DYNAMIC = re.compile(r"\b(?=[^;(){}=]{0,200}\bextern\b)(?=[^;(){}=]{0,200}\b__shared__\b)((?:[\w:<>,]+\s+|__attribute__\s*\(\(.{0,60}?\)\)\s*)+?)(\w+)\s*\[\s*\]\s*;")
+_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\balignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\)")
+_VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b(?=([^;(){}=]{0,300}?)(;|=|\{|\())")
+_QUALIFIER = re.compile(
+    r"\b(?:__(?:global|device|host|constant|managed|shared|noinline|forceinline|grid_constant|inline_hint)__"
+    r"|(__launch_bounds__|__cluster_dims__|__maxnreg__|__block_size__)\s*(?=\())"
 )
-_VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b([^;(){}=\[]{0,200})(?=[;={\[])")
+_WORDS = {"__shared__": "static", "__forceinline__": "inline"}
+_SECTION = '__attribute__((section("emulator_{}")))'  # hooks.hpp knows their names
+_UNSEEN = '__attribute__((no_sanitize("thread"), noinline))'
 _CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
-_KERNEL = re.compile(r"\b__global__\b[^;{}()]{0,300}?\b(\w+)\s*\(")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?\b(?!__launch_bounds__)(\w+)\s*\(")
+_LAUNCH = re.compile(r"<<[ \t]*<(?!<)")
+_LAUNCH_END = re.compile(r">>[ \t]*>(?!>)")
 
 
 class SourceError(Exception):
     """A file cannot be rewritten. `line` counts from 1, and `message` gives the reason."""
 
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(line, message)
-        self.line, self.message = line, message
+    def __init__(self, file: str, line: int, message: str) -> None:
+        super().__init__(file, line, message)
+        self.file, self.line, self.message = file, line, message
+
+
+@dataclass(frozen=True)
+class Preprocessed:
+    """The output of a preprocessor: its text, and the same text with everything blanked out that is not the learner's code.
+
+    `files` are the learner's files, with the path that the preprocessor used.
+    """
+
+    text: str
+    code: str
+    files: frozenset[str]
+
+    def find_line(self, place: int) -> tuple[str, int]:
+        """Return the file and the line of a place in the text."""
+        marker = None
+        for marker in _MARKER.finditer(self.text, 0, place):
+            pass
+        if marker is None:
+            return "", 1
+        return marker[2], int(marker[1]) + self.text.count("\n", marker.end() + 1, place)
 
 
 def read_source(path: Path) -> str:
     """Return the text of a .cu file without a byte order mark, line ends as "\\n". Raises SourceError if it is not text."""
     data = path.read_bytes()
     if len(data) > MAX_FILE_BYTES:
-        raise SourceError(1, f"the file has {len(data) >> 10} KB, but may have at most {MAX_FILE_BYTES >> 10}")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise SourceError(line, "this is not text in UTF-8: save the file again as UTF-8") from None
+        words = f"the file has {len(data) >> 10} KB, but may have at most {MAX_FILE_BYTES >> 10}"
+        raise SourceError(path.name, 1, words)
+    text = data.decode("utf-8-sig", errors="surrogateescape")
     if "\0" in text:
-        raise SourceError(text[: text.index("\0")].count("\n") + 1, "this is not text: save the file again as UTF-8")
+        line = text[: text.index("\0")].count("\n") + 1
+        raise SourceError(path.name, line, "this is not text: save the file again as UTF-8")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def blank_out(text: str, *, keep_strings: bool = False) -> str:
-    """Return the text with comments (and strings) replaced by spaces of the same length."""
-
-    def blank(match: re.Match[str]) -> str:
-        if keep_strings and match[0][0] != "/":
-            return match[0]
-        return re.sub(r"[^\n]", " ", match[0])
-
-    return _NOT_CODE.sub(blank, text)
+def blank_out(text: str) -> str:
+    """Return the text with comments and strings replaced by spaces of the same length."""
+    return _COMMENT.sub(lambda match: _blank(match[0]), text)
 
 
-def list_includes(text: str) -> list[str]:
-    """Return the files that a text includes by `#include "..."`."""
-    return _INCLUDE.findall(blank_out(text, keep_strings=True))
+def read_preprocessed(text: str, own: Sequence[str]) -> Preprocessed:
+    """Return the output of the preprocessor, told apart by its line markers. `own` are folders of files that are not the
+    learner's: those of the compiler and of the emulator."""
+    pieces, files = [], set()
+    position, is_own = 0, True
+    for marker in _MARKER.finditer(text):
+        piece = text[position : marker.start()]
+        pieces += [_blank(piece) if is_own else piece, _blank(marker[0])]
+        position = marker.end()
+        is_own = marker[2].startswith(("<", *own))
+        if not is_own:
+            files.add(marker[2])
+    piece = text[position:]
+    code = "".join([*pieces, _blank(piece) if is_own else piece])
+    return Preprocessed(text, _NOT_CODE.sub(lambda match: _blank(match[0]), code), frozenset(files))
 
 
-def rewrite(text: str) -> str:
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def rewrite(source: Preprocessed) -> str:
     """Return the text in a form that g++ can compile with the emulator's headers.
 
     Raises SourceError for features that the emulator does not have.
     """
-    code = blank_out(text)
-    for match in _VARIABLE.finditer(code):
-        if not re.search(r"\boperator\b|\bstruct\b|\bclass\b|<", match[2]):
-            line = code[: match.start()].count("\n") + 1
-            raise SourceError(line, f"the emulator has no {match[1]} variables: give the kernel a pointer to memory instead")
-    for match in re.finditer(r"\b__shared__\b", code):
-        preceding = code[: match.start()]
-        if preceding.count("{") == preceding.count("}") and "extern" not in code[max(0, match.start() - 8) : match.end() + 8]:
-            raise SourceError(
-                preceding.count("\n") + 1, "declare a __shared__ variable inside its kernel: the emulator has no others"
-            )
-    edits = [*_find_launches(text, code), *_find_dynamic(code)]
+    text, code = source.text, source.code
+    edits = [*_find_launches(text, code), *_find_dynamic(code), *_find_variables(source), *_find_qualifiers(code)]
     pieces, position = [], 0
-    for start, end, new in sorted(edits):
-        if start >= position:  # of two that overlap (no correct file has these), the first
+    for start, end, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if start >= position:  # of two that overlap, the larger one, or the first of two for the same word
             pieces += [text[position:start], new]
             position = end
     return "".join([*pieces, text[position:]])
 
 
-def list_kernels(text: str) -> dict[str, int]:
-    """Return the line of each kernel that a text defines, by the kernel's name."""
-    code = re.sub(r"__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)", lambda match: " " * len(match[0]), blank_out(text))
-    return {match[1]: code[: match.start()].count("\n") + 1 for match in _KERNEL.finditer(code)}
+def list_kernels(source: Preprocessed) -> dict[str, tuple[str, int]]:
+    """Return the file and line of each kernel of the learner, by the kernel's name."""
+    return {match[1]: source.find_line(match.start()) for match in _KERNEL.finditer(source.code)}
 
 
-def _find_dynamic(code: str) -> list[tuple[int, int, str]]:
+def _find_qualifiers(code: str) -> Iterator[Edit]:
+    """Remove what g++ does not know, or say it in C++."""
+    for match in _QUALIFIER.finditer(code):
+        if match[1]:
+            end = _skip(code, match.end())
+            yield match.start(), end, "\n" * code.count("\n", match.start(), end)
+        elif not code.endswith("((", 0, match.start()):  # __attribute__((__noinline__)) is for g++
+            before = code[max(0, match.start() - 20) : match.start()]
+            word = _WORDS.get(match[0], "")
+            yield *match.span(), "" if word == "static" and re.search(r"\bstatic\s+\Z", before) else word
+    for match in re.finditer(r"\b__shared__(\s+)static\b", code):
+        yield *match.span(), f"static{match[1]}"
+
+
+def _find_dynamic(code: str) -> Iterator[Edit]:
     """Turn `extern __shared__ T name[];` into an alias of the emulator's memory."""
-    edits = []
     for match in _DYNAMIC.finditer(code):
-        kind = " ".join(match[2].split())
-        new = f"{kind} (&{match[3]})[] = reinterpret_cast<{kind} (&)[]>(emulator_dynamic_memory);"
-        edits.append((*match.span(), new + "\n" * match[0].count("\n")))
-    return edits
+        words = _ATTRIBUTE.sub(" ", match[1]).split()
+        kind = " ".join(word for word in words if word not in ("extern", "__shared__", "static"))
+        new = f"{kind} (&{match[2]})[] = reinterpret_cast<{kind} (&)[]>(emulator_dynamic_memory);"
+        yield *match.span(), new + "\n" * match[0].count("\n")
 
 
-def _find_launches(text: str, code: str) -> list[tuple[int, int, str]]:
+def _find_variables(source: Preprocessed) -> Iterator[Edit]:
+    """Put the variables of the device into sections of their own. What is followed by a bracket is a function."""
+    code = _ATTRIBUTE.sub(lambda match: _blank(match[0]), source.code)
+    for match in _VARIABLE.finditer(code):
+        declaration, end = match[2], match[3]
+        if end == "(" or (end == "{" and re.search(r"\b(struct|class|union|enum|namespace)\b", declaration)):
+            continue
+        if re.search(r"\boperator\b", declaration):
+            continue
+        first = max(code.rfind(mark, 0, match.start()) for mark in ";{}")
+        is_constant = re.search(r"\bconst\b(?![^*]*\*)|\bconstexpr\b", code[first + 1 : match.start()] + declaration)
+        yield *match.span(1), _SECTION.format("constants" if is_constant else "variables")
+    for match in re.finditer(r"\b__shared__\b", code):
+        preceding = code[: match.start()]
+        if preceding.count("{") == preceding.count("}") and "extern" not in code[max(0, match.start() - 8) : match.end() + 8]:
+            message = "declare a __shared__ variable inside its kernel: the emulator has no others"
+            raise SourceError(*source.find_line(match.start()), message)
+
+
+def _find_launches(text: str, code: str) -> Iterator[Edit]:
     """Turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, grid, block)`; its arguments
     follow."""
-    edits = []
-    place = code.find("<<<")
-    while place >= 0:
-        callee = _find_callee(code, place)
-        end = _find_end(code, place + 3)
-        if callee is not None and end is not None:
-            kernel, configuration = text[callee:place], text[place + 3 : end]
-            name = re.sub(r"\s+", " ", code[callee:place]).strip().replace('"', "")
-            call = f"[&](auto... given) EMULATOR_UNSEEN {{ {kernel.rstrip()}(given...); }}"
-            gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
-            edits.append((callee, end + 3, f'emulator::launch("{name}", {call}{gap}, {configuration})'))
-        place = code.find("<<<", place + 3)
-    return edits
+    for match in _LAUNCH.finditer(code):
+        callee = _find_callee(code, match.start())
+        end = _find_end(code, match.end())
+        if callee is None or end is None:
+            continue
+        kernel, configuration = text[callee : match.start()], text[match.end() : end[0]]
+        name = re.sub(r"\s+", " ", code[callee : match.start()]).strip().replace('"', "")
+        call = f"[&](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
+        gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
+        yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {configuration})'
 
 
 def _find_callee(code: str, end: int) -> int | None:
@@ -124,11 +183,11 @@ def _find_callee(code: str, end: int) -> int | None:
 
     A callee is `name`, `space::name<8>`, `names[i]` or `(*name)`.
     """
-    place = len(code[:end].rstrip())
-    if code[:place].endswith(">"):
+    place = len(code[max(0, end - MAX_NAME) : end].rstrip()) + max(0, end - MAX_NAME)
+    if code.endswith(">", 0, place):
         place = len(code[: _skip_back(code, place, "<", ">")].rstrip())
     brackets = place
-    while code[:brackets].endswith((")", "]")):
+    while code.endswith((")", "]"), 0, brackets):
         closing = code[brackets - 1]
         brackets = len(code[: _skip_back(code, brackets, OPENS[CLOSES.index(closing)], closing)].rstrip())
     first = max(0, brackets - MAX_NAME)
@@ -136,6 +195,16 @@ def _find_callee(code: str, end: int) -> int | None:
     if match:
         return first + match.start()
     return brackets if brackets < place else None
+
+
+def _skip(code: str, place: int) -> int:
+    """Return where the bracket ends that opens at `place`."""
+    depth = 0
+    for end in range(place, len(code)):
+        depth += (code[end] in OPENS) - (code[end] in CLOSES)
+        if depth == 0:
+            return end + 1
+    return len(code)
 
 
 def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
@@ -153,13 +222,13 @@ def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
     return place
 
 
-def _find_end(code: str, place: int) -> int | None:
-    """Return where a launch's `>>>` is, outside all brackets, or None if there is none."""
+def _find_end(code: str, place: int) -> tuple[int, int] | None:
+    """Return where a launch's `>>>` begins and ends, outside all brackets, or None if there is none."""
     depth = 0
     last = min(len(code), place + MAX_NAME)
-    while place < last and not code.startswith("<<<", place):
-        if depth == 0 and code.startswith(">>>", place) and code[place + 3 : place + 4] != ">":
-            return place
+    while place < last and not _LAUNCH.match(code, place):
+        if depth == 0 and (match := _LAUNCH_END.match(code, place)):
+            return match.span()
         depth += (code[place] in OPENS) - (code[place] in CLOSES)
         if depth < 0 or (code[place] == ";" and depth == 0):
             return None

@@ -10,12 +10,25 @@ extern "C" char __executable_start[];
 
 // `extern __shared__ T name[]` is rewritten to an alias of this array. Anything beyond the launch's bytes is out of bounds.
 extern "C" {
-char emulator_dynamic_memory[(48 << 10) + 2048] __attribute__((aligned(256)));
+char emulator_dynamic_memory[(163 << 10) + 2048] __attribute__((aligned(256)));
 }
 
 namespace emulator {
+bool is_registered(Place place);
+void name_kernel(void* place);
+
 // __shared__ variables are static variables of the program.
 inline Shadow shared_shadow;
+
+// Variables of the device are in sections of their own. `const` ones need one for themselves, because g++ does not mix them.
+extern "C" char __start_emulator_variables[] __attribute__((weak)), __stop_emulator_variables[] __attribute__((weak));
+extern "C" char __start_emulator_constants[] __attribute__((weak)), __stop_emulator_constants[] __attribute__((weak));
+inline Shadow variable_shadow;
+
+bool is_of_device(Place place) {
+  return (place >= Place(__start_emulator_variables) && place < Place(__stop_emulator_variables)) ||
+         (place >= Place(__start_emulator_constants) && place < Place(__stop_emulator_constants));
+}
 
 inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Place place) {
   if (kind == ATOMIC) {
@@ -23,8 +36,7 @@ inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Pl
     return;
   }
   if (!now.bytes_only) return requests.add(caller, shared, kind == WRITE, size, place);
-  Counts& counts = Requests::choose_counts(shared, kind == WRITE);
-  counts.bytes += size;
+  now.report->lines[{caller, shared, kind == WRITE}].bytes += size;
 }
 
 // Data of the program that is not a __shared__ variable: just after one, or the host's.
@@ -38,6 +50,19 @@ inline void touch_data(Place place, unsigned size, Kind kind, void* caller) {
   const Place begin = before ? before->begin : Place(__data_start);
   note(now.report->out_of_bounds, "variable", here(caller, kind), {}, (long long)(place - begin), size,
        before ? (long long)before->bytes : 0, (long long)begin);
+}
+
+// A variable of the device is global memory.
+inline void touch_variable(Place place, unsigned size, Kind kind, void* caller) {
+  const Variable* variable = variables.find(place);
+  count_access(caller, false, kind, size, place);
+  if (!variable || place + size > variable->begin + variable->bytes) {
+    const Place begin = variable ? variable->begin : place;
+    note(now.report->out_of_bounds, "device variable", here(caller, kind), {}, (long long)(place - begin), size,
+         variable ? (long long)variable->bytes : 0, (long long)begin);
+    return;
+  }
+  check_races(variable_shadow, place - Place(__data_start), size, Place(_end) - Place(__data_start), kind, caller, "global");
 }
 
 inline void touch_shared(Place place, unsigned size, Kind kind, void* caller) {
@@ -62,36 +87,60 @@ inline void touch_global(Place place, unsigned size, Kind kind, void* caller) {
   } else if (offset < 0 || size_t(offset) + size > owner->bytes) {
     note(now.report->out_of_bounds, "global", here(caller, kind), {}, offset, size, (long long)owner->bytes);
   } else {
-    check_races(owner->shadow, size_t(offset), size, owner->bytes, kind, caller, "global");
+    const bool fresh = kind != WRITE && owner->kind == DEVICE && arena.is_fresh(*owner, size_t(offset), size);
+    check_races(owner->shadow, size_t(offset), size, owner->bytes, kind, caller, "global", fresh);
   }
 }
 
 // An address that belongs neither to the kernel nor to the device. The program's constants may be read.
 inline void touch_elsewhere(Place place, unsigned size, Kind kind, void* caller) {
   const bool constant = place >= Place(__executable_start) && place < Place(__data_start);
-  if (constant && kind == READ) return;
+  const bool argument = place - Place(now.arguments.begin) < now.arguments.bytes;
+  if (((constant || argument) && kind == READ) || is_registered(place)) return;
   note(now.report->illegal_address, place < 4096 ? "null" : "host", here(caller, kind), {}, 0, size);
   abandon_kernel(cudaErrorIllegalAddress);
 }
 
 inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
   const Place place = Place(pointer);
-  if (!now.inside || threads.holds_stack(place)) return;
+  now.last = caller;
+  if (threads.holds_stack(place)) return;
+  now.report->accesses++;
   if (place & (size - 1)) {
     note(now.report->illegal_address, "misaligned", here(caller, kind), {}, 0, size);
     abandon_kernel(cudaErrorMisalignedAddress);
   }
   if (arena.holds(place))
     touch_global(place, size, kind, caller);
+  else if (is_of_device(place))
+    touch_variable(place, size, kind, caller);
   else if (variables.holds(place))
     touch_shared(place, size, kind, caller);
   else
     touch_elsewhere(place, size, kind, caller);
-  if (!now.bytes_only && --threads.current().turn == 0) threads.give_turn();
+  if (!now.bytes_only && --now.turn == 0) threads.give_turn();
+}
+
+// An access of a block that is not watched, or of the host.
+inline void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
+  if (now.inside) {
+    now.last = caller;
+    if (!now.bytes_only && --now.turn == 0) threads.give_turn();
+  } else if (kind == WRITE && arena.holds(Place(pointer))) {
+    arena.fill(Place(pointer), bytes);
+  }
+}
+
+inline void see(void* pointer, unsigned size, Kind kind, void* caller) {
+  if (now.watched)
+    touch(pointer, size, kind, caller);
+  else
+    pass(pointer, size, kind, caller);
 }
 
 // An access whose alignment the compiler does not know, or to a whole object: a GPU moves it word by word.
 inline void touch_words(void* pointer, size_t bytes, Kind kind, void* caller) {
+  if (!now.watched) return pass(pointer, bytes, kind, caller);
   const size_t word = (Place(pointer) | bytes) % 4 == 0 ? 4 : 1;
   for (size_t done = 0; done < bytes; done += word) touch(static_cast<char*>(pointer) + done, unsigned(word), kind, caller);
 }
@@ -99,14 +148,14 @@ inline void touch_words(void* pointer, size_t bytes, Kind kind, void* caller) {
 void check_atomic(void* place, unsigned bytes, void* caller) {
   if (!now.inside) return;
   note_atomic();
-  touch(place, bytes, ATOMIC, caller);
+  see(place, bytes, ATOMIC, caller);
 }
 }  // namespace emulator
 
 extern "C" {
 #define EMULATOR_HOOKS(N)                                                                                                        \
-  void __tsan_read##N(void* p) { emulator::touch(p, N, emulator::READ, __builtin_return_address(0)); }                           \
-  void __tsan_write##N(void* p) { emulator::touch(p, N, emulator::WRITE, __builtin_return_address(0)); }                         \
+  void __tsan_read##N(void* p) { emulator::see(p, N, emulator::READ, __builtin_return_address(0)); }                           \
+  void __tsan_write##N(void* p) { emulator::see(p, N, emulator::WRITE, __builtin_return_address(0)); }                         \
   void __tsan_unaligned_read##N(void* p) { emulator::touch_words(p, N, emulator::READ, __builtin_return_address(0)); }                 \
   void __tsan_unaligned_write##N(void* p) { emulator::touch_words(p, N, emulator::WRITE, __builtin_return_address(0)); }
 EMULATOR_HOOKS(1)
@@ -117,7 +166,9 @@ EMULATOR_HOOKS(16)
 void __tsan_read_range(void* p, long n) { emulator::touch_words(p, size_t(n), emulator::READ, __builtin_return_address(0)); }
 void __tsan_write_range(void* p, long n) { emulator::touch_words(p, size_t(n), emulator::WRITE, __builtin_return_address(0)); }
 void __tsan_init() {}
-void __tsan_func_entry(void*) {}
+void __tsan_func_entry(void*) {
+  if (!emulator::now.named) emulator::name_kernel(__builtin_return_address(0));
+}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}

@@ -6,10 +6,12 @@
 namespace emulator {
 cudaError_t keep(cudaError_t error) { return error == cudaSuccess || is_lasting(last_error) ? last_error : last_error = error; }
 
-cudaError_t allocate(void** pointer, size_t bytes) {
-  *pointer = bytes ? arena.allocate(bytes) : nullptr;
+cudaError_t allocate(void** pointer, size_t bytes, MemoryKind kind) {
+  *pointer = bytes ? arena.allocate(bytes, kind) : nullptr;
   return *pointer || !bytes ? cudaSuccess : last_error = cudaErrorMemoryAllocation;
 }
+
+cudaError_t allocate(void** pointer, size_t bytes) { return allocate(pointer, bytes, DEVICE); }
 
 int lane() { return int(now.current % WARP); }
 void count_bytes_only(bool on) { now.bytes_only = on; }
@@ -28,10 +30,24 @@ unsigned collect_votes(unsigned mask, bool own, void* caller) {
   return unsigned(fiber.value);
 }
 
+unsigned find_active(void* caller) {
+  threads.wait(AT_WARP, CONVERGE, ~0u, caller);
+  return unsigned(threads.current().value);
+}
+
 void* const* gather_addresses(void* own, void* caller) {
   threads.current().value = Place(own);
   threads.wait(AT_WARP, ADDRESSES, ~0u, caller);
   return threads.addresses + now.current / WARP * WARP;
+}
+
+void wait_for_grid(void* caller) {
+  const uint64_t waiting = uint64_t(grid_size.x) * grid_size.y * grid_size.z * now.threads;
+  if (waiting > MULTIPROCESSORS * RESIDENT_THREADS) {
+    note(now.report->refused_launches, "cooperative", {}, {}, (long long)waiting, MULTIPROCESSORS * RESIDENT_THREADS, now.report->line);
+    abandon_kernel(cudaErrorCooperativeLaunchTooLarge);
+  }
+  threads.wait(AT_GRID, SYNC, ~0u, caller);
 }
 
 void leave_tile(void* caller) { threads.wait(AT_WARP, QUIET, ~0u, caller); }
@@ -52,9 +68,13 @@ void __syncwarp(unsigned mask) { emulator::threads.wait(emulator::AT_WARP, emula
 unsigned __ballot_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, predicate, CALLER); }
 int __any_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, predicate, CALLER) != 0; }
 int __all_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, !predicate, CALLER) == 0; }
-unsigned __activemask() { return emulator::threads.live_mask(emulator::now.current / emulator::WARP); }
+unsigned __activemask() { return emulator::find_active(CALLER); }
 void __threadfence() { emulator::publishing.did_fence = true; }
 void __threadfence_block() {}
+long long clock64() {
+  static long long cycles = 0;
+  return cycles += 10;
+}
 #undef CALLER
 
 cudaError_t cudaPeekAtLastError() { return emulator::last_error; }
@@ -65,31 +85,21 @@ cudaError_t cudaGetLastError() {
 }
 cudaError_t cudaDeviceSynchronize() { return emulator::is_lasting(emulator::last_error) ? emulator::last_error : cudaSuccess; }
 
+// building.py makes these of `malloc`, `free`, `new` and `delete` in the learner's program. A kernel gets memory of the device.
+extern "C" {
+void* emulator_malloc(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : malloc(bytes); }
+void emulator_free(void* pointer) {
+  if (!emulator::arena.holds(emulator::Place(pointer))) free(pointer);
+}
+void* emulator_new(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : ::operator new(bytes); }
+void emulator_delete(void* pointer) {
+  if (!emulator::arena.holds(emulator::Place(pointer))) ::operator delete(pointer);
+}
+}
+
 cudaError_t cudaFree(void* pointer) {
   if (!pointer || emulator::arena.release(emulator::Place(pointer))) return cudaSuccess;
   return emulator::keep(cudaErrorInvalidValue);
-}
-
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  using emulator::arena;
-  using emulator::Place;
-  if (emulator::is_lasting(emulator::last_error)) return emulator::last_error;
-  const bool to_device = arena.holds(Place(to)), from_device = arena.holds(Place(from));
-  const bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (kind != cudaMemcpyDefault && (to_device != wants_to || from_device != wants_from))
-    return emulator::keep(cudaErrorInvalidValue);
-  if ((to_device && !arena.owns(Place(to), bytes)) || (from_device && !arena.owns(Place(from), bytes)))
-    return emulator::keep(cudaErrorInvalidValue);
-  memmove(to, from, bytes);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemset(void* to, int value, size_t bytes) {
-  if (emulator::is_lasting(emulator::last_error)) return emulator::last_error;
-  if (!emulator::arena.owns(emulator::Place(to), bytes)) return emulator::keep(cudaErrorInvalidValue);
-  memset(to, value, bytes);
-  return cudaSuccess;
 }
 
 namespace emulator {
@@ -97,16 +107,33 @@ struct ErrorWords {
   cudaError_t error;
   const char *name, *words;
 };
+#define EMULATOR_ERROR(NAME, WORDS) {NAME, #NAME, WORDS}
 constexpr ErrorWords ERRORS[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
-    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
-    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
+    EMULATOR_ERROR(cudaSuccess, "no error"),
+    EMULATOR_ERROR(cudaErrorInvalidValue, "invalid argument"),
+    EMULATOR_ERROR(cudaErrorMemoryAllocation, "out of memory"),
+    EMULATOR_ERROR(cudaErrorInitializationError, "initialization error"),
+    EMULATOR_ERROR(cudaErrorInvalidConfiguration, "invalid configuration argument"),
+    EMULATOR_ERROR(cudaErrorInvalidPitchValue, "invalid pitch argument"),
+    EMULATOR_ERROR(cudaErrorInvalidSymbol, "invalid device symbol"),
+    EMULATOR_ERROR(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"),
+    EMULATOR_ERROR(cudaErrorInvalidDeviceFunction, "invalid device function"),
+    EMULATOR_ERROR(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+    EMULATOR_ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
+    EMULATOR_ERROR(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+    EMULATOR_ERROR(cudaErrorNotReady, "device not ready"),
+    EMULATOR_ERROR(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
+    EMULATOR_ERROR(cudaErrorLaunchOutOfResources, "too many resources requested for launch"),
+    EMULATOR_ERROR(cudaErrorLaunchTimeout, "the launch timed out and was terminated"),
+    EMULATOR_ERROR(cudaErrorPeerAccessNotEnabled, "peer access has not been enabled"),
+    EMULATOR_ERROR(cudaErrorAssert, "device-side assert triggered"),
+    EMULATOR_ERROR(cudaErrorMisalignedAddress, "misaligned address"),
+    EMULATOR_ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
+    EMULATOR_ERROR(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch"),
+    EMULATOR_ERROR(cudaErrorNotSupported, "operation not supported"),
+    EMULATOR_ERROR(cudaErrorUnknown, "unknown error"),
 };
+#undef EMULATOR_ERROR
 const ErrorWords& describe(cudaError_t error) {
   for (const ErrorWords& known : ERRORS)
     if (known.error == error) return known;

@@ -1,0 +1,226 @@
+// Cooperative groups: the grid, the block, tiles of a warp, and the lanes that are active at a place.
+#pragma once
+#include "cuda_runtime.h"
+
+namespace cooperative_groups {
+namespace details {
+inline unsigned thread_of_block() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+inline unsigned threads_of_block() { return blockDim.x * blockDim.y * blockDim.z; }
+inline unsigned block_of_grid() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
+inline unsigned blocks_of_grid() { return gridDim.x * gridDim.y * gridDim.z; }
+}  // namespace details
+
+// A part of a block of which the type does not say more. `mask` are its lanes, or 0 for the whole block.
+class thread_group {
+ public:
+  thread_group(unsigned mask, unsigned size, unsigned index = 0) : mask_(mask), size_(size), index_(index) {}
+
+  void sync() const { mask_ ? __syncwarp(mask_) : __syncthreads(); }
+  unsigned long long size() const { return size_; }
+  unsigned long long num_threads() const { return size_; }
+  unsigned long long thread_rank() const {
+    const unsigned thread = details::thread_of_block();
+    return mask_ ? unsigned(__builtin_popcount(mask_ & ((1u << thread % 32) - 1))) : thread;
+  }
+  bool is_valid() const { return true; }
+  unsigned get_mask() const { return mask_; }
+
+ protected:
+  unsigned mask_, size_, index_;
+};
+
+class thread_block : public thread_group {
+ public:
+  thread_block() : thread_group(0, details::threads_of_block()) {}
+  dim3 group_index() const { return blockIdx; }
+  dim3 thread_index() const { return threadIdx; }
+  dim3 group_dim() const { return blockDim; }
+  dim3 dim_threads() const { return blockDim; }
+};
+inline thread_block this_thread_block() { return {}; }
+
+// Lanes of one warp, which can exchange values. Ranks count the lanes of the group.
+class lanes_of_warp : public thread_group {
+ public:
+  using thread_group::thread_group;
+  unsigned meta_group_rank() const { return index_; }
+  unsigned meta_group_size() const { return (details::threads_of_block() + size_ - 1) / size_; }
+
+#define EMULATOR_PLACE __builtin_return_address(0)
+  template <class T>
+  EMULATOR_UNSEEN T shfl(T value, int rank) const {
+    return emulator::shuffle(mask_, value, lane_of(unsigned(rank) % size_), EMULATOR_PLACE);
+  }
+  template <class T>
+  EMULATOR_UNSEEN T shfl_down(T value, unsigned distance) const {
+    const unsigned rank = unsigned(thread_rank());
+    return emulator::shuffle(mask_, value, lane_of(rank + distance < size_ ? rank + distance : rank), EMULATOR_PLACE);
+  }
+  template <class T>
+  EMULATOR_UNSEEN T shfl_up(T value, unsigned distance) const {
+    const unsigned rank = unsigned(thread_rank());
+    return emulator::shuffle(mask_, value, lane_of(rank >= distance ? rank - distance : rank), EMULATOR_PLACE);
+  }
+  template <class T>
+  EMULATOR_UNSEEN T shfl_xor(T value, unsigned bits) const {
+    const unsigned rank = unsigned(thread_rank());
+    return emulator::shuffle(mask_, value, lane_of((rank ^ bits) < size_ ? rank ^ bits : rank), EMULATOR_PLACE);
+  }
+#undef EMULATOR_PLACE
+  int any(int predicate) const { return __any_sync(mask_, predicate); }
+  int all(int predicate) const { return __all_sync(mask_, predicate); }
+  unsigned ballot(int predicate) const { return pack(__ballot_sync(mask_, predicate)); }
+  template <class T>
+  unsigned match_any(T value) const {
+    return pack(__match_any_sync(mask_, value));
+  }
+  template <class T>
+  unsigned match_all(T value, int& same) const {
+    return pack(__match_all_sync(mask_, value, &same));
+  }
+
+ private:
+  int lane_of(unsigned rank) const {
+    for (int lane = 0; lane < 32; ++lane)
+      if ((mask_ >> lane & 1) && rank-- == 0) return lane;
+    return 0;
+  }
+  // The bits of this group's lanes, as bits of their ranks.
+  unsigned pack(unsigned lanes) const {
+    unsigned packed = 0;
+    for (int lane = 0, rank = 0; lane < 32; ++lane)
+      if (mask_ >> lane & 1) packed |= (lanes >> lane & 1) << rank++;
+    return packed;
+  }
+};
+
+class coalesced_group : public lanes_of_warp {
+ public:
+  explicit coalesced_group(unsigned mask) : lanes_of_warp(mask, unsigned(__builtin_popcount(mask))) {}
+};
+inline __attribute__((always_inline)) coalesced_group coalesced_threads() { return coalesced_group(__activemask()); }
+
+template <unsigned N, class Parent = void>
+class thread_block_tile : public lanes_of_warp {
+  static_assert(N > 0 && N <= 32 && (N & (N - 1)) == 0, "the emulator has tiles of 1, 2, 4, 8, 16 or 32 threads");
+
+ public:
+  thread_block_tile() : lanes_of_warp(find_mask(), N, details::thread_of_block() / N) {}
+  static constexpr unsigned long long size() { return N; }
+  static constexpr unsigned long long num_threads() { return N; }
+
+ private:
+  static unsigned find_mask() {
+    const unsigned first = details::thread_of_block() % 32 / N * N;
+    return (N == 32 ? ~0u : (1u << N % 32) - 1) << first;
+  }
+};
+template <unsigned N, class Parent>
+thread_block_tile<N, Parent> tiled_partition(const Parent&) {
+  return {};
+}
+inline lanes_of_warp tiled_partition(const thread_group&, unsigned size) {
+  const unsigned thread = details::thread_of_block(), first = thread % 32 / size * size;
+  return {(size >= 32 ? ~0u : (1u << size) - 1) << first, size, thread / size};
+}
+// The lanes of a group that have the same label.
+template <class Label>
+coalesced_group labeled_partition(const lanes_of_warp& group, Label label) {
+  return coalesced_group(__match_any_sync(group.get_mask(), label));
+}
+inline coalesced_group binary_partition(const lanes_of_warp& group, bool predicate) {
+  return labeled_partition(group, predicate);
+}
+
+class grid_group {
+ public:
+  void sync() const { emulator::wait_for_grid(__builtin_return_address(0)); }
+  bool is_valid() const { return true; }
+  unsigned long long size() const {
+    return (unsigned long long)details::blocks_of_grid() * details::threads_of_block();
+  }
+  unsigned long long num_threads() const { return size(); }
+  unsigned long long thread_rank() const {
+    return (unsigned long long)details::block_of_grid() * details::threads_of_block() + details::thread_of_block();
+  }
+  unsigned long long num_blocks() const { return details::blocks_of_grid(); }
+  unsigned long long block_rank() const { return details::block_of_grid(); }
+  dim3 block_index() const { return blockIdx; }
+  dim3 group_dim() const { return gridDim; }
+  dim3 dim_blocks() const { return gridDim; }
+};
+inline grid_group this_grid() { return {}; }
+
+template <class G>
+void sync(const G& group) {
+  group.sync();
+}
+template <class G>
+unsigned long long thread_rank(const G& group) {
+  return group.thread_rank();
+}
+template <class G>
+unsigned long long group_size(const G& group) {
+  return group.size();
+}
+
+// --- functions of all lanes of a group -------------------------------------------------------------------------------------
+#define EMULATOR_OPERATION(NAME, RESULT)          \
+  template <class T>                              \
+  struct NAME {                                   \
+    T operator()(T a, T b) const { return RESULT; } \
+  };
+EMULATOR_OPERATION(plus, a + b)
+EMULATOR_OPERATION(less, b < a ? b : a)
+EMULATOR_OPERATION(greater, a < b ? b : a)
+EMULATOR_OPERATION(bit_and, a & b)
+EMULATOR_OPERATION(bit_or, a | b)
+EMULATOR_OPERATION(bit_xor, a ^ b)
+#undef EMULATOR_OPERATION
+
+template <class G, class T, class F>
+T reduce(const G& group, T value, F combine) {
+  T sum = group.shfl(value, 0);
+  for (unsigned rank = 1; rank < group.num_threads(); ++rank) sum = combine(sum, group.shfl(value, int(rank)));
+  return sum;
+}
+template <class G, class T, class F>
+T inclusive_scan(const G& group, T value, F combine) {
+  for (unsigned distance = 1; distance < group.num_threads(); distance *= 2) {
+    const T earlier = group.shfl_up(value, distance);
+    if (group.thread_rank() >= distance) value = combine(earlier, value);
+  }
+  return value;
+}
+template <class G, class T>
+T inclusive_scan(const G& group, T value) {
+  return inclusive_scan(group, value, plus<T>());
+}
+template <class G, class T, class F>
+T exclusive_scan(const G& group, T value, F combine) {
+  const T earlier = group.shfl_up(inclusive_scan(group, value, combine), 1);
+  return group.thread_rank() ? earlier : T();
+}
+template <class G, class T>
+T exclusive_scan(const G& group, T value) {
+  return exclusive_scan(group, value, plus<T>());
+}
+
+// The copy is made at once, each thread a share; a wait is a barrier of the group.
+template <class G, class T>
+void memcpy_async(const G& group, T* to, const T* from, size_t bytes) {
+  for (size_t i = group.thread_rank(); i < bytes / sizeof(T); i += group.size()) to[i] = from[i];
+}
+template <class G, class T, class Layout>
+void memcpy_async(const G& group, T* to, Layout to_layout, const T* from, Layout from_layout) {
+  memcpy_async(group, to, from, (to_layout < from_layout ? to_layout : from_layout) * sizeof(T));
+}
+template <class G>
+void wait(const G& group) {
+  group.sync();
+}
+template <unsigned Stages, class G>
+void wait_prior(const G& group) {
+  group.sync();
+}
+}  // namespace cooperative_groups
