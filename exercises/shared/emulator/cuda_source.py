@@ -176,6 +176,9 @@ def _find_launches(text: str, code: str) -> Iterator[Edit]:
         call = f"[&](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
         gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
         yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {configuration})'
+        arguments = _skip(code, end[1])
+        for null in re.finditer(r"(?<=[(,])\s*__null\s*(?=[,)])", code[end[1] : arguments]):  # which would become a number
+            yield end[1] + null.start(), end[1] + null.end(), null[0].replace("__null", "nullptr")
 
 
 def _find_callee(code: str, end: int) -> int | None:
