@@ -107,7 +107,8 @@ def rewrite(source: Preprocessed) -> str:
     Raises SourceError for features that the emulator does not have.
     """
     text, code = source.text, source.code
-    edits = [*_find_launches(text, code), *_find_dynamic(code), *_find_variables(source), *_find_qualifiers(code)]
+    edits = [*_find_launches(text, code), *_find_dynamic(code), *_find_shared_outside(code)]
+    edits += [*_find_variables(source), *_find_qualifiers(code)]
     pieces, position = [], 0
     for start, end, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
         if start >= position:  # of two that overlap, the larger one, or the first of two for the same word
@@ -156,11 +157,20 @@ def _find_variables(source: Preprocessed) -> Iterator[Edit]:
         first = max(code.rfind(mark, 0, match.start()) for mark in ";{}")
         is_constant = re.search(r"\bconst\b(?![^*]*\*)|\bconstexpr\b", code[first + 1 : match.start()] + declaration)
         yield *match.span(1), _SECTION.format("constants" if is_constant else "variables")
-    for match in re.finditer(r"\b__shared__\b", code):
-        preceding = code[: match.start()]
-        if preceding.count("{") == preceding.count("}") and "extern" not in code[max(0, match.start() - 8) : match.end() + 8]:
-            message = "declare a __shared__ variable inside its kernel: the emulator has no others"
-            raise SourceError(*source.find_line(match.start()), message)
+
+
+def _find_shared_outside(code: str) -> Iterator[Edit]:
+    """Give __shared__ variables outside of functions a symbol like those inside, by which variables.hpp recognises them."""
+    is_function: list[bool] = []  # for each open brace
+    for match in re.finditer(r"[{}]|\b__shared__\b(?=([^;{}]*);)", code):
+        if match[0] == "{":
+            is_function.append(not re.search(r"\b(?:namespace\b[\w:\s]*|extern\s*)\Z", code[max(0, match.start() - 200) : match.start()]))
+        elif match[0] == "}":
+            del is_function[-1:]
+        elif not any(is_function) and "extern" not in code[max(0, match.start() - 20) : match.end()] + match[1]:
+            for variable in re.finditer(r"(\w+)\s*((?:\[[^\]]*\]\s*)*)(?=[,;]|\Z)", match[1]):
+                end = match.start(1) + variable.end()
+                yield end, end, f' __asm__("_ZZ{len(str(end)) + 6}shared{end}vE{len(variable[1])}{variable[1]}")'
 
 
 def _find_launches(text: str, code: str) -> Iterator[Edit]:
