@@ -133,3 +133,4 @@ cudaError_t cudaMalloc(T** pointer, size_t bytes) {
 #include "host_api.h"
 
 #include "device_functions.h"
+#include "textures.h"
