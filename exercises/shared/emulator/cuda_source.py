@@ -130,8 +130,11 @@ def _find_qualifiers(code: str) -> Iterator[Edit]:
             yield match.start(), end, "\n" * code.count("\n", match.start(), end)
         elif not code.endswith("((", 0, match.start()):  # __attribute__((__noinline__)) is for g++
             before = code[max(0, match.start() - 20) : match.start()]
-            word = _WORDS.get(match[0], "")
+            word = "" if re.compile(r"\s+alignas\b").match(code, match.end()) else _WORDS.get(match[0], "")
             yield *match.span(), "" if word == "static" and re.search(r"\bstatic\s+\Z", before) else word
+    for match in re.finditer(r"\b__shared__(?=\s+alignas\s*(\())", code):  # C++ has alignas first
+        end = _skip(code, match.start(1))
+        yield end, end, " static"
     for match in re.finditer(r"\b__shared__(\s+)static\b", code):
         yield *match.span(), f"static{match[1]}"
 
