@@ -20,16 +20,11 @@ struct ShortFloat {
   uint16_t bits;
 
   ShortFloat() = default;
-  ShortFloat(const ShortFloat&) = default;
   template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
   EMULATOR_INLINE ShortFloat(Number value) : bits(Coding::round(float(value))) {}
   EMULATOR_INLINE ShortFloat(ShortBits<Coding> raw) : bits(raw.x) {}
   EMULATOR_INLINE operator float() const { return Coding::widen(bits); }
   EMULATOR_INLINE operator ShortBits<Coding>() const { return {bits}; }
-  EMULATOR_INLINE ShortFloat& operator=(const ShortFloat& other) {
-    bits = other.bits;
-    return *this;
-  }
   static ShortFloat from_bits(uint16_t bits) { return ShortFloat(ShortBits<Coding>{bits}); }
 
   // The nearest number in this direction.
@@ -132,9 +127,7 @@ struct alignas(4) ShortPair {
   Number x, y;
 
   ShortPair() = default;
-  ShortPair(const ShortPair&) = default;
   EMULATOR_INLINE ShortPair(Number x_, Number y_) : x(x_), y(y_) {}
-  EMULATOR_MOVED_WHOLE(ShortPair, 4)
   EMULATOR_INLINE ShortPair& operator+=(ShortPair other) { return *this = *this + other; }
   EMULATOR_INLINE ShortPair& operator-=(ShortPair other) { return *this = *this - other; }
   EMULATOR_INLINE ShortPair& operator*=(ShortPair other) { return *this = *this * other; }

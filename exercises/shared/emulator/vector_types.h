@@ -1,13 +1,7 @@
-// CUDA's vectors of one to four numbers, with CUDA's alignment. A GPU moves up to 16 bytes in one access, and so does the
-// assignment here: g++'s own assignment of an aggregate makes one access per number, or none that gets a hook.
+// CUDA's vectors of one to four numbers, with CUDA's alignment. A GPU moves up to 16 bytes in one access. So does g++'s own
+// assignment (-fno-tree-sra keeps it whole), except for vectors of 32 bytes, which are moved in two halves here.
 #pragma once
 
-#define EMULATOR_MOVED_WHOLE(NAME, BYTES)                                                          \
-  __attribute__((always_inline)) inline NAME& operator=(const NAME& other) {                       \
-    typedef unsigned char Whole __attribute__((vector_size(BYTES), may_alias));                    \
-    *reinterpret_cast<Whole*>(this) = *reinterpret_cast<const Whole*>(&other);                     \
-    return *this;                                                                                  \
-  }
 #define EMULATOR_MOVED_TWICE(NAME)                                                                 \
   __attribute__((always_inline)) inline NAME& operator=(const NAME& other) {                       \
     typedef unsigned char Half __attribute__((vector_size(16), may_alias));                        \
@@ -22,7 +16,6 @@
   };                                                                                               \
   struct alignas(2 * BYTES) NAME##2 {                                                              \
     T x, y;                                                                                        \
-    EMULATOR_MOVED_WHOLE(NAME##2, 2 * BYTES)                                                       \
   };                                                                                               \
   struct NAME##3 {                                                                                 \
     T x, y, z;                                                                                     \
@@ -34,7 +27,6 @@
 #define EMULATOR_VECTORS(T, NAME, BYTES)                                                           \
   struct alignas(4 * BYTES) NAME##4 {                                                              \
     T x, y, z, w;                                                                                  \
-    EMULATOR_MOVED_WHOLE(NAME##4, 4 * BYTES)                                                       \
   };                                                                                               \
   EMULATOR_VECTORS_BUT_4(T, NAME, BYTES)
 #define EMULATOR_LONG_VECTORS(T, NAME)                                                             \
