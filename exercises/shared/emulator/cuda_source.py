@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulator.ptx import UnknownPtx, translate
+
 MAX_FILE_BYTES = 1 << 20  # bytes of one file
 MAX_NAME = 1000  # characters of a kernel's name with its template arguments, or of how it is launched
 OPENS, CLOSES = "([{", ")]}"
@@ -29,6 +31,7 @@ _SECTION = '__attribute__((section("emulator_{}")))'  # hooks.hpp knows their na
 _UNSEEN = '__attribute__((no_sanitize("thread"), noinline))'
 _CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
 _KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?\b(?!__launch_bounds__)(\w+)\s*\(")
+_ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__|__volatile)?\s*(?=\()")
 _LAUNCH = re.compile(r"<<[ \t]*<(?!<)")
 _LAUNCH_END = re.compile(r">>[ \t]*>(?!>)")
 
@@ -108,7 +111,7 @@ def rewrite(source: Preprocessed) -> str:
     """
     text, code = source.text, source.code
     edits = [*_find_launches(text, code), *_find_dynamic(code), *_find_shared_outside(code)]
-    edits += [*_find_variables(source), *_find_qualifiers(code)]
+    edits += [*_find_ptx(source), *_find_variables(source), *_find_qualifiers(code)]
     pieces, position = [], 0
     for start, end, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
         if start >= position:  # of two that overlap, the larger one, or the first of two for the same word
@@ -174,6 +177,34 @@ def _find_shared_outside(code: str) -> Iterator[Edit]:
             for variable in re.finditer(r"(\w+)\s*((?:\[[^\]]*\]\s*)*)(?=[,;]|\Z)", match[1]):
                 end = match.start(1) + variable.end()
                 yield end, end, f' __asm__("_ZZ{len(str(end)) + 6}shared{end}vE{len(variable[1])}{variable[1]}")'
+
+
+def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
+    """Translate inline PTX. Its instructions end with ";": what has none is left to g++."""
+    text, code = source.text, source.code
+    for match in _ASM.finditer(code):
+        end = _skip(code, match.end())
+        sections: list[list[str]] = [[]]  # the template, outputs, inputs and clobbers: each a list of what commas separate
+        first = match.end() + 1
+        for place in range(first, end):
+            is_last = place == end - 1
+            if is_last or (code[place] in ",:" and code.count("(", match.end(), place) == code.count(")", match.end(), place) + 1):
+                sections[-1].append(text[first:place])
+                first = place + 1
+                if code[place] == ":":
+                    sections.append([])
+        strings = re.findall(r'"((?:\\.|[^"\\])*)"', sections[0][0])
+        template = "".join(strings).replace("\\n", "\n").replace("\\t", " ").replace("\\r", " ")
+        if ";" not in template:
+            continue
+        operands = [operand for section in sections[1:3] for operand in section if "(" in operand]
+        expressions = [re.sub(r"\s+", " ", operand[operand.index("(") + 1 : operand.rindex(")")]) for operand in operands]
+        try:
+            new = f"do {{ {translate(template, expressions)} }} while (0)"
+        except UnknownPtx as error:
+            message = f"the emulator does not have the PTX {error}: write this in CUDA C++"
+            raise SourceError(*source.find_line(match.start()), message) from None
+        yield match.start(), end, new + "\n" * text.count("\n", match.start(), end)
 
 
 def _find_launches(text: str, code: str) -> Iterator[Edit]:
