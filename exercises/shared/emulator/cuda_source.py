@@ -170,7 +170,8 @@ def _find_shared_outside(code: str) -> Iterator[Edit]:
     is_function: list[bool] = []  # for each open brace
     for match in re.finditer(r"[{}]|\b__shared__\b(?=([^;{}]*);)", code):
         if match[0] == "{":
-            is_function.append(not re.search(r"\b(?:namespace\b[\w:\s]*|extern\s*)\Z", code[max(0, match.start() - 200) : match.start()]))
+            before = code[max(0, match.start() - 200) : match.start()]
+            is_function.append(not re.search(r"\b(?:namespace\b[\w:\s]*|extern\s*)\Z", before))
         elif match[0] == "}":
             del is_function[-1:]
         elif not any(is_function) and "extern" not in code[max(0, match.start() - 20) : match.end()] + match[1]:
@@ -184,15 +185,7 @@ def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
     text, code = source.text, source.code
     for match in _ASM.finditer(code):
         end = _skip(code, match.end())
-        sections: list[list[str]] = [[]]  # the template, outputs, inputs and clobbers: each a list of what commas separate
-        first = match.end() + 1
-        for place in range(first, end):
-            is_last = place == end - 1
-            if is_last or (code[place] in ",:" and code.count("(", match.end(), place) == code.count(")", match.end(), place) + 1):
-                sections[-1].append(text[first:place])
-                first = place + 1
-                if code[place] == ":":
-                    sections.append([])
+        sections = _split_asm(text, code, match.end(), end)
         strings = re.findall(r'"((?:\\.|[^"\\])*)"', sections[0][0])
         template = "".join(strings).replace("\\n", "\n").replace("\\t", " ").replace("\\r", " ")
         if ";" not in template:
@@ -205,6 +198,20 @@ def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
             message = f"the emulator does not have the PTX {error}: write this in CUDA C++"
             raise SourceError(*source.find_line(match.start()), message) from None
         yield match.start(), end, new + "\n" * text.count("\n", match.start(), end)
+
+
+def _split_asm(text: str, code: str, start: int, end: int) -> list[list[str]]:
+    """Return the template, outputs, inputs and clobbers of an asm statement: of each, what commas separate."""
+    sections: list[list[str]] = [[]]
+    first, depth = start + 1, 0
+    for place in range(start, end):
+        depth += (code[place] in OPENS) - (code[place] in CLOSES)
+        if depth == 0 or (depth == 1 and code[place] in ",:"):
+            sections[-1].append(text[first:place])
+            first = place + 1
+            if code[place] == ":":
+                sections.append([])
+    return sections
 
 
 def _find_launches(text: str, code: str) -> Iterator[Edit]:

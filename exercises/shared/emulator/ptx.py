@@ -5,45 +5,53 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+# fmt: off
 TYPES = {
-    **{"u8": "uint8_t", "s8": "int8_t", "b8": "uint8_t", "u16": "uint16_t", "s16": "int16_t", "b16": "uint16_t"},
-    **{"u32": "unsigned", "s32": "int", "b32": "unsigned", "f32": "float", "f64": "double", "pred": "bool"},
-    **{"u64": "unsigned long long", "s64": "long long", "b64": "unsigned long long"},
+    "u8": "uint8_t", "s8": "int8_t", "b8": "uint8_t", "u16": "uint16_t", "s16": "int16_t", "b16": "uint16_t",
+    "u32": "unsigned", "s32": "int", "b32": "unsigned", "f32": "float", "f64": "double", "pred": "bool",
+    "u64": "unsigned long long", "s64": "long long", "b64": "unsigned long long",
 }
 VECTORS = {
-    **{"u8": "uchar", "b8": "uchar", "s8": "char", "u16": "ushort", "b16": "ushort", "s16": "short", "u32": "uint", "b32": "uint"},
-    **{"s32": "int", "f32": "float", "f64": "double", "u64": "ulonglong", "b64": "ulonglong", "s64": "longlong"},
+    "u8": "uchar", "b8": "uchar", "s8": "char", "u16": "ushort", "b16": "ushort", "s16": "short",
+    "u32": "uint", "b32": "uint",
+    "s32": "int", "f32": "float", "f64": "double", "u64": "ulonglong", "b64": "ulonglong", "s64": "longlong",
 }
+BUILT_IN = {"tid": "threadIdx", "ntid": "blockDim", "ctaid": "blockIdx", "nctaid": "gridDim"}
 REGISTERS = {
-    **{f"{name}.{axis}": f"{variable}.{axis}" for axis in "xyz" for name, variable in
-       (("tid", "threadIdx"), ("ntid", "blockDim"), ("ctaid", "blockIdx"), ("nctaid", "gridDim"))},
-    **{"laneid": "emulator::lane()", "warpid": "((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32)", "WARP_SZ": "32", "smid": "0u"},
-    **{"clock": "unsigned(clock64())", "clock64": "clock64()", "globaltimer": "clock64()"},
+    **{f"{name}.{axis}": f"{BUILT_IN[name]}.{axis}" for axis in "xyz" for name in BUILT_IN},
+    "laneid": "emulator::lane()",
+    "warpid": "((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32)",
+    "WARP_SZ": "32", "smid": "0u",
+    "clock": "unsigned(clock64())", "clock64": "clock64()", "globaltimer": "clock64()",
     "lanemask_lt": "((1u << emulator::lane()) - 1)",
     "lanemask_le": "((2u << emulator::lane()) - 1)",
     "lanemask_gt": "~((2u << emulator::lane()) - 1)",
     "lanemask_ge": "~((1u << emulator::lane()) - 1)",
     "lanemask_eq": "(1u << emulator::lane())",
-}  # fmt: skip
-RESULTS = {  # of the operands {0}, {1}, {2} behind the destination, each of the instruction's type
-    **{"mov": "{0}", "cvta": "{0}", "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "mul.lo": "{0} * {1}"},
-    **{"mad": "{0} * {1} + {2}", "mad.lo": "{0} * {1} + {2}", "fma": "fma({0}, {1}, {2})", "div": "{0} / {1}"},
-    **{"rem": "{0} % {1}", "min": "min({0}, {1})", "max": "max({0}, {1})", "and": "{0} & {1}", "or": "{0} | {1}"},
-    **{"xor": "{0} ^ {1}", "not": "~{0}", "neg": "-{0}", "abs": "{0} < 0 ? -{0} : {0}", "popc": "__popcll({0})"},
-    **{"shl": "emulator::shift_left({0}, {1})", "shr": "emulator::shift_right({0}, {1})", "brev": "__brev({0})"},
-    **{"clz": "__clz({0})", "ex2": "exp2f({0})", "lg2": "log2f({0})", "rcp": "1 / {0}", "sqrt": "sqrt({0})"},
-    **{"rsqrt": "1 / sqrt({0})", "sin": "sinf({0})", "cos": "cosf({0})", "tanh": "tanhf({0})", "dp4a": "__dp4a({0}, {1}, {2})"},
-    **{"bfe": "emulator::extract_bits({0}, {1}, {2})", "bfi": "emulator::insert_bits({0}, {1}, {2}, {3})"},
-    **{"prmt": "__byte_perm({0}, {1}, {2})", "selp": "{2} ? {0} : {1}", "activemask": "__activemask()"},
 }
-COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+RESULTS = {  # of the operands {0}, {1}, {2} behind the destination, each of the instruction's type
+    "mov": "{0}", "cvta": "{0}", "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "mul.lo": "{0} * {1}",
+    "mad": "{0} * {1} + {2}", "mad.lo": "{0} * {1} + {2}", "fma": "fma({0}, {1}, {2})", "div": "{0} / {1}",
+    "rem": "{0} % {1}", "min": "min({0}, {1})", "max": "max({0}, {1})", "and": "{0} & {1}", "or": "{0} | {1}",
+    "xor": "{0} ^ {1}", "not": "~{0}", "neg": "-{0}", "abs": "{0} < 0 ? -{0} : {0}", "popc": "__popcll({0})",
+    "shl": "emulator::shift_left({0}, {1})", "shr": "emulator::shift_right({0}, {1})", "brev": "__brev({0})",
+    "clz": "__clz({0})", "ex2": "exp2f({0})", "lg2": "log2f({0})", "rcp": "1 / {0}", "sqrt": "sqrt({0})",
+    "rsqrt": "1 / sqrt({0})", "sin": "sinf({0})", "cos": "cosf({0})", "tanh": "tanhf({0})", "dp4a": "__dp4a({0}, {1}, {2})",
+    "bfe": "emulator::extract_bits({0}, {1}, {2})", "bfi": "emulator::insert_bits({0}, {1}, {2}, {3})",
+    "prmt": "__byte_perm({0}, {1}, {2})", "selp": "{2} ? {0} : {1}", "activemask": "__activemask()",
+}
+COMPARISONS = {
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">=",
+}
 ATOMICS = {
-    **{"add": "atomicAdd", "min": "atomicMin", "max": "atomicMax", "and": "atomicAnd", "or": "atomicOr", "xor": "atomicXor"},
-    **{"exch": "atomicExch", "cas": "atomicCAS", "inc": "atomicInc", "dec": "atomicDec"},
+    "add": "atomicAdd", "min": "atomicMin", "max": "atomicMax", "and": "atomicAnd", "or": "atomicOr", "xor": "atomicXor",
+    "exch": "atomicExch", "cas": "atomicCAS", "inc": "atomicInc", "dec": "atomicDec",
 }
 SHUFFLES = {"idx": "__shfl_sync", "down": "__shfl_down_sync", "up": "__shfl_up_sync", "bfly": "__shfl_xor_sync"}
-WITHOUT_EFFECT = ("cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all", "prefetch", "prefetchu", "nanosleep", "discard")
-FENCES = ("membar", "fence")
+WITHOUT_EFFECT = (
+    "cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all", "prefetch", "prefetchu", "nanosleep", "discard",
+)
+# fmt: on
 
 _OPERAND = re.compile(r"\[[^\]]*\]|\{[^}]*\}|[^,\s][^,]*")
 
@@ -55,12 +63,10 @@ class UnknownPtx(Exception):
 def translate(template: str, expressions: Sequence[str]) -> str:
     """Return C++ statements for the PTX of an asm statement. `expressions` are those of %0, %1, ... Raises UnknownPtx."""
     template = re.sub(r"//[^\n]*|/\*.*?\*/", " ", template, flags=re.DOTALL)
-    statements = []
-    for part in re.split(r"[;\n]", re.sub(r"^\s*\{|\}\s*$", " ", template.strip())):
-        instruction = re.sub(r"^\{\s*(?=\.reg)|^\}$", "", part.strip()).strip()
-        if instruction:
-            statements.append(_translate_one(instruction, expressions))
-    return " ".join(statements)
+    if template.lstrip().startswith("{"):
+        template = re.sub(r"^\s*\{|\}\s*;?\s*$", " ", template)
+    instructions = [instruction.strip() for instruction in template.split(";")]
+    return " ".join(_translate_one(instruction, expressions) for instruction in instructions if instruction)
 
 
 def _translate_one(instruction: str, expressions: Sequence[str]) -> str:
@@ -69,7 +75,7 @@ def _translate_one(instruction: str, expressions: Sequence[str]) -> str:
         return f"{_find_type(match[1])} {names};"
     if match := re.fullmatch(r"@(!?)%?(\w+)\s+(.*)", instruction, re.DOTALL):
         return f"if ({match[1]}{match[2]}) {{ {_translate_one(match[3], expressions)} }}"
-    name, _, rest = instruction.partition(" ")
+    name, rest = [*instruction.split(None, 1), ""][:2]
     operands = [operand.strip() for operand in _OPERAND.findall(rest)]
     parts = name.split(".")
     try:
@@ -80,32 +86,41 @@ def _translate_one(instruction: str, expressions: Sequence[str]) -> str:
 
 def _choose(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
     """Return the statement of an instruction. Raises KeyError, IndexError if it is not one of the known."""
-    name = ".".join(parts)
-    if name.startswith(WITHOUT_EFFECT):
+    if ".".join(parts).startswith(WITHOUT_EFFECT):
         return ""
-    if parts[0] in FENCES:
+    if parts[0] in ("membar", "fence"):
         return "__threadfence();"
-    if parts[:3] == ["bar", "warp", "sync"]:
-        return f"__syncwarp({_read('u32', operands[0], expressions)});"
-    if parts[0] in ("bar", "barrier") and "sync" in parts and operands == ["0"]:
-        return "__syncthreads();"
     if parts[0] == "trap":
         return "__trap();"
-    if parts[:2] == ["cp", "async"] and "bulk" not in parts:
-        return _copy(operands, expressions)
-    if parts[0] in ("ld", "ldu", "st"):
-        return _move(parts, operands, expressions)
-    if parts[0] in ("atom", "red"):
-        return _update(parts, operands, expressions)
-    if parts[:2] == ["shfl", "sync"]:
-        value, lane, clamp, mask = (_read("b32", operand, expressions) for operand in operands[1:])
-        return _write(operands[0], f"{SHUFFLES[parts[2]]}({mask}, {value}, {lane}, 32 - ({clamp} >> 8 & 31))", expressions)
-    if parts[0] == "setp":
-        left, right = (_read(parts[-1], operand, expressions) for operand in operands[1:])
-        return _write(operands[0], f"{left} {COMPARISONS[parts[1]]} {right}", expressions)
-    if parts[0] == "cvt":
-        return _convert(parts, operands, expressions)
-    return _calculate(parts, operands, expressions)
+    translate_kind = {
+        **dict.fromkeys(("bar", "barrier"), _wait),
+        **dict.fromkeys(("ld", "ldu", "st"), _move),
+        **dict.fromkeys(("atom", "red"), _update),
+        "cp": _copy,
+        "shfl": _shuffle,
+        "setp": _compare,
+        "cvt": _convert,
+    }.get(parts[0], _calculate)
+    return translate_kind(parts, operands, expressions)
+
+
+def _wait(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
+    if parts[1:] == ["warp", "sync"]:
+        return f"__syncwarp({_read('u32', operands[0], expressions)});"
+    if parts[1] != "sync" or operands != ["0"]:  # another barrier than that of all threads
+        raise IndexError
+    return "__syncthreads();"
+
+
+def _shuffle(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
+    function = SHUFFLES[parts[2]]
+    value, lane, clamp, mask = (_read("b32", operand, expressions) for operand in operands[1:5])
+    return _write(operands[0], f"{function}({mask}, {value}, {lane}, 32 - ({clamp} >> 8 & 31))", expressions)
+
+
+def _compare(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
+    left, right = (_read(parts[-1], operands[place], expressions) for place in (1, 2))
+    return _write(operands[0], f"{left} {COMPARISONS[parts[1]]} {right}", expressions)
 
 
 def _calculate(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
@@ -118,6 +133,8 @@ def _calculate(parts: list[str], operands: list[str], expressions: Sequence[str]
         result = f"({wide})({{0}}) * ({wide})({{1}})" + (" + {2}" if name == "mad.wide" else "")
     else:
         result = RESULTS[name]
+        if kind == "b64" and name in ("clz", "brev"):
+            result = result.replace("(", "ll(")
     values = [_read(kind, operand, expressions) for operand in operands[1:]]
     counts = {"shl": 1, "shr": 1, "bfe": 1, "bfi": 2}.get(name, len(values))  # from there on, numbers of bits
     values[counts:] = [_read("u32", operand, expressions) for operand in operands[1 + counts :]]
@@ -144,9 +161,10 @@ def _move(parts: list[str], operands: list[str], expressions: Sequence[str]) -> 
     kind, count = parts[-1], next((part[1] for part in parts if part in ("v2", "v4")), "")
     number = VECTORS[kind] + count if count else TYPES[kind]
     volatile = "volatile " if "volatile" in parts and not count else ""
-    address, registers = operands if parts[0] == "st" else operands[::-1]
+    first, second = operands[0], operands[1]
+    address, registers = (first, second) if parts[0] == "st" else (second, first)
     place = f"*reinterpret_cast<{volatile}{number}*>({_find_address(address, expressions)})"
-    names = [name.strip() for name in registers.strip("{}").split(",")]
+    names = [register.strip() for register in registers.strip("{}").split(",")]
     if len(names) != int(count or 1):
         raise IndexError
     if parts[0] == "st":
@@ -165,8 +183,10 @@ def _update(parts: list[str], operands: list[str], expressions: Sequence[str]) -
     return _write(results[0], call, expressions) if results else f"{call};"
 
 
-def _copy(operands: list[str], expressions: Sequence[str]) -> str:
+def _copy(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
     """Return the copy of cp.async. It is made at once, and bytes beyond the source's size become zero."""
+    if parts[1] != "async" or parts[2] not in ("ca", "cg"):
+        raise IndexError
     number = {"4": "unsigned", "8": "uint2", "16": "uint4"}[_read_number(operands[2], expressions)]
     to, from_ = (_find_address(operand, expressions) for operand in operands[:2])
     whole = f"*reinterpret_cast<{number}*>({to}) = *reinterpret_cast<const {number}*>({from_});"
