@@ -106,6 +106,8 @@ class thread_block_tile : public lanes_of_warp {
 
  public:
   thread_block_tile() : lanes_of_warp(find_mask(), N, details::thread_of_block() / N) {}
+  template <class Other>
+  thread_block_tile(const thread_block_tile<N, Other>& other) : lanes_of_warp(other) {}
   static constexpr unsigned long long size() { return N; }
   static constexpr unsigned long long num_threads() { return N; }
 

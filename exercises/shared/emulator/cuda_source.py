@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulator.ptx import UnknownPtx, translate
+
 MAX_FILE_BYTES = 1 << 20  # bytes of one file
 MAX_NAME = 1000  # characters of a kernel's name with its template arguments, or of how it is launched
 OPENS, CLOSES = "([{", ")]}"
@@ -29,6 +31,7 @@ _SECTION = '__attribute__((section("emulator_{}")))'  # hooks.hpp knows their na
 _UNSEEN = '__attribute__((no_sanitize("thread"), noinline))'
 _CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
 _KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?\b(?!__launch_bounds__)(\w+)\s*\(")
+_ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__|__volatile)?\s*(?=\()")
 _LAUNCH = re.compile(r"<<[ \t]*<(?!<)")
 _LAUNCH_END = re.compile(r">>[ \t]*>(?!>)")
 
@@ -107,7 +110,8 @@ def rewrite(source: Preprocessed) -> str:
     Raises SourceError for features that the emulator does not have.
     """
     text, code = source.text, source.code
-    edits = [*_find_launches(text, code), *_find_dynamic(code), *_find_variables(source), *_find_qualifiers(code)]
+    edits = [*_find_launches(text, code), *_find_dynamic(code), *_find_shared_outside(code)]
+    edits += [*_find_ptx(source), *_find_variables(source), *_find_qualifiers(code)]
     pieces, position = [], 0
     for start, end, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
         if start >= position:  # of two that overlap, the larger one, or the first of two for the same word
@@ -129,8 +133,11 @@ def _find_qualifiers(code: str) -> Iterator[Edit]:
             yield match.start(), end, "\n" * code.count("\n", match.start(), end)
         elif not code.endswith("((", 0, match.start()):  # __attribute__((__noinline__)) is for g++
             before = code[max(0, match.start() - 20) : match.start()]
-            word = _WORDS.get(match[0], "")
+            word = "" if re.compile(r"\s+alignas\b").match(code, match.end()) else _WORDS.get(match[0], "")
             yield *match.span(), "" if word == "static" and re.search(r"\bstatic\s+\Z", before) else word
+    for match in re.finditer(r"\b__shared__(?=\s+alignas\s*(\())", code):  # C++ has alignas first
+        end = _skip(code, match.start(1))
+        yield end, end, " static"
     for match in re.finditer(r"\b__shared__(\s+)static\b", code):
         yield *match.span(), f"static{match[1]}"
 
@@ -156,11 +163,55 @@ def _find_variables(source: Preprocessed) -> Iterator[Edit]:
         first = max(code.rfind(mark, 0, match.start()) for mark in ";{}")
         is_constant = re.search(r"\bconst\b(?![^*]*\*)|\bconstexpr\b", code[first + 1 : match.start()] + declaration)
         yield *match.span(1), _SECTION.format("constants" if is_constant else "variables")
-    for match in re.finditer(r"\b__shared__\b", code):
-        preceding = code[: match.start()]
-        if preceding.count("{") == preceding.count("}") and "extern" not in code[max(0, match.start() - 8) : match.end() + 8]:
-            message = "declare a __shared__ variable inside its kernel: the emulator has no others"
-            raise SourceError(*source.find_line(match.start()), message)
+
+
+def _find_shared_outside(code: str) -> Iterator[Edit]:
+    """Give __shared__ variables outside of functions a symbol like those inside, by which variables.hpp recognises them."""
+    is_function: list[bool] = []  # for each open brace
+    for match in re.finditer(r"[{}]|\b__shared__\b(?=([^;{}]*);)", code):
+        if match[0] == "{":
+            before = code[max(0, match.start() - 200) : match.start()]
+            is_function.append(not re.search(r"\b(?:namespace\b[\w:\s]*|extern\s*)\Z", before))
+        elif match[0] == "}":
+            del is_function[-1:]
+        elif not any(is_function) and "extern" not in code[max(0, match.start() - 20) : match.end()] + match[1]:
+            for variable in re.finditer(r"(\w+)\s*((?:\[[^\]]*\]\s*)*)(?=[,;]|\Z)", match[1]):
+                end = match.start(1) + variable.end()
+                yield end, end, f' __asm__("_ZZ{len(str(end)) + 6}shared{end}vE{len(variable[1])}{variable[1]}")'
+
+
+def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
+    """Translate inline PTX. Its instructions end with ";": what has none is left to g++."""
+    text, code = source.text, source.code
+    for match in _ASM.finditer(code):
+        end = _skip(code, match.end())
+        sections = _split_asm(text, code, match.end(), end)
+        strings = re.findall(r'"((?:\\.|[^"\\])*)"', sections[0][0])
+        template = "".join(strings).replace("\\n", "\n").replace("\\t", " ").replace("\\r", " ")
+        if ";" not in template:
+            continue
+        operands = [operand for section in sections[1:3] for operand in section if "(" in operand]
+        expressions = [re.sub(r"\s+", " ", operand[operand.index("(") + 1 : operand.rindex(")")]) for operand in operands]
+        try:
+            new = f"do {{ {translate(template, expressions)} }} while (0)"
+        except UnknownPtx as error:
+            message = f"the emulator does not have the PTX {error}: write this in CUDA C++"
+            raise SourceError(*source.find_line(match.start()), message) from None
+        yield match.start(), end, new + "\n" * text.count("\n", match.start(), end)
+
+
+def _split_asm(text: str, code: str, start: int, end: int) -> list[list[str]]:
+    """Return the template, outputs, inputs and clobbers of an asm statement: of each, what commas separate."""
+    sections: list[list[str]] = [[]]
+    first, depth = start + 1, 0
+    for place in range(start, end):
+        depth += (code[place] in OPENS) - (code[place] in CLOSES)
+        if depth == 0 or (depth == 1 and code[place] in ",:"):
+            sections[-1].append(text[first:place])
+            first = place + 1
+            if code[place] == ":":
+                sections.append([])
+    return sections
 
 
 def _find_launches(text: str, code: str) -> Iterator[Edit]:
@@ -176,6 +227,9 @@ def _find_launches(text: str, code: str) -> Iterator[Edit]:
         call = f"[&](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
         gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
         yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {configuration})'
+        arguments = _skip(code, end[1])
+        for null in re.finditer(r"(?<=[(,])\s*__null\s*(?=[,)])", code[end[1] : arguments]):  # which would become a number
+            yield end[1] + null.start(), end[1] + null.end(), null[0].replace("__null", "nullptr")
 
 
 def _find_callee(code: str, end: int) -> int | None:

@@ -37,8 +37,12 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
     [
         (KERNEL.replace("x[threadIdx.x]", "y[threadIdx.x]"), 2, "'y' was not declared in this scope"),
         (KERNEL.replace("add<<<1, 32>>>", "add<<<1>>>"), 3, "too few arguments to function|no matching function"),
-        ("#include <no_such_header.h>\n" + KERNEL, 1, "no_such_header.h: No such file or directory"),
-        ("\n__shared__ float s[32];\n" + KERNEL, 2, "declare a __shared__ variable inside its kernel"),
+        ("#include <cuda_nothing.h>\n" + KERNEL, 1, "cuda_nothing.h: No such file or directory"),
+        (
+            KERNEL + '\n__device__ void stop() { asm volatile("wgmma.fence.sync;"); }\n',
+            KERNEL.count("\n") + 2,
+            "the emulator does not have the PTX wgmma.fence.sync: write this in CUDA C++",
+        ),
         (
             "#include <cuda_runtime.h>\n__global__ void gone(float*);\nint main() {\n  gone<<<1, 1>>>((float*)0);\n}\n",
             4,

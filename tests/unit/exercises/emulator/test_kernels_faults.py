@@ -174,3 +174,10 @@ def test_first_fault_of_kernels_of_textbooks_is_none(textbook: Any, order: int) 
     result = textbook.run(order=order)
     assert {name: fault for name, kernel in result.kernels.items() if (fault := kernel.first_fault())} == {}
     assert result.output == "6 right, 0 wrong, no error"
+
+
+def test_run_gives_the_values_of_the_device_language(build: Callable[..., Any]) -> None:
+    """Half-precision numbers, old warp functions, cuda::barrier, PTX, textures and surfaces."""
+    result = build(SOURCE.with_name("device_language.cu").read_text(encoding="utf-8")).run(order=2)
+    assert {name: fault for name, kernel in result.kernels.items() if (fault := kernel.first_fault())} == {}
+    assert result.output == "20 right, 0 wrong, no error"

@@ -1,0 +1,196 @@
+// <cuda/barrier>, <cuda/pipeline> and <cuda/atomic> for kernels in which all threads of a block take part.
+//
+// Copies are made at once, so a pipeline has nothing to wait for but the other threads. A barrier or a pipeline of a part of a
+// block is refused when the kernel runs.
+#pragma once
+#include <atomic>
+
+#include "cooperative_groups.h"
+
+namespace cuda {
+enum thread_scope { thread_scope_system, thread_scope_device, thread_scope_block, thread_scope_thread };
+using ::std::memory_order;
+using ::std::memory_order_acq_rel;
+using ::std::memory_order_acquire;
+using ::std::memory_order_consume;
+using ::std::memory_order_relaxed;
+using ::std::memory_order_release;
+using ::std::memory_order_seq_cst;
+
+// --- barriers --------------------------------------------------------------------------------------------------------------
+// Without a constructor, because a __shared__ variable has none: a program calls `init`.
+template <thread_scope Scope>
+class barrier {
+ public:
+  class arrival_token {};
+
+  [[nodiscard]] arrival_token arrive(ptrdiff_t = 1) const { return {}; }
+  void wait(arrival_token) const { __syncthreads(); }
+  void arrive_and_wait() const { __syncthreads(); }
+
+  EMULATOR_UNSEEN friend void init(barrier* own, ptrdiff_t expected) {
+    own->expected_ = expected;
+    if (expected == ptrdiff_t(cooperative_groups::details::threads_of_block())) return;
+    fprintf(stderr, "the emulator has a cuda::barrier for all %u threads of a block only, not for %td: use __syncwarp(mask)\n",
+            cooperative_groups::details::threads_of_block(), expected);
+    abort();
+  }
+
+ private:
+  ptrdiff_t expected_;
+};
+
+template <size_t Bytes>
+struct aligned_size_t {
+  static constexpr size_t align = Bytes;
+  size_t value;
+  constexpr explicit aligned_size_t(size_t bytes) : value(bytes) {}
+  constexpr operator size_t() const { return value; }
+};
+
+template <class T, class Size, class Waiting>
+void memcpy_async(T* to, const T* from, Size bytes, Waiting&) {
+  for (size_t i = 0; i < size_t(bytes) / sizeof(T); ++i) to[i] = from[i];
+}
+template <class Group, class T, class Size, class Waiting>
+void memcpy_async(const Group& group, T* to, const T* from, Size bytes, Waiting&) {
+  cooperative_groups::memcpy_async(group, to, from, size_t(bytes));
+}
+
+// --- pipelines -------------------------------------------------------------------------------------------------------------
+template <thread_scope Scope, unsigned char Stages>
+class pipeline_shared_state {};
+
+template <thread_scope Scope>
+class pipeline {
+ public:
+  void producer_acquire() const {}
+  void producer_commit() const {}
+  void consumer_wait() const { meet(); }
+  void consumer_release() const { meet(); }
+  bool quit() const { return true; }
+
+ private:
+  static void meet() {
+    if constexpr (Scope != thread_scope_thread) __syncthreads();
+  }
+};
+inline pipeline<thread_scope_thread> make_pipeline() { return {}; }
+template <class Group, thread_scope Scope, unsigned char Stages>
+pipeline<Scope> make_pipeline(const Group&, pipeline_shared_state<Scope, Stages>*) {
+  return {};
+}
+template <unsigned char Prior, thread_scope Scope>
+void pipeline_consumer_wait_prior(const pipeline<Scope>& pipe) {
+  pipe.consumer_wait();
+}
+
+// --- atomics ---------------------------------------------------------------------------------------------------------------
+template <class T, thread_scope Scope = thread_scope_system>
+class atomic_ref {
+ public:
+  explicit atomic_ref(T& value) : place_(&value) {}
+
+#define EMULATOR_ATOMIC(NAME, RESULT)                                                                   \
+  EMULATOR_UNSEEN T NAME(T given, memory_order = memory_order_seq_cst) const {                          \
+    emulator::check_atomic(place_, sizeof(T), EMULATOR_CALLER);                                         \
+    const T old = *place_;                                                                              \
+    *place_ = T(RESULT);                                                                                \
+    return old;                                                                                         \
+  }
+  EMULATOR_ATOMIC(exchange, given)
+  EMULATOR_ATOMIC(fetch_add, old + given)
+  EMULATOR_ATOMIC(fetch_sub, old - given)
+  EMULATOR_ATOMIC(fetch_min, given < old ? given : old)
+  EMULATOR_ATOMIC(fetch_max, old < given ? given : old)
+  EMULATOR_ATOMIC(fetch_and, old & given)
+  EMULATOR_ATOMIC(fetch_or, old | given)
+  EMULATOR_ATOMIC(fetch_xor, old ^ given)
+#undef EMULATOR_ATOMIC
+  EMULATOR_UNSEEN T load(memory_order = memory_order_seq_cst) const {
+    emulator::check_atomic(place_, sizeof(T), EMULATOR_CALLER);
+    return *place_;
+  }
+  EMULATOR_UNSEEN void store(T value, memory_order = memory_order_seq_cst) const {
+    emulator::check_atomic(place_, sizeof(T), EMULATOR_CALLER);
+    *place_ = value;
+  }
+  EMULATOR_UNSEEN bool compare_exchange_strong(T& expected, T value, memory_order = memory_order_seq_cst,
+                                               memory_order = memory_order_seq_cst) const {
+    emulator::check_atomic(place_, sizeof(T), EMULATOR_CALLER);
+    const T old = *place_;
+    const bool is_equal = old == expected;
+    if (is_equal) *place_ = value;
+    expected = old;
+    return is_equal;
+  }
+  bool compare_exchange_weak(T& expected, T value, memory_order = memory_order_seq_cst,
+                             memory_order = memory_order_seq_cst) const {
+    return compare_exchange_strong(expected, value);
+  }
+  operator T() const { return load(); }
+  T operator=(T value) const { return store(value), value; }
+  T operator+=(T value) const { return fetch_add(value) + value; }
+  T operator-=(T value) const { return fetch_sub(value) - value; }
+  T operator++() const { return fetch_add(1) + 1; }
+  T operator--() const { return fetch_sub(1) - 1; }
+  T operator++(int) const { return fetch_add(1); }
+  T operator--(int) const { return fetch_sub(1); }
+
+ private:
+  T* place_;
+};
+
+// Behaves as a reference to itself. As in a __shared__ variable, its value is not set unless it is given.
+template <class T, thread_scope Scope = thread_scope_system>
+class atomic {
+ public:
+  atomic() = default;
+  constexpr atomic(T value) : value_(value) {}
+  T load(memory_order = memory_order_seq_cst) const { return self().load(); }
+  void store(T value, memory_order = memory_order_seq_cst) { self().store(value); }
+  T exchange(T value, memory_order = memory_order_seq_cst) { return self().exchange(value); }
+  T fetch_add(T value, memory_order = memory_order_seq_cst) { return self().fetch_add(value); }
+  T fetch_sub(T value, memory_order = memory_order_seq_cst) { return self().fetch_sub(value); }
+  T fetch_min(T value, memory_order = memory_order_seq_cst) { return self().fetch_min(value); }
+  T fetch_max(T value, memory_order = memory_order_seq_cst) { return self().fetch_max(value); }
+  T fetch_and(T value, memory_order = memory_order_seq_cst) { return self().fetch_and(value); }
+  T fetch_or(T value, memory_order = memory_order_seq_cst) { return self().fetch_or(value); }
+  T fetch_xor(T value, memory_order = memory_order_seq_cst) { return self().fetch_xor(value); }
+  bool compare_exchange_strong(T& expected, T value, memory_order = memory_order_seq_cst,
+                               memory_order = memory_order_seq_cst) {
+    return self().compare_exchange_strong(expected, value);
+  }
+  bool compare_exchange_weak(T& expected, T value, memory_order = memory_order_seq_cst,
+                             memory_order = memory_order_seq_cst) {
+    return self().compare_exchange_strong(expected, value);
+  }
+  operator T() const { return load(); }
+  T operator=(T value) { return store(value), value; }
+  T operator+=(T value) { return self() += value; }
+  T operator-=(T value) { return self() -= value; }
+  T operator++() { return ++self(); }
+  T operator--() { return --self(); }
+  T operator++(int) { return self()++; }
+  T operator--(int) { return self()--; }
+
+ private:
+  atomic_ref<T, Scope> self() const { return atomic_ref<T, Scope>(const_cast<T&>(value_)); }
+
+  T value_;
+};
+inline void atomic_thread_fence(memory_order, thread_scope = thread_scope_system) { __threadfence(); }
+}  // namespace cuda
+
+// --- the functions of cuda_pipeline.h --------------------------------------------------------------------------------------
+template <class To, class From>
+void __pipeline_memcpy_async(To* to, const From* from, size_t bytes, size_t zeros = 0) {
+  if (bytes == 16 && zeros == 0) {
+    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+  } else {
+    const unsigned* words = reinterpret_cast<const unsigned*>(from);
+    for (size_t i = 0; i < bytes / 4; ++i) reinterpret_cast<unsigned*>(to)[i] = i < (bytes - zeros) / 4 ? words[i] : 0;
+  }
+}
+inline void __pipeline_commit() {}
+inline void __pipeline_wait_prior(size_t) {}
