@@ -19,6 +19,7 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
 #define EMULATOR_UNSEEN __attribute__((no_sanitize("thread"), noinline))
+#define EMULATOR_FAST __attribute__((no_sanitize("thread"), noinline, optimize("O3")))  // loops of CUDA's libraries
 
 #include "vector_types.h"
 

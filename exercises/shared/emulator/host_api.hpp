@@ -69,6 +69,12 @@ inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t) {
   return cudaSuccess;
 }
 
+bool reach_from_library(const void* begin, size_t bytes, bool) {
+  if (!bytes || (side_of(begin) != ON_HOST && is_allocated(begin, bytes))) return true;
+  keep(cudaErrorIllegalAddress);
+  return false;
+}
+
 cudaError_t allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t rows) {
   *pitch = (width + PITCH - 1) / PITCH * PITCH;
   return allocate(pointer, *pitch * rows, DEVICE);
