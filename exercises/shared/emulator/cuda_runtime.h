@@ -69,6 +69,7 @@ enum cudaError_t {
   cudaErrorCooperativeLaunchTooLarge = 720,
   cudaErrorNotPermitted = 800,
   cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind {
@@ -100,6 +101,9 @@ struct Setup {
   CUstream_st* stream;
 };
 void run(const char* name, const Setup& setup, void (*body)(void*), void* call, Range arguments);
+// Whether the stream's operations become nodes of a graph (graphs.hpp), and such a node.
+bool is_capturing(CUstream_st* stream);
+void record_closure(CUstream_st* stream, void (*run)(void* closure, CUstream_st* stream), void* closure);
 
 // A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
 template <class F>
@@ -112,6 +116,20 @@ struct Launch {
   template <class... A>
   void operator()(A&&... arguments) const {
     std::tuple<std::decay_t<A>...> copies(static_cast<A&&>(arguments)...);
+    if (!is_capturing(setup.stream)) return run_with(copies);
+    auto later = [launch = *this, copies](CUstream_st* stream) {
+      Launch now = launch;
+      auto own_copies = copies;
+      now.setup.stream = stream;
+      now.run_with(own_copies);
+    };
+    using Later = decltype(later);
+    record_closure(setup.stream, [](void* closure, CUstream_st* stream) { (*static_cast<Later*>(closure))(stream); }, new Later(later));
+  }
+
+ private:
+  template <class Copies>
+  void run_with(Copies& copies) const {
     auto call = [&]() __attribute__((no_sanitize("thread"))) { std::apply(call_kernel, copies); };
     using Call = decltype(call);
     auto body = [](void* what) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(what))(); };

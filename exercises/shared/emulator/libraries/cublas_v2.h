@@ -293,6 +293,14 @@ constexpr cudaDataType type_of() {
   if (std::is_same_v<T, float2>) return CUDA_C_32F;
   return std::is_same_v<T, double2> ? CUDA_C_64F : CUDA_R_32F;
 }
+// Does a call at once, or when the graph is launched that the handle's stream records. Scalars of the host are copied for that.
+template <class F>
+cublasStatus_t do_in_stream(cublasHandle_t handle, F call) {
+  if (!handle || !is_capturing(handle->stream)) return call();
+  record_closure(handle->stream, [](void* closure, cudaStream_t) { (*static_cast<F*>(closure))(); }, new F(call));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 template <class T>
 cublasStatus_t gemm_of(cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, const T* alpha, const T* a, int lead_a,
                        const T* b, int lead_b, const T* beta, T* c, int lead_c) {
@@ -574,10 +582,12 @@ EMULATOR_FAST cublasStatus_t dgmm(cublasSideMode_t side, int m, int n, const T* 
 // Functions are templates of nothing, so that only those that a program calls are compiled.
 #define EMULATOR_LAZY template <class = void>
 #define EMULATOR_BLAS_GEMM(L, T)                                                                                                 \
-  EMULATOR_LAZY cublasStatus_t cublas##L##gemm(cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, \
-                                               const T* alpha, const T* a, int lead_a, const T* b, int lead_b, const T* beta,    \
-                                               T* c, int lead_c) {                                                               \
-    return emulator::blas::gemm_of<T>(of_a, of_b, m, n, k, alpha, a, lead_a, b, lead_b, beta, c, lead_c);                        \
+  EMULATOR_LAZY cublasStatus_t cublas##L##gemm(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,     \
+                                               int n, int k, const T* alpha, const T* a, int lead_a, const T* b, int lead_b,     \
+                                               const T* beta, T* c, int lead_c) {                                                \
+    return emulator::blas::do_in_stream(handle, [=, scale_a = *alpha, scale_c = *beta] {                                         \
+      return emulator::blas::gemm_of<T>(of_a, of_b, m, n, k, &scale_a, a, lead_a, b, lead_b, &scale_c, c, lead_c);               \
+    });                                                                                                                          \
   }                                                                                                                              \
   EMULATOR_LAZY cublasStatus_t cublas##L##gemmStridedBatched(                                                                    \
       cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, const T* alpha, const T* a, int lead_a, \
@@ -609,11 +619,14 @@ EMULATOR_BLAS_GEMM(H, __half)
 #undef EMULATOR_BLAS_GEMM
 
 #define EMULATOR_BLAS(L, T, R, RL, l)                                                                                               \
-  EMULATOR_LAZY cublasStatus_t cublas##L##axpy(cublasHandle_t, int n, const T* alpha, const T* x, int step_x, T* y, int step_y) { \
-    return emulator::blas::axpy(n, alpha, x, step_x, y, step_y);                                                                 \
+  EMULATOR_LAZY cublasStatus_t cublas##L##axpy(cublasHandle_t handle, int n, const T* alpha, const T* x, int step_x, T* y,       \
+                                               int step_y) {                                                                     \
+    return emulator::blas::do_in_stream(handle, [=, scale = *alpha] {                                                            \
+      return emulator::blas::axpy(n, &scale, x, step_x, y, step_y);                                                              \
+    });                                                                                                                          \
   }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##scal(cublasHandle_t, int n, const T* alpha, T* x, int step) {                          \
-    return emulator::blas::scale(n, alpha, x, step);                                                                             \
+  EMULATOR_LAZY cublasStatus_t cublas##L##scal(cublasHandle_t handle, int n, const T* alpha, T* x, int step) {                   \
+    return emulator::blas::do_in_stream(handle, [=, scale = *alpha] { return emulator::blas::scale(n, &scale, x, step); });      \
   }                                                                                                                              \
   EMULATOR_LAZY cublasStatus_t cublas##RL##nrm2(cublasHandle_t, int n, const T* x, int step, R* result) {                        \
     return emulator::blas::norm(n, x, step, result);                                                                             \
