@@ -236,11 +236,17 @@ EMULATOR_FAST void multiply(Sum* __restrict sums, const Sum* __restrict a, const
   for (int first = 0; first < k; first += DEPTH)
     for (int top = 0; top < m; top += ROWS)
       for (int column = 0; column < n; ++column)
-        for (int inner = first; inner < (first + DEPTH < k ? first + DEPTH : k); ++inner) {
-          const Sum factor = b[inner + size_t(column) * k];
+        for (int inner = first; inner < k && inner < first + DEPTH; inner += 4) {
+          const int rest = k - inner - 1;  // of four columns of A, the last one again with a factor of 0 if there are fewer
+          const Sum* __restrict factors = b + inner + size_t(column) * k;
           const Sum* __restrict from = a + size_t(inner) * m;
+          const Sum *second = from + (rest > 0 ? m : 0), *third = from + (rest > 1 ? 2 * size_t(m) : 0);
+          const Sum *fourth = from + (rest > 2 ? 3 * size_t(m) : 0), zero{};
+          const Sum f0 = factors[0], f1 = rest > 0 ? factors[1] : zero, f2 = rest > 1 ? factors[2] : zero;
+          const Sum f3 = rest > 2 ? factors[3] : zero;
           Sum* __restrict to = sums + size_t(column) * m;
-          for (int row = top; row < (top + ROWS < m ? top + ROWS : m); ++row) to[row] += factor * from[row];
+          for (int row = top; row < (top + ROWS < m ? top + ROWS : m); ++row)
+            to[row] += f0 * from[row] + f1 * second[row] + f2 * third[row] + f3 * fourth[row];
         }
 }
 

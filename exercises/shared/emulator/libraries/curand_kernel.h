@@ -142,3 +142,5 @@ unsigned curand_poisson(S* state, double mean) {
   for (double product = curand_uniform_double(state); product > exp(-mean); product *= curand_uniform_double(state)) ++count;
   return count;
 }
+
+#include "curand.h"  // as NVIDIA's does
