@@ -4,7 +4,7 @@
 // local variables. Functions marked EMULATOR_UNSEEN get no hooks, nor do built-in variables, because they are `extern const`.
 // CUDA's qualifiers are no macros: cuda_source.py rewrites them once the preprocessor has run.
 #pragma once
-#define __CUDA_RUNTIME_H__  // headers of programs look for these two names of NVIDIA's
+#define __CUDA_makeTIME_H__  // headers of programs look for these two names of NVIDIA's
 #define __DRIVER_TYPES_H__
 #include <cassert>
 #include <math.h>  // not <cmath>: nvcc has exp(float) and its like outside of std
@@ -21,6 +21,7 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
 #define EMULATOR_UNSEEN __attribute__((no_sanitize("thread"), noinline))
+#define EMULATOR_FAST __attribute__((no_sanitize("thread"), noinline, optimize("O3")))  // loops of CUDA's libraries
 
 #include "vector_types.h"
 
@@ -70,6 +71,7 @@ enum cudaError_t {
   cudaErrorCooperativeLaunchTooLarge = 720,
   cudaErrorNotPermitted = 800,
   cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind {
@@ -106,6 +108,9 @@ bool is_inside_kernel();
 void* begin_child(size_t bytes);
 void end_child(const char* name, const Setup& setup, void (*body)(void*), void* call, Range arguments);
 void run(const char* name, const Setup& setup, void (*body)(void*), void* call, Range arguments);
+// Whether the stream's operations become nodes of a graph (graphs.hpp), and such a node.
+bool is_capturing(CUstream_st* stream);
+void record_closure(CUstream_st* stream, void (*run)(void* closure, CUstream_st* stream), void* closure);
 
 // A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
 template <class F>
@@ -114,20 +119,34 @@ struct Launch {
   F call_kernel;
   Setup setup;
 
+  // A call of the kernel, with the copies of its arguments.
+  template <class... A>
+  struct Call {
+    F call_kernel;
+    std::tuple<A...> copies;
+
+    static void make(void* what) __attribute__((no_sanitize("thread"))) {
+      std::apply(static_cast<Call*>(what)->call_kernel, static_cast<Call*>(what)->copies);
+    }
+  };
+
   // The arguments are copied before the kernel runs, as on a GPU, and each thread copies them from there.
   template <class... A>
   void operator()(A&&... arguments) const {
-    struct Call {
-      F call_kernel;
-      std::tuple<std::decay_t<A>...> copies;
+    Call<std::decay_t<A>...> call{call_kernel, {static_cast<A&&>(arguments)...}};
+    if (is_inside_kernel()) {
+      auto* kept = new (begin_child(sizeof call)) auto(call);
+      return end_child(name, setup, kept->make, kept, {&kept->copies, sizeof kept->copies});
+    }
+    if (!is_capturing(setup.stream)) return run(name, setup, call.make, &call, {&call.copies, sizeof call.copies});
+    auto later = [launch = *this, call](CUstream_st* stream) {
+      auto own_call = call;  // a graph may be launched many times
+      Setup in_graph = launch.setup;
+      in_graph.stream = stream;
+      run(launch.name, in_graph, own_call.make, &own_call, {&own_call.copies, sizeof own_call.copies});
     };
-    Call call{call_kernel, {static_cast<A&&>(arguments)...}};
-    auto body = [](void* what) __attribute__((no_sanitize("thread"))) {
-      std::apply(static_cast<Call*>(what)->call_kernel, static_cast<Call*>(what)->copies);
-    };
-    if (!is_inside_kernel()) return run(name, setup, body, &call, {&call.copies, sizeof call.copies});
-    Call* kept = new (begin_child(sizeof call)) Call(call);
-    end_child(name, setup, body, kept, {&kept->copies, sizeof kept->copies});
+    using Later = decltype(later);
+    record_closure(setup.stream, [](void* closure, CUstream_st* stream) { (*static_cast<Later*>(closure))(stream); }, new Later(later));
   }
 };
 

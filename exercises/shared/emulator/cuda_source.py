@@ -33,6 +33,10 @@ _CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
 _KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?\b(?!__launch_bounds__)(\w+)\s*\(")
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__|__volatile)?\s*(?=\()")
 _LAUNCH = re.compile(r"<<[ \t]*<(?!<)")
+_KERNEL_CAST = re.compile(  # kernels keep their types: host_api.h and graphs.h have templates for them
+    r"(?:\b(?:cudaLaunch(?:Cooperative)?Kernel\s*\(|cudaFunc\w+\s*\((?:\s*&\s*\w+\s*,)?)|(?:\.|->)\s*func\s*=)\s*"
+    r"(\(\s*(?:const\s+)?void\s*\*\s*\)|(?:reinterpret|static)_cast\s*<\s*(?:const\s+)?void\s*\*\s*>)"
+)
 _LAUNCH_END = re.compile(r">>[ \t]*>(?!>)")
 
 
@@ -112,6 +116,7 @@ def rewrite(source: Preprocessed) -> str:
     text, code = source.text, source.code
     edits = [*_find_launches(text, code), *_find_dynamic(code), *_find_shared_outside(code)]
     edits += [*_find_ptx(source), *_find_variables(source), *_find_qualifiers(code)]
+    edits += [(*match.span(1), "") for match in _KERNEL_CAST.finditer(code)]
     pieces, position = [], 0
     for start, end, new in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
         if start >= position:  # of two that overlap, the larger one, or the first of two for the same word

@@ -223,6 +223,8 @@ cudaError_t allocate(void** pointer, size_t bytes, MemoryKind kind);
 cudaError_t allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t rows);
 // A copy in a stream. A range of a variable of the device is checked as memory of the device.
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits);
+// A library's use of a range. Returns false, with an error, if the device does not have all of it, or while a stream is captured.
+bool reach_from_library(const void* begin, size_t bytes, bool writes);
 }  // namespace emulator
 
 cudaError_t cudaFreeHost(void* pointer);
@@ -369,3 +371,5 @@ template <class G, class F>
 cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, F kernel, G, int limit = 0) {
   return cudaOccupancyMaxPotentialBlockSize(grid, block, kernel, 0, limit);
 }
+
+#include "graphs.h"

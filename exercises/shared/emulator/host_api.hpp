@@ -1,5 +1,6 @@
 // The host's functions of host_api.h: what is asked for is done at once, in the order of the calls.
 #pragma once
+#include "graphs.hpp"
 #include "launching.hpp"
 #include "memory.hpp"
 #include "variables.hpp"
@@ -41,7 +42,9 @@ inline bool is_allocated(const void* pointer, size_t bytes) {
   return !bytes || !arena.holds(Place(pointer)) || arena.owns(Place(pointer), bytes);
 }
 
-cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t, bool) {
+cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
+  if (is_capturing(stream))
+    return record(stream, cudaGraphNodeTypeMemcpy, [=](cudaStream_t later) { return copy(to, from, bytes, kind, later, waits); });
   if (is_lasting(last_error)) return last_error;
   const bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
@@ -63,12 +66,21 @@ inline cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t
   return cudaSuccess;
 }
 
-inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t) {
+inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t stream) {
+  if (is_capturing(stream))
+    return record(stream, cudaGraphNodeTypeMemset, [=](cudaStream_t later) { return fill(to, value, bytes, later); });
   if (is_lasting(last_error)) return last_error;
   if (side_of(to) == ON_HOST || !is_allocated(to, bytes)) return keep(cudaErrorInvalidValue);
   memset(to, value, bytes);
   arena.fill(Place(to), bytes);
   return cudaSuccess;
+}
+
+bool reach_from_library(const void* begin, size_t bytes, bool) {
+  if (!captures.empty()) return keep(cudaErrorStreamCaptureUnsupported), false;
+  if (!bytes || (side_of(begin) != ON_HOST && is_allocated(begin, bytes))) return true;
+  keep(cudaErrorIllegalAddress);
+  return false;
 }
 
 cudaError_t allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t rows) {
@@ -218,12 +230,18 @@ cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize()
 cudaError_t cudaStreamQuery(cudaStream_t) { return cudaDeviceSynchronize(); }
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) { return *priority = stream->priority, cudaSuccess; }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) { return *flags = stream->flags, cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaDeviceSynchronize(); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const auto captured = emulator::captured_events.find(event);
+  if (stream && captured != emulator::captured_events.end()) emulator::captures[stream] = captured->second;
+  return cudaDeviceSynchronize();
+}
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void* data, unsigned) {
   call(stream, cudaDeviceSynchronize(), data);
   return cudaSuccess;
 }
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t call, void* data) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* data) {
+  if (emulator::is_capturing(stream))
+    return emulator::record(stream, cudaGraphNodeTypeHost, [=](cudaStream_t) { return call(data), cudaSuccess; });
   call(data);
   return cudaSuccess;
 }
@@ -231,8 +249,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new CUevent_st{flags};
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (!event) return keep(cudaErrorInvalidResourceHandle);
+  if (emulator::is_capturing(stream)) {
+    emulator::captured_events[event] = emulator::captures[stream];
+    return emulator::record(stream, cudaGraphNodeTypeEventRecord, [=](cudaStream_t later) { return cudaEventRecord(event, later); });
+  }
   event->recorded = true, event->at = std::chrono::steady_clock::now();
   return cudaDeviceSynchronize();
 }

@@ -131,6 +131,7 @@ constexpr ErrorWords ERRORS[] = {
     EMULATOR_ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
     EMULATOR_ERROR(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch"),
     EMULATOR_ERROR(cudaErrorNotSupported, "operation not supported"),
+    EMULATOR_ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
     EMULATOR_ERROR(cudaErrorUnknown, "unknown error"),
 };
 #undef EMULATOR_ERROR

@@ -1,0 +1,39 @@
+"""What the emulator's versions of CUDA's libraries compute, and which libraries are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).with_name("libraries.cu")
+
+
+@pytest.fixture(scope="module")
+def program(build: Callable[..., Any]) -> Any:
+    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("blas", "0 wrong, norm 5, largest 2, too long 13"),
+        ("random", "mean 3, deviation 2, uniform 0.5, Philox 6627e8d5"),  # of the paper's test vectors
+        ("thrust", "squares 140, value 73, scan 28, kept 4"),
+        ("cub", "0 wrong, sums 295 295, first 6, last 0"),
+        ("fft", "back, sum 1, wrong type 3"),
+        ("graph", "before 0, after 12 24, nodes in order 10"),
+        ("vectors", "-2 4 -2, 0.1 -0.2, 68"),
+    ],
+)
+def test_library_computes_what_is_known(program: Any, name: str, output: str) -> None:
+    result = program.run(name)
+    assert (result.output, result.first_fault()) == (output, None)
+
+
+def test_library_that_is_missing_is_refused_by_name(emulator: Any, build: Callable[..., Any]) -> None:
+    with pytest.raises(emulator.CompileError, match="the emulator does not have cuSPARSE: write the kernel") as caught:
+        build("\n#include <cusparse.h>\nint main() {}\n")
+    assert (caught.value.file, caught.value.line) == ("kernels.cu", 2)
