@@ -35,8 +35,7 @@ inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Pl
     return;
   }
   if (!now.bytes_only) return requests.add(caller, shared, kind == WRITE, size, place);
-  Counts& counts = Requests::choose_counts(shared, kind == WRITE);
-  counts.bytes += size;
+  now.report->lines[{caller, shared, kind == WRITE}].bytes += size;
 }
 
 // Data of the program that is not a __shared__ variable: just after one, or the host's.

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 // The kernel's built-in variables. The kernel sees them as constants; they change whenever another thread runs.
@@ -49,9 +50,18 @@ struct Traced {
   Place at[WARP];
 };
 
+// A place in the program that loads from or stores to one of the two memories.
+struct Accessing {
+  void* caller;
+  bool shared, write;
+  bool operator<(const Accessing& other) const {
+    return std::tie(caller, shared, write) < std::tie(other.caller, other.shared, other.write);
+  }
+};
+
 struct Report {
   uint64_t launches = 0, threads = 0, atomics = 0;
-  Counts global_load, global_store, shared_load, shared_store;
+  std::map<Accessing, Counts> lines;
   std::vector<Traced> trace;  // the first requests, as many as EMULATOR_TRACE asks for
   Fault races, unwritten_reads, out_of_bounds, used_after_free, barrier_divergence, illegal_address, too_many_threads;
 };
