@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from emulator import CompileError, Endless, Kernel, Program, Request, Result, TooMuchOutput, Unsupported, build
+from emulator import CompileError, Endless, Kernel, Request, Result, TooMuchOutput, Unsupported, build
 
 ORDERS = (0, 1, 2, 3)
 ACCESSES = ("global_load", "global_store", "shared_load", "shared_store")
@@ -41,7 +41,9 @@ REFUSED_HEADERS = {
     "cuDNN": (r"cudnn\w*\.h", "call a kernel of your own instead"),
 }
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?P<name>[^>"]+)[>"]', re.MULTILINE)
-_STANDARD_INPUT = re.compile(r"\bcin\s*>>|\bgetline\s*\(\s*(?:std::)?cin\b|\bscanf\s*\(|\bgetchar\s*\(|\bfgets\s*\([^;]*\bstdin\b")
+_STANDARD_INPUT = re.compile(
+    r"\bcin\s*>>|\bgetline\s*\(\s*(?:std::)?cin\b|\bscanf\s*\(|\bgetchar\s*\(|\bfgets\s*\([^;]*\bstdin\b"
+)
 _UNDEFINED = re.compile(r"undefined reference to `(?P<name>[^']+)'")
 
 
@@ -97,7 +99,7 @@ def _run_program(options: argparse.Namespace) -> dict[str, Any]:
             order: program.run(*options.arguments, order=order, limit_s=options.limit, trace=options.requests)
             for order in orders
         }
-    return _make_report(program, results, notes)
+    return _make_report(results, notes)
 
 
 def _examine_source(source: Path) -> list[str]:
@@ -125,12 +127,12 @@ def _explain(error: CompileError) -> CompileError | Refused:
     if match is None:
         return error
     return Refused(
-        f"{match['name']} is used but not defined. If it is in another file, the program has several translation units, and the "
-        'emulator builds one: add #include "that_file.cu" to it'
+        f"{match['name']} is used but not defined. If it is in another file, the program has several translation units, and "
+        'the emulator builds one: add #include "that_file.cu" to it'
     )
 
 
-def _make_report(program: Program, results: dict[int, Result], notes: list[str]) -> dict[str, Any]:
+def _make_report(results: dict[int, Result], notes: list[str]) -> dict[str, Any]:
     first_order, first = next(iter(results.items()))
     faults = list(_list_faults(results))
     differing = [order for order, result in results.items() if (result.code, result.output) != (first.code, first.output)]
