@@ -226,12 +226,12 @@ def _print(report: dict[str, Any]) -> None:
                 print(f"[emulator]   {name}: {counts['requests']:,} requests{sectors}{conflicts}, {counts['bytes']:,} bytes")
     for note in report["notes"]:
         print(f"[emulator] {note}")
+    if report["message"]:
+        print(f"[emulator] {report['message']}")
+    elif report["code"]:
+        print(f"[emulator] the program ended with exit code {report['code']}")
     for fault in report["faults"]:
         print(f"[emulator] fault in {fault['kernel'] or 'the program'}: {fault['text']}")
-    if report["message"]:
-        print(f"[emulator] {report['message']}", file=sys.stderr)
-    elif report["code"]:
-        print(f"[emulator] the program ended with exit code {report['code']}", file=sys.stderr)
 
 
 if __name__ == "__main__":

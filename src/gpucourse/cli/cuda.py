@@ -71,10 +71,10 @@ def cuda(
 
 def watch_cuda(session: Session, source: Path) -> int:
     """Run a program now and each time its file, or a file next to it that it includes, is saved, until Ctrl-C."""
-    from gpucourse.learning.cuda import CudaOptions, list_included_files
+    from gpucourse.learning.cuda import CudaOptions, list_watched_files
     from gpucourse.learning.watch import read_stamps, wait_for_saves
 
-    files = list_included_files(source)
+    files = list_watched_files(source)
     stamps = read_stamps(files)
     options = CudaOptions(arguments=session.options.passed_on)
     session.console.note(f"watching {source}: save it to run it on the emulator. Ctrl-C ends.")

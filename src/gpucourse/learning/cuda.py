@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from gpucourse.course.locate import find_course
 from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, UsageError
+from gpucourse.launch.neighbours import find_included_files
 from gpucourse.model.cuda import CudaReport
 from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.files import read_bounded, read_named
@@ -26,8 +26,6 @@ MAX_REPORT_BYTES = 64 << 20
 MAX_REPORT_ITEMS = 2_000_000
 MAX_ERROR_BYTES = 2000
 MAX_SOURCE_BYTES = 4 << 20
-MAX_INCLUDED_FILES = 200
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,20 +144,7 @@ def read_source(path: Path) -> str:
         raise UsageError(f"{path}: {error}", hint="type the command again") from error
 
 
-def list_included_files(source: Path) -> tuple[Path, ...]:
-    """Return a program and the files that it includes in quotes, as far as they are in or below its folder.
-
-    Raises UsageError if the program cannot be read.
-    """
+def list_watched_files(source: Path) -> tuple[Path, ...]:
+    """Return a program and the files of its folder that it includes. Raises UsageError if the program cannot be used."""
     _check(source, CudaOptions())
-    folder = source.resolve().parent
-    files = {source: None}
-    waiting = [source]
-    while waiting and len(files) < MAX_INCLUDED_FILES:
-        path = waiting.pop()
-        for name in _INCLUDE.findall(read_source(path)):
-            file = (path.parent / name).resolve()
-            if file.is_file() and file.is_relative_to(folder) and file not in files:
-                files[file] = None
-                waiting.append(file)
-    return tuple(files)
+    return (source, *(upload.source for upload in find_included_files(source)))

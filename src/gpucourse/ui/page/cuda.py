@@ -73,7 +73,9 @@ def _list_lines(name: str, source: str, report: CudaReport) -> list[SourceLine]:
     for number, text in enumerate(source.expandtabs(4).splitlines(), 1):
         counts = by_line.get(number, [])
         sectors = max((item.sectors_per_request for item in counts if item.sectors_per_request), default=None)
-        conflicts = max((item.conflicts_per_request for item in counts if not item.sectors and item.requests), default=None)
+        conflicts = max(
+            (item.conflicts_per_request or 0.0 for item in counts if not item.sectors and item.requests), default=None
+        )
         lanes = min((item.lanes_per_request for item in counts if item.lanes_per_request), default=None)
         excess = max((item.sectors - item.sectors_ideal) / item.requests for item in counts) if counts else 0.0
         heat = min(1.0, max(excess, conflicts or 0.0) / MAX_HEAT)

@@ -46,7 +46,8 @@ def show_cuda(name: str, report: CudaReport, source: str | None = None) -> View:
 def _summarize(report: CudaReport) -> Cell:
     kernels = format_count(len(report.kernels), "kernel")
     if report.faults:
-        return Cell(f"{format_count(len(report.faults), 'fault')} in {kernels}", "bad")
+        end = f"; the program ended with exit code {report.code}" if report.code and not report.message else ""
+        return Cell(f"{format_count(len(report.faults), 'fault')} in {kernels}{end}", "bad")
     if report.message:
         return Cell(f"It failed: {report.message}", "bad")
     if report.code:
