@@ -29,14 +29,14 @@ class SourceLine:
 class Picture:
     """A request of a warp as boxes: for each lane, the column of its bank, or of its sector, and the row of its turn.
 
-    `boxes`: lane, column and row.
+    `boxes`: label, column and row. The label is a lane or, if several lanes share the box, their number: `x32`.
     `columns` and `rows`: the size of the picture.
     `caption`: what it shows.
     `wider`: what a row one element wider would give, or an empty text.
     """
 
     title: str
-    boxes: tuple[tuple[int, int, int], ...]
+    boxes: tuple[tuple[str, int, int], ...]
     columns: int
     rows: int
     caption: str
@@ -91,18 +91,18 @@ def draw(request: CudaRequest) -> Picture:
 
 def _draw_banks(request: CudaRequest, lanes: list[tuple[int, int]]) -> Picture:
     words_by_bank: dict[int, list[int]] = {}
-    boxes = []
+    lanes_by_box: dict[tuple[int, int], list[int]] = {}
     for lane, address in lanes:
         word = address // BANK_BYTES
         words = words_by_bank.setdefault(word % BANKS, [])
         if word not in words:
             words.append(word)
-        boxes.append((lane, word % BANKS, words.index(word)))
+        lanes_by_box.setdefault((word % BANKS, words.index(word)), []).append(lane)
     turns = max(map(len, words_by_bank.values()), default=0)
     wider = widen_rows(request)
     return Picture(
         title=WORDS[request.access],
-        boxes=tuple(boxes),
+        boxes=tuple((_label(members), *place) for place, members in lanes_by_box.items()),
         columns=BANKS,
         rows=turns,
         caption=f"Each column is a bank, each row a turn: {len(lanes)} lanes need {_count(turns)}.",
@@ -115,7 +115,7 @@ def _draw_sectors(request: CudaRequest, lanes: list[tuple[int, int]]) -> Picture
     for lane, address in lanes:
         sectors.setdefault(address // SECTOR_BYTES, []).append(lane)
     columns = {sector: column for column, sector in enumerate(sorted(sectors))}
-    boxes = tuple((lane, columns[sector], row) for sector, members in sectors.items() for row, lane in enumerate(members))
+    boxes = tuple((str(lane), columns[sector], row) for sector, members in sectors.items() for row, lane in enumerate(members))
     needed = -(-len({address for _, address in lanes}) * request.size // SECTOR_BYTES)
     return Picture(
         title=WORDS[request.access],
@@ -126,6 +126,10 @@ def _draw_sectors(request: CudaRequest, lanes: list[tuple[int, int]]) -> Picture
         f"{len(columns)}, and {needed} could hold what they ask for.",
         wider="",
     )
+
+
+def _label(lanes: list[int]) -> str:
+    return str(lanes[0]) if len(lanes) == 1 else f"x{len(lanes)}"
 
 
 def _count(turns: int) -> str:
