@@ -47,7 +47,7 @@ def cuda(
     compare: Annotated[bool, typer.Option("--compare", help="Show two programs side by side.")] = False,
     page: Annotated[bool, typer.Option("--open", help="Write a page with a heat for each line, and open it.")] = False,
 ) -> int:
-    """Run a CUDA program without a GPU, and see each kernel's accesses and faults."""
+    """Run a CUDA program without a GPU, and see its accesses and faults."""
     from gpucourse.learning.cuda import CudaOptions, list_sources, run_cuda
 
     arguments = session.options.passed_on

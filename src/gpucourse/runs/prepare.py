@@ -11,6 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
+from gpucourse.course.locate import find_course
 from gpucourse.course.rules import CUDA_STARTER, PROFILER
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import LabFacts, Launcher, LaunchRequest, NodeFacts, WrittenBatch
@@ -154,7 +155,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     packages = exercise.packages if request.script is None else launcher.packages
     if run.kind is not None and run.kind.is_cuda:
         words = (script, *words)
-        script, uploads, packages = CUDA_STARTER, (*_list_cuda_files(context.folders.exercises / SHARED), *uploads), ()
+        script, uploads, packages = CUDA_STARTER, (*_list_cuda_files(), *uploads), ()
     if request.profile:
         words = (script, *words)
         script, uploads = PROFILER, (*uploads, Upload(name=PROFILER, source=context.folders.exercises / SHARED / PROFILER))
@@ -180,8 +181,9 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     )
 
 
-def _list_cuda_files(shared: Path) -> list[Upload]:
-    """Return the files of the course that run a CUDA program on a node. Raises UsageError if the course lacks one."""
+def _list_cuda_files() -> list[Upload]:
+    """Return the files of the built-in course that run a CUDA program on a node."""
+    shared = find_course({}).exercises / SHARED
     return find_named_files((shared / CUDA_STARTER, shared / EMULATOR), shared)
 
 

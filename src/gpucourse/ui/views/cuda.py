@@ -82,7 +82,7 @@ def _format(counts: AccessCounts) -> tuple[Content, ...]:
         _number(counts.lanes_per_request),
         format_bytes(counts.bytes),
         format_bytes(counts.sectors * SECTOR_BYTES) if counts.sectors else ABSENT,
-        ABSENT if counts.used_share is None else f"{counts.used_share:.0%}",
+        ABSENT if counts.used_share is None else f"{counts.used_share * 100:.0f} %",
     )
 
 
