@@ -43,7 +43,7 @@ def watch(
     nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> int:
-    """Judge your part, or run the exercise or a CUDA program, on each save."""
+    """Judge your part, or run an exercise or a program, on each save."""
     from gpucourse.course.parameters import resolve
     from gpucourse.learning import watch as act
     from gpucourse.runs.resolve import RunRequest
