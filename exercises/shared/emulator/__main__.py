@@ -31,6 +31,7 @@ FAULTS = {  # the kind of a fault: its count and its description in `Kernel`
     "race": ("races", "race"),
     "unwritten read": ("unwritten_reads", "unwritten"),
 }
+KINDS = {count: kind for kind, (count, _) in FAULTS.items()} | {"refused_launches": "refused launch"}
 MAX_SOURCE_BYTES = 4 << 20
 DONE, MISSING, FAILED, FAULT = 0, 3, 4, 5
 REFUSED_HEADERS = {
@@ -154,14 +155,25 @@ def _make_report(results: dict[int, Result], notes: list[str]) -> dict[str, Any]
 
 def _list_faults(results: dict[int, Result]) -> Iterable[dict[str, Any]]:
     """Yield each fault once, with the first order of the threads that showed it."""
-    places = set()
+    earlier_places: set[tuple[str, str, str]] = set()
     for order, result in results.items():
+        places: set[tuple[str, str, str]] = set()
         for kernel in result.kernels.values():
-            for kind, (count, words) in FAULTS.items():
-                text = getattr(kernel, words)
-                if text and (place := (kernel.name, kind, text.partition(": ")[0])) not in places:
+            for kind, count, text in _list_kernel_faults(kernel):
+                if (place := (kernel.name, kind, text.partition(": ")[0])) not in earlier_places:
                     places.add(place)
-                    yield _make_fault(kernel.name, kind, getattr(kernel, count), text, order)
+                    yield _make_fault(kernel.name, kind, count, text, order)
+        earlier_places |= places
+
+
+def _list_kernel_faults(kernel: Kernel) -> Iterable[tuple[str, int, str]]:
+    """Yield the kind, the count and the description of each fault of a kernel."""
+    if hasattr(kernel, "faults"):
+        yield from ((KINDS[fault.kind], fault.count, fault.text) for fault in kernel.faults)
+        return
+    for kind, (count, words) in FAULTS.items():
+        if text := getattr(kernel, words):
+            yield kind, getattr(kernel, count), text
 
 
 def _make_fault(kernel: str, kind: str, count: int, text: str, order: int) -> dict[str, Any]:
@@ -176,6 +188,9 @@ def _describe_kernel(kernel: Kernel) -> dict[str, Any]:
         "name": kernel.name,
         "launches": kernel.launches,
         "threads": kernel.threads,
+        "watched_threads": getattr(kernel, "watched_threads", kernel.threads),
+        "block": list(getattr(kernel, "block", ())),
+        "shared_bytes": getattr(kernel, "static_bytes", 0) + getattr(kernel, "dynamic_bytes", 0),
         "atomics": kernel.atomics,
         **{access: asdict(getattr(kernel, access)) for access in ACCESSES},
         "lines": [asdict(line) for line in kernel.lines],

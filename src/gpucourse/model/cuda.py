@@ -91,12 +91,21 @@ class CudaFault:
 
 @dataclass(frozen=True, kw_only=True)
 class CudaKernel:
-    """All launches of one kernel. `atomics` counts the calls of atomic functions on global memory, one for each lane.
-    `requests` has one request for each source line, if the run was asked for them."""
+    """All launches of one kernel.
+
+    `watched_threads` of all `threads` were watched; the counts are theirs.
+    `block` has the threads of a block in x, y and z, and `shared_bytes` is its shared memory, in the launch with the most
+    threads: what occupancy depends on beside registers. `block` is empty if they are not known.
+    `atomics` counts the calls of atomic functions on global memory, one for each lane.
+    `requests` has one request for each source line, if the run was asked for them.
+    """
 
     name: str
     launches: int
     threads: int
+    watched_threads: int
+    block: list[int]
+    shared_bytes: int
     atomics: int
     global_load: AccessCounts
     global_store: AccessCounts
