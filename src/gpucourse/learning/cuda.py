@@ -63,12 +63,16 @@ def run_cuda(source: Path, options: CudaOptions) -> CudaReport:
         words = [sys.executable, "-P", "-m", "emulator", str(source), "--report", str(file), "--order", options.order]
         words += ["--limit", f"{options.limit_s:g}", "--requests", str(options.requests)]
         words += [f"-I{include}" for include in options.includes]
+        words += ["--every"] * options.every
         words += [f"-D{define}" for define in options.defines]
         process = subprocess.run(
             [*words, "--", *options.arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env={**os.environ, "PYTHONPATH": str(shared), **({"EMULATOR_EVERY": "1"} if options.every else {})},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(shared),
+            },
             check=False,
         )
         report = _read(file, process.stderr)
