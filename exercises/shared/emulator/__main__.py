@@ -1,6 +1,6 @@
 """Run a CUDA program on the emulator, print its output, and report each kernel's counts and faults.
 
-    python -m emulator my.cu [-I DIR] [-D NAME=VALUE] [--order N|all] [--limit S] [--every] [--requests N] [--report FILE] [-- ARGS]
+    python -m emulator my.cu [-I DIR] [-D NAME=VALUE] [--order N|all] [--limit S] [--every] [--report FILE] [-- ARGS]
 
 With `--report`, the findings and the output go to that file as JSON, and nothing is printed. Exit codes: 0 if all is well,
 2 for wrong arguments, 3 if this computer cannot run the emulator, 4 if the program does not compile or fails, 5 for a fault.
