@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ from typing import NamedTuple
 from tests.chromium import Chromium
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
+CUDA_PAGE = IMAGES.parent / "cuda.md"
+_SOURCE = re.compile(r'^```cpp title="transpose.cu"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 RUNS = (
     ("run", "3.1", "--nodes", "2", "--predict", "sum=3"),
     ("run", "3.2", "--nodes", "1", "--no-predict"),
@@ -61,6 +64,12 @@ def take_pictures(workspace: Path) -> dict[str, bytes]:
             place = max(workspace.glob(f"page/{picture.page}"))
             tab = browser.open(place.as_uri(), width=picture.width, height=picture.height, dark=picture.dark)
             pictures[picture.name] = tab.take_picture()
+        source = workspace / "transpose.cu"
+        source.write_text(_SOURCE.findall(CUDA_PAGE.read_text(encoding="utf-8"))[0], encoding="utf-8")
+        command = [sys.executable, "-m", "gpucourse", "cuda", source.name, "--open"]
+        subprocess.run(command, cwd=workspace, env={**environment, "DISPLAY": "", "WAYLAND_DISPLAY": ""}, check=True)
+        tab = browser.open((workspace / "transpose.cu.html").as_uri(), width=900, height=2130)
+        pictures["cuda-page"] = tab.take_picture()
     return pictures
 
 

@@ -19,7 +19,9 @@ _NOT_CODE = re.compile(
     r"""R"(?P<mark>[^()\\\s]{0,16})\((?:.|\n){0,9999}?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'""",
 )
 _COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|" + _NOT_CODE.pattern, re.DOTALL)
-_DYNAMIC = re.compile(r"\b(?=[^;(){}=]{0,200}\bextern\b)(?=[^;(){}=]{0,200}\b__shared__\b)((?:[\w:<>,]+\s+|__attribute__\s*\(\(.{0,60}?\)\)\s*)+?)(\w+)\s*\[\s*\]\s*;")
+_DYNAMIC = re.compile(
+    r"\b(?=[^;(){}=]{0,200}\bextern\b)(?=[^;(){}=]{0,200}\b__shared__\b)((?:[\w:<>,]+\s+|__attribute__\s*\(\(.{0,60}?\)\)\s*)+?)(\w+)\s*\[\s*\]\s*;"
+)
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\balignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b(?=([^;(){}=]{0,300}?)(;|=|\{|\())")
 _QUALIFIER = re.compile(
@@ -30,7 +32,9 @@ _WORDS = {"__shared__": "static", "__forceinline__": "inline"}
 _SECTION = '__attribute__((section("emulator_{}")))'  # hooks.hpp knows their names
 _UNSEEN = '__attribute__((no_sanitize("thread"), noinline))'
 _CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
-_KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?\b(?!__launch_bounds__)(\w+)\s*\(")
+_KERNEL = re.compile(
+    r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?\b(?!__launch_bounds__)(\w+)\s*\("
+)
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__|__volatile)?\s*(?=\()")
 _LAUNCH = re.compile(r"<<[ \t]*<(?!<)")
 _KERNEL_CAST = re.compile(  # kernels keep their types: host_api.h and graphs.h have templates for them

@@ -19,7 +19,7 @@ from gpucourse.errors import GpucourseError, UsageError, suggest
 # Every command, in the order of the help. A command's file and its function are named after it: see
 # `app.name_in_python`.
 GROUPS = {
-    "Learn": ("next", "init", "list", "show", "edit", "hint", "try", "watch", "answer", "quiz", "reset"),
+    "Learn": ("next", "init", "list", "show", "edit", "hint", "try", "watch", "cuda", "answer", "quiz", "reset"),
     "Run": ("run", "runs", "logs", "cancel", "check", "compare", "open", "break"),
     "Lab": ("doctor", "deploy", "status", "ssh", "destroy", "trust"),
     "Grade": ("grade", "report"),

@@ -46,7 +46,7 @@ def open_(
         return
     first = folder / "index.html"
     session.console.text(f"{first}\n")
-    if browser and not _show(context.environ, first.as_uri()):
+    if browser and not show_in_browser(context.environ, first.as_uri()):
         session.console.note("no browser was opened: open this file in one, or type gpucourse open --serve")
 
 
@@ -78,7 +78,7 @@ def _serve(session: Session, folder: Path, pages: LivePages, *, browser: bool) -
         tunnel = f"ssh -L {server.port}:127.0.0.1:{server.port} HOST"
         session.console.note(f"Ctrl-C ends it. From another computer: {tunnel}, then open that address there")
         if browser:
-            _show(session.context.environ, server.url)
+            show_in_browser(session.context.environ, server.url)
         os.nice(_NICENESS)
         with suppress(KeyboardInterrupt):
             server.serve_forever()
@@ -86,7 +86,7 @@ def _serve(session: Session, folder: Path, pages: LivePages, *, browser: bool) -
         session.console.err.write("\n")  # the terminal has written ^C
 
 
-def _show(environ: Mapping[str, str], address: str) -> bool:
+def show_in_browser(environ: Mapping[str, str], address: str) -> bool:
     """Start a browser, but never one that draws in the terminal; return whether one was started."""
     has_display = sys.platform == "darwin" or environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")
     return bool(has_display) and webbrowser.open(address)

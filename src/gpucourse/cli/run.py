@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
+CUDA_LAUNCHER = "python"  # one process on each node
 _OF_CODE = ("PYTHON", "LD_", "DYLD_", "BASH_ENV")  # bash reads the file that BASH_ENV names before it runs a file for sbatch
 
 
@@ -135,6 +136,8 @@ def run(
     files = [str(path.absolute()) for path in (script, *(extra or ())) if path is not None]
     _refuse_bytes(exercise or "", *(arguments or ()), *files)
     kind = read_kind(script) if script is not None else None
+    if profile and kind is not None and kind.is_cuda:
+        raise UsageError("--profile is for a Python script", hint=f"gpucourse cuda {script} shows what its kernels do")
     exercise, arguments, launcher = _choose_script(session, exercise, arguments or [], script, kind, launcher)
     environment, handed_on = read_variables(env or (), os.environ)
     if script is None:
@@ -365,7 +368,7 @@ def _choose_script(
     if script is None or kind is None:
         if exercise is None:
             raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for a script of your own")
-        if Path(exercise).suffix in {".py", ".sh", ".sbatch"}:
+        if Path(exercise).suffix in {".py", ".sh", ".sbatch", ".cu"}:
             hint = f"a script of your own: gpucourse run --script {quote(exercise)}"
             raise UsageError(f"{exercise} is a file, not an exercise", hint=hint)
         return exercise, arguments, launcher
@@ -381,6 +384,8 @@ def _choose_script(
         if launcher not in {None, *launchers}:
             raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
         launcher = launcher or launchers[0]
+    if kind.is_cuda:
+        launcher = launcher or CUDA_LAUNCHER
     usual = OWN_BATCH if batch else OWN_SCRIPTS
     exercises = [item.id for module in session.context.catalog.modules for item in module.exercises]
     return usual if usual in exercises else exercises[0], words, launcher

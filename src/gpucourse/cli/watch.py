@@ -18,7 +18,7 @@ from gpucourse.cli import complete
 from gpucourse.cli.asking import set_terminal
 from gpucourse.cli.flags import ParametersFlag, read_settings
 from gpucourse.cli.session import Session
-from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
+from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError, UsageError
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
@@ -35,16 +35,21 @@ def watch(
     session: Session,
     exercise: Annotated[
         str | None,
-        typer.Argument(help="The number of an exercise (default: that of the next step).", autocompletion=complete.exercises),
+        typer.Argument(
+            help="The number of an exercise (default: that of the next step), or a CUDA program: my.cu",
+            autocompletion=complete.exercises,
+        ),
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> int:
-    """Judge your part, or run the exercise, each time you save a file."""
+    """Judge your part, or run an exercise or a program, on each save."""
     from gpucourse.course.parameters import resolve
     from gpucourse.learning import watch as act
     from gpucourse.runs.resolve import RunRequest
 
+    if exercise is not None and Path(exercise).suffix == ".cu":
+        return _watch_cuda(session, Path(exercise), has_options=nodes is not None or bool(settings))
     context = session.context
     subject = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
     keys = session.is_watching = can_read_keys(session)
@@ -64,6 +69,15 @@ def watch(
         pass
     session.console.note("no longer watching")
     return ExitCode.DONE
+
+
+def _watch_cuda(session: Session, source: Path, *, has_options: bool) -> int:
+    """Run a CUDA program on each save. Raises UsageError for options that only exercises have."""
+    from gpucourse.cli.cuda import watch_cuda
+
+    if has_options:
+        raise UsageError("--nodes and --set are for an exercise", hint=f"gpucourse watch {source}")
+    return watch_cuda(session, source)
 
 
 def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:

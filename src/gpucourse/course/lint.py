@@ -22,7 +22,7 @@ from gpucourse.course.part_files import SOLUTIONS, find_gaps, name_fault_judge, 
 from gpucourse.course.references import find_dead_references
 from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, read_rubric
-from gpucourse.course.rules import PROFILER, SHARED
+from gpucourse.course.rules import CUDA_STARTER, PROFILER, SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.scripts import check_scripts, find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.course.written import format_complaints
@@ -53,7 +53,7 @@ def lint(catalog: Catalog) -> list[str]:
     complaints += _check_unquoted_commas(catalog.folders.modules)
     exercises = catalog.folders.exercises
     complaints += (f"{exercises.name}/{text}" for text in find_faulty_records(exercises))
-    used_names = {f"{SHARED}/{PROFILER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
+    used_names = {f"{SHARED}/{PROFILER}", f"{SHARED}/{CUDA_STARTER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
     for module in catalog.modules:
         manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
         complaints += check_lessons(catalog, module)

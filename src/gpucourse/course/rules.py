@@ -18,6 +18,7 @@ from gpucourse.outside.yaml_reader import Complaint
 FOLDER = re.compile(r"(?P<number>\d+|B)-[a-z0-9-]+")
 SHARED = "shared"
 PROFILER = "profiled.py"  # one of the shared files, which runs any other script under PyTorch's profiler
+CUDA_STARTER = "cuda_program.py"  # one of the shared files, which runs a CUDA program on a GPU or on the emulator
 
 
 def number_of(folder: str) -> str | None:

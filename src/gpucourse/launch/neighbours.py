@@ -19,6 +19,7 @@ MAX_BYTES = 1 << 20
 MAX_SOURCE_BYTES = 16 << 20
 """The largest file that is searched. No person writes a larger one."""
 _WORD = re.compile(r"[\w./+@-]+")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]{1,255})"', re.MULTILINE)
 _READ = {"", ".sh", ".bash", ".sbatch", ".slurm", ".sl"}
 """The endings of files in which other files may be mentioned."""
 _SKIPPED = {"__pycache__", ".git", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ipynb_checkpoints"}
@@ -91,6 +92,26 @@ def find_mentioned_files(script: Path) -> list[Upload]:
                 mentioned[name] = file
                 waiting.append(file)
     return [Upload(name=name, source=path) for name, path in sorted(mentioned.items())]
+
+
+def find_included_files(source: Path) -> list[Upload]:
+    """Return the files in or below a CUDA program's folder that it includes in quotes, directly or through other files, by
+    their paths in that folder. A file that cannot be read counts as a file without includes."""
+    root = source.resolve().parent
+    included: dict[str, Path] = {}
+    waiting = [source.resolve()]
+    while waiting and len(included) < MAX_FILES:
+        path = waiting.pop()
+        try:
+            text = read_named(path, MAX_SOURCE_BYTES).decode("utf-8", "replace")
+        except (OSError, OutsideError):
+            continue
+        for word in _INCLUDE.findall(text):
+            file = (path.parent / word).resolve()
+            if file.is_relative_to(root) and file.is_file() and (name := file.relative_to(root).as_posix()) not in included:
+                included[name] = file
+                waiting.append(file)
+    return [Upload(name=name, source=path) for name, path in sorted(included.items())]
 
 
 def find_named_files(extra: tuple[Path, ...], base: Path, max_files: int = MAX_FILES) -> list[Upload]:

@@ -21,6 +21,7 @@ from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions
 
 SUFFIXES = (".sbatch", ".slurm")
 SHELL_SUFFIXES = (".sh", ".bash")
+CUDA_SUFFIX = ".cu"
 MAX_TASKS = 10_000
 """The most tasks of an array that can be followed. Slurm itself accepts 1,001 unless MaxArraySize is set higher."""
 
@@ -54,7 +55,8 @@ class OwnBatch:
 class ScriptKind:
     """The kind of a script, by its beginning and its name.
 
-    `is_python`: its first line names Python, or the line names no program and the script's name ends in .py.
+    `is_python`: Python starts it. Its first line names Python, or the line names no program and the script's name ends in .py.
+    `is_cuda`: its name ends in .cu. Python starts it as well, by a script of the course.
     `is_batch`: it begins with #! and has lines with #SBATCH, or its name ends in .sbatch or .slurm.
     `is_shell`: it is for a shell, and contains no lines for sbatch.
     """
@@ -62,6 +64,7 @@ class ScriptKind:
     is_python: bool
     is_batch: bool
     is_shell: bool
+    is_cuda: bool = False
 
 
 def read_kind(script: Path) -> ScriptKind:
@@ -69,6 +72,8 @@ def read_kind(script: Path) -> ScriptKind:
     text = _read_beginning(script)
     first = text.partition("\n")[0].rstrip("\r")
     names_program = first.startswith("#!")
+    if script.suffix == CUDA_SUFFIX:
+        return ScriptKind(is_python=True, is_batch=False, is_shell=False, is_cuda=True)
     is_python = bool(_PYTHON.match(first)) if names_program else script.suffix == ".py"
     is_batch = script.suffix in SUFFIXES or (names_program and bool(slurm_options.find_lines(text)))
     is_shell = not is_batch and not is_python and (names_program or script.suffix in SHELL_SUFFIXES)

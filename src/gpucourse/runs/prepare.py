@@ -11,12 +11,14 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.course.rules import PROFILER
+from gpucourse.course.locate import find_course
+from gpucourse.course.rules import CUDA_STARTER, PROFILER
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import LabFacts, Launcher, LaunchRequest, NodeFacts, WrittenBatch
 from gpucourse.launch.neighbours import (
     find_base,
     find_imports,
+    find_included_files,
     find_mentioned_files,
     find_named_files,
 )
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 
 MAX_EARLIER_RUNS = 8
+EMULATOR = "emulator"  # the folder with the emulator of a GPU in the shared files
 SHARED = "shared"  # the folder of `exercises/` with files that are uploaded next to the scripts that name them
 
 
@@ -188,6 +191,9 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     if request.python_module:
         script, words = "-m", (request.python_module, *words)
     packages = exercise.packages if request.script is None else launcher.packages
+    if run.kind is not None and run.kind.is_cuda:
+        words = (script, *words)
+        script, uploads, packages = CUDA_STARTER, (*_list_cuda_files(), *uploads), ()
     if request.profile:
         words = (script, *words)
         script, uploads = PROFILER, (*uploads, Upload(name=PROFILER, source=context.folders.exercises / SHARED / PROFILER))
@@ -211,6 +217,12 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
         typed=frozenset(request.settings) | {name for name, value in options.items() if value is not None},
         written_batch=batch,
     )
+
+
+def _list_cuda_files() -> list[Upload]:
+    """Return the files of the built-in course that run a CUDA program on a node."""
+    shared = find_course({}).exercises / SHARED
+    return find_named_files((shared / CUDA_STARTER, shared / EMULATOR), shared)
 
 
 def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
@@ -315,12 +327,15 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     shell = run.launcher.by_slurm and run.kind is not None and not run.kind.is_python
     whole = script.resolve().parent if shell else find_base(script, request.extra)
     base = Path.cwd() if request.python_module else whole
-    neighbours = find_mentioned_files(script) if shell else find_imports(script, base, request.python_module)
+    verb, neighbours = "imports", find_imports(script, base, request.python_module)
+    if shell:
+        verb, neighbours = "names", find_mentioned_files(script)
+    elif run.kind is not None and run.kind.is_cuda:
+        verb, neighbours = "includes", find_included_files(script)
     if neighbours:
         names = ", ".join(upload.name for upload in neighbours[:6]) + (
             f" and {len(neighbours) - 6} more" if len(neighbours) > 6 else ""
         )
-        verb = "names" if shell else "imports"
         context.watch(Note(text=f"{script.name} {verb} files next to it, so they are uploaded too: {names}"))
     source = script if request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name

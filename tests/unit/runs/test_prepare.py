@@ -11,6 +11,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import LaunchRequest, find_launcher
+from gpucourse.launch.own_batch import read_kind
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory, Mode, Node
@@ -128,6 +129,21 @@ def test_make_launch_request_announces_a_script_that_python_starts_on_each_node(
     make_launch_request(context, resolve(context, request), local=True)
     message = "own.py is started 2 times, once on each node; --nodes 1 starts it once"
     assert (message in [event.text for event in events if isinstance(event, Note)]) is is_announced
+
+
+def test_cuda_program_is_started_by_a_script_of_the_course_with_what_it_includes(context: Context, tmp_path: Path) -> None:
+    lab(context, 1)
+    program = tmp_path / "my.cu"
+    program.write_text('#include "tile.h"\nint main() {}\n')
+    (tmp_path / "tile.h").touch()
+    run_request = RunRequest(
+        exercise="3.1", script=program, kind=read_kind(program), launcher="python", arguments=("a",), settings={}
+    )
+    launch_request = make_launch_request(context, resolve(context, run_request), local=True)
+    assert (launch_request.script, launch_request.arguments) == ("cuda_program.py", ("my.cu", "a"))
+    assert launch_request.packages == ()
+    names = {upload.name for upload in launch_request.uploads}
+    assert names >= {"my.cu", "tile.h", "cuda_program.py", "emulator/__main__.py", "emulator/emulator.cpp"}
 
 
 def test_make_launch_request_refuses_a_notebook_with_the_command_that_makes_a_script(context: Context, tmp_path: Path) -> None:

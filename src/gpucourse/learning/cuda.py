@@ -1,0 +1,154 @@
+"""`cuda`: runs a CUDA program on the emulator, on this computer. No lab and no workspace is needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.course.locate import find_course
+from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, UsageError
+from gpucourse.launch.neighbours import find_included_files
+from gpucourse.model.cuda import CudaReport
+from gpucourse.outside.documents import parse_typed
+from gpucourse.outside.files import read_bounded, read_named
+from gpucourse.outside.names import OutsideError, printable
+
+SUFFIXES = (".cu", ".cuda", ".cpp", ".cc")
+ORDERS = ("0", "1", "2", "3", "all")
+DEFAULT_LIMIT_S = 60.0
+MAX_LIMIT_S = 86_400.0
+MAX_REPORT_BYTES = 64 << 20
+MAX_REPORT_ITEMS = 2_000_000
+MAX_ERROR_BYTES = 2000
+MAX_SOURCE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaOptions:
+    """How a program is built and run.
+
+    `includes`: folders with headers.
+    `defines`: macros, as NAME or NAME=VALUE.
+    `order`: one of ORDERS.
+    `limit_s`: the time after which the program is ended.
+    `requests`: how many requests of each kernel to look at, for pictures.
+    `every`: whether every block is watched instead of a sample.
+    `arguments`: the arguments of the program.
+    """
+
+    includes: tuple[Path, ...] = ()
+    defines: tuple[str, ...] = ()
+    order: str = "0"
+    limit_s: float = DEFAULT_LIMIT_S
+    requests: int = 0
+    every: bool = False
+    arguments: tuple[str, ...] = ()
+
+
+def run_cuda(source: Path, options: CudaOptions) -> CudaReport:
+    """Build and run a program, and return the report on it.
+
+    Raises UsageError if the file cannot be used, MissingError if this computer cannot run the emulator, and ExerciseFailed if
+    the program does not compile or was ended.
+    """
+    _check(source, options)
+    shared = find_course({}).exercises / "shared"
+    with tempfile.TemporaryDirectory(prefix="gpucourse-cuda-") as folder:
+        file = Path(folder) / "report.json"
+        words = [sys.executable, "-P", "-m", "emulator", str(source), "--report", str(file), "--order", options.order]
+        words += ["--limit", f"{options.limit_s:g}", "--requests", str(options.requests)]
+        words += [f"-I{include}" for include in options.includes]
+        words += ["--every"] * options.every
+        words += [f"-D{define}" for define in options.defines]
+        process = subprocess.run(
+            [*words, "--", *options.arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(shared),
+            },
+            check=False,
+        )
+        report = _read(file, process.stderr)
+    if (error := _find_error(source, options, report)) is not None:
+        raise error
+    return report
+
+
+def _check(source: Path, options: CudaOptions) -> None:
+    command = f"gpucourse cuda {source}"
+    if not source.is_file():
+        raise UsageError(f"{source}: {'it is not a file' if source.exists() else 'there is no such file'}", hint="ls *.cu")
+    if source.suffix not in SUFFIXES:
+        raise UsageError(f"{source} is not a CUDA program: its name ends in none of {', '.join(SUFFIXES)}", hint="ls *.cu")
+    for folder in options.includes:
+        if not folder.is_dir():
+            raise UsageError(f"-I {folder}: there is no such folder", hint=f"{command} -I FOLDER")
+    for define in options.defines:
+        if not define.partition("=")[0].isidentifier() or "\n" in define:
+            raise UsageError(f"-D {printable(define)}: not of the form NAME or NAME=VALUE", hint=f"{command} -D N=1024")
+    if options.order not in ORDERS:
+        raise UsageError(f"--order {options.order}: the orders are {', '.join(ORDERS)}", hint=f"{command} --order all")
+    if not 0 < options.limit_s <= MAX_LIMIT_S:
+        raise UsageError("--limit needs more than 0 seconds and at most a day", hint=f"{command} --limit 60s")
+
+
+def _read(file: Path, complaint: bytes) -> CudaReport:
+    """Return the report in a file. Raises GpucourseError if the emulator wrote none, or a damaged one."""
+    try:
+        return parse_typed(
+            read_bounded(file, MAX_REPORT_BYTES), CudaReport, max_bytes=MAX_REPORT_BYTES, max_items=MAX_REPORT_ITEMS
+        )
+    except (OSError, OutsideError) as error:
+        last_line = complaint[-MAX_ERROR_BYTES:].decode(errors="replace").strip().rpartition("\n")[2]
+        words = f": {printable(last_line)}" if last_line else ""
+        raise GpucourseError(f"the emulator left no report ({error}){words}", hint="type the command again") from error
+
+
+def _find_error(source: Path, options: CudaOptions, report: CudaReport) -> GpucourseError | None:
+    """Return the error of a program that has no result, or None."""
+    message, command = report.message, f"gpucourse cuda {source}"
+    if report.state == "unsupported":
+        reason, _, remedy = message.partition(": ")
+        return MissingError(reason, hint=remedy)
+    if report.state == "not compiled":
+        return ExerciseFailed(message, hint=f"change the program, then: {command}")
+    if report.state == "ended by the emulator":
+        late = "did not end" in message
+        return ExerciseFailed(
+            message, hint=f"{command} --limit {options.limit_s * 5:g}s, or a smaller problem" if late else command
+        )
+    return None
+
+
+def list_sources(paths: Sequence[Path], *, compare: bool) -> tuple[Path, ...]:
+    """Return the programs to run. Raises UsageError for several without `compare`, or for a comparison of other than two."""
+    names = " ".join(map(str, paths))
+    if compare and len(paths) != 2:
+        raise UsageError(f"--compare needs two programs, not {len(paths)}", hint="gpucourse cuda before.cu after.cu --compare")
+    if not compare and len(paths) > 1:
+        raise UsageError(
+            f"{len(paths)} programs were typed. A program is one file",
+            hint=f"gpucourse cuda {names} --compare" if len(paths) == 2 else f"gpucourse cuda {paths[0]}",
+        )
+    return tuple(paths)
+
+
+def read_source(path: Path) -> str:
+    """Return the text of a program that ran. Raises UsageError if it can no longer be read."""
+    try:
+        return read_named(path, MAX_SOURCE_BYTES).decode(errors="replace")
+    except (OSError, OutsideError) as error:
+        raise UsageError(f"{path}: {error}", hint="type the command again") from error
+
+
+def list_watched_files(source: Path) -> tuple[Path, ...]:
+    """Return a program and the files of its folder that it includes. Raises UsageError if the program cannot be used."""
+    _check(source, CudaOptions())
+    return (source, *(upload.source for upload in find_included_files(source)))

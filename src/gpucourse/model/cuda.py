@@ -1,0 +1,165 @@
+"""The report on a CUDA program that ran on the emulator, as `exercises/shared/emulator/__main__.py` writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+State = Literal["ended", "failed", "ended by the emulator", "not compiled", "unsupported"]
+Access = Literal["global_load", "global_store", "shared_load", "shared_store"]
+ACCESSES: tuple[Access, ...] = ("global_load", "global_store", "shared_load", "shared_store")
+SECTOR_BYTES = 32
+BANKS, BANK_BYTES = 32, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessCounts:
+    """Accesses of one kind by all warps of all launches.
+
+    `requests`: requests of warps.
+    `lanes`: lanes that took part in them.
+    `bytes`: bytes that they asked for.
+    `sectors`: sectors of 32 bytes that they touched; shared memory has none.
+    `sectors_ideal`: the fewest sectors that can hold those bytes.
+    `bank_conflicts`: turns of shared memory beyond the first turn of each request.
+    """
+
+    requests: int
+    sectors: int
+    sectors_ideal: int
+    bytes: int
+    lanes: int
+    bank_conflicts: int
+
+    @property
+    def sectors_per_request(self) -> float | None:
+        """Return the sectors per request, or None without sectors."""
+        return self.sectors / self.requests if self.requests and self.sectors else None
+
+    @property
+    def conflicts_per_request(self) -> float | None:
+        """Return the bank conflicts per request, or None without requests."""
+        return self.bank_conflicts / self.requests if self.requests else None
+
+    @property
+    def lanes_per_request(self) -> float | None:
+        """Return how many of a warp's 32 lanes took part in a request on average, or None without requests."""
+        return self.lanes / self.requests if self.requests else None
+
+    @property
+    def used_share(self) -> float | None:
+        """Return which share of the moved sectors was asked for, or None without sectors. It exceeds 1 if lanes ask for the
+        same bytes."""
+        return self.bytes / (self.sectors * SECTOR_BYTES) if self.sectors else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaLine:
+    """The accesses of one kind that one source line makes. `line` is 0 for accesses without a line of the program's files."""
+
+    file: str
+    line: int
+    access: Access
+    counts: AccessCounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaRequest:
+    """One request of a warp. `size` is the bytes of each lane. `addresses` has 32 addresses, or null for a lane that takes no
+    part."""
+
+    file: str
+    line: int
+    access: Access
+    size: int
+    addresses: list[int | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaFault:
+    """A fault. `order` is the order of the threads that showed it first. `kernel` and `file` may be empty, and `line` 0."""
+
+    kernel: str
+    kind: str
+    count: int
+    text: str
+    order: int
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaKernel:
+    """All launches of one kernel.
+
+    `watched_threads` of all `threads` were watched; the counts are theirs.
+    `block` has the threads of a block in x, y and z, and `shared_bytes` is its shared memory, in the launch with the most
+    threads: what occupancy depends on beside registers. `block` is empty if they are not known.
+    `atomics` counts the calls of atomic functions on global memory, one for each lane.
+    `requests` has one request for each source line, if the run was asked for them.
+    """
+
+    name: str
+    launches: int
+    threads: int
+    watched_threads: int
+    block: list[int]
+    shared_bytes: int
+    atomics: int
+    global_load: AccessCounts
+    global_store: AccessCounts
+    shared_load: AccessCounts
+    shared_store: AccessCounts
+    lines: list[CudaLine]
+    requests: list[CudaRequest]
+
+    def count(self, access: Access) -> AccessCounts:
+        """Return the counts of one kind of access."""
+        counts: AccessCounts = getattr(self, access)
+        return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaReport:
+    """The outcome of one program.
+
+    `message`: why the program did not end well, or an empty text.
+    `notes`: what the person should know about the run.
+    `code`: the program's exit code.
+    `output`: what it printed.
+    `orders`: the orders of the threads in which it ran. The counts and the output are of the first one, unless another failed.
+    """
+
+    state: State
+    message: str
+    notes: list[str]
+    code: int
+    output: str
+    orders: list[int]
+    faults: list[CudaFault]
+    kernels: list[CudaKernel]
+
+
+def count_turns(addresses: list[int]) -> int:
+    """Return how many turns shared memory needs for lanes that access four bytes or fewer each: the most different words in one
+    of the 32 banks (CUDA C++ Programming Guide, "Shared Memory")."""
+    words = {address // BANK_BYTES for address in addresses}
+    banks = [word % BANKS for word in words]
+    return max((banks.count(bank) for bank in set(banks)), default=0)
+
+
+def widen_rows(request: CudaRequest) -> int | None:
+    """Return the turns that a request to shared memory would need if each row of the array were one element wider.
+
+    The lanes must walk down a column: the step from lane to lane is the same, and larger than an element. Otherwise, or for
+    elements of more than four bytes, return None.
+    """
+    places = [address for address in request.addresses if address is not None]
+    steps = {after - before for before, after in pairwise(places)}
+    if not request.access.startswith("shared") or request.size > BANK_BYTES or len(steps) != 1:
+        return None
+    step = next(iter(steps))
+    if step <= request.size:
+        return None
+    return count_turns([places[0] + lane * (step + request.size) for lane in range(len(places))])

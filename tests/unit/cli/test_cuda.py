@@ -1,0 +1,128 @@
+"""The command `cuda`: its tables, faults, documents and exit codes, with programs that really run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.learning import Learning
+from tests.parts import need
+
+TRANSPOSE = """#include <cstdio>
+#include <cstdlib>
+#ifndef PAD
+#define PAD 0
+#endif
+__global__ void transpose(const float* in, float* out) {
+  __shared__ float tile[32][32 + PAD];
+  tile[threadIdx.y][threadIdx.x] = in[threadIdx.y * 32 + threadIdx.x];
+  __syncthreads();
+  out[threadIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+__global__ void reverse(float* out, int size) {
+  __shared__ float tile[64];
+  tile[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = tile[size - 1 - threadIdx.x];
+  if (threadIdx.x == 0) out[size] = 1;
+}
+__global__ void spin(volatile float* out) {
+  while (out[0] == 0) {}
+}
+int main(int count, char** words) {
+  const char way = count > 1 ? words[1][0] : ' ';
+  float *in, *out;
+  cudaMallocManaged(&in, 4096);
+  cudaMallocManaged(&out, 4096);
+  cudaMemset(in, 0, 4096);
+  transpose<<<1, dim3(32, 32)>>>(in, out);
+  if (way == 'f') {
+    float* small;
+    cudaMalloc(&small, 256);
+    reverse<<<1, 64>>>(small, 64);
+  }
+  if (way == 's') spin<<<1, 1>>>(in);
+  cudaDeviceSynchronize();
+  printf("way %c, pad %d\\n", way, PAD);
+  return way == 'x' ? 7 : 0;
+}
+"""
+
+
+@pytest.fixture
+def program(learning: Learning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Learning:
+    need("g++")
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    Path("my.cu").write_text(TRANSPOSE)
+    Path("padded.cu").write_text(f"#define PAD 1\n{TRANSPOSE}")
+    return learning
+
+
+def test_cuda_shows_counts_and_faults_by_line_and_chooses_the_exit_code(program: Learning) -> None:
+    result = program.types("cuda", "my.cu", "--lines")
+    assert "1 kernel, no fault" in result.out
+    assert "way  , pad 0" in result.out
+    assert "transpose: 1 launch, 1,024 threads" in result.out
+    row = next(line.split() for line in result.out.splitlines() if line.startswith("shared load"))
+    assert row[2:5] == ["32", "–", "31"], "32 requests, no sectors, 31 conflicts"
+    assert "      4        31    32   10    out[threadIdx.y * 32" in result.out
+    faulty = program.types("cuda", "my.cu", "--", "f", code=5).out
+    assert "2 kernels" in faulty
+    assert "reverse, out of bounds: my.cu:16: thread (0,0,0) of block (0,0,0) writes 4 bytes at byte 256" in " ".join(
+        faulty.split()
+    )
+    assert "reverse, race" in faulty, "the first fault does not hide the next"
+    failed = program.types("cuda", "my.cu", "--", "x", code=4).out
+    assert "It failed with exit code 7" in failed
+    endless = program.types("cuda", "my.cu", "--limit", "1s", "--", "s", code=4).err
+    assert "the program did not end within 1 s" in endless
+    assert "--limit 5s" in endless
+    (document,) = program.types("cuda", "my.cu", "--json", "--order", "all").document["programs"]
+    assert document["file"] == "my.cu"
+    assert document["report"]["orders"] == [0, 1, 2, 3]
+    assert [kernel["name"] for kernel in document["report"]["kernels"]] == ["transpose"]
+
+
+def test_cuda_compares_two_programs_and_writes_a_page(program: Learning) -> None:
+    result = program.types("cuda", "my.cu", "padded.cu", "--compare", "--open", "--limit", "60s")
+    row = next(line.split() for line in result.out.splitlines() if line.startswith("shared load: conflicts"))
+    assert row[-2:] == ["31", "0"]
+    assert "print different text" in result.out
+    page = Path("my.cu.html").read_text()
+    assert "32 lanes need 32 turns. If a row of this array were one element wider, they would need 1 turn." in page
+    assert Path("padded.cu.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("#include <mpi.h>\n", "my.cu:1: the program needs MPI (mpi.h)"),
+        ("\n#include <GL/glew.h>\n", "my.cu:2: the program needs OpenGL (GL/glew.h)"),
+        ("void other();\nint main() { other(); }\n", 'several translation units, and the emulator builds one: add #include "'),
+        ("int main() { return number; }\n", "my.cu:1: error: 'number' was not declared"),
+    ],
+)
+def test_program_that_cannot_be_built_is_refused_in_a_sentence(program: Learning, text: str, words: str) -> None:
+    Path("my.cu").write_text(text)
+    assert words in program.types("cuda", "my.cu", code=4).err.replace("\n", " ")
+
+
+def test_watch_of_a_program_runs_it_now_and_on_each_save(program: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    def save(_stop: object, files: tuple[Path, ...], **_options: object) -> Iterator[tuple[Path, ...]]:
+        files[0].write_text("int main() { return number; }\n")
+        yield files
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpucourse.learning.watch.wait_for_saves", save)
+    result = program.types("watch", "my.cu")
+    assert "      4        31    32   10    out[threadIdx.y * 32" in result.out
+    assert "'number' was not declared" in result.err
+    assert "--nodes and --set are for an exercise" in program.types("watch", "my.cu", "--nodes", "2", code=2).err
+
+
+def test_cuda_without_a_compiler_names_the_command_that_installs_it(program: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "sudo apt-get install g++" in program.types("cuda", "my.cu", code=3).err

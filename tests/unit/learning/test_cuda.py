@@ -1,0 +1,83 @@
+"""What `cuda` refuses before it builds a program, and reports of the emulator that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, UsageError
+from gpucourse.learning.cuda import CudaOptions, list_sources, list_watched_files, run_cuda
+
+EMPTY = '{"state": "%s", "message": "%s", "notes": [], "code": 0, "output": "", "orders": [], "faults": [], "kernels": []}'
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "my.cu"
+    path.write_text('#include "tile.h"\nint main() {}\n')
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (CudaOptions(includes=(Path("none"),)), "-I none: there is no such folder"),
+        (CudaOptions(defines=("2=1",)), "-D 2=1: not of the form NAME or NAME=VALUE"),
+        (CudaOptions(defines=("A=1\n#error",)), "not of the form NAME"),
+        (CudaOptions(order="4"), "--order 4: the orders are 0, 1, 2, 3, all"),
+        (CudaOptions(limit_s=0), "--limit needs more than 0 seconds"),
+    ],
+)
+def test_wrong_option_is_refused_before_anything_is_built(source: Path, options: CudaOptions, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        run_cuda(source, options)
+
+
+@pytest.mark.parametrize(("name", "words"), [("none.cu", "no such file"), (".", "not a file"), ("my.py", "not a CUDA program")])
+def test_file_that_is_no_cuda_program_is_refused(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "my.py").touch()
+    with pytest.raises(UsageError, match=words):
+        run_cuda(tmp_path / name, CudaOptions())
+
+
+def test_several_programs_need_compare_and_compare_needs_two() -> None:
+    paths = [Path("a.cu"), Path("b.cu")]
+    assert list_sources(paths, compare=True) == tuple(paths)
+    with pytest.raises(UsageError) as error:
+        list_sources(paths, compare=False)
+    assert error.value.hint == "gpucourse cuda a.cu b.cu --compare"
+    with pytest.raises(UsageError, match="needs two programs, not 1"):
+        list_sources(paths[:1], compare=True)
+
+
+@pytest.mark.parametrize(
+    ("report", "kind", "words"),
+    [
+        ("", GpucourseError, "the emulator left no report.*: boom"),
+        ('{"state": "ended"}', GpucourseError, "the emulator left no report"),
+        (EMPTY % ("unsupported", "it needs g++: sudo apt-get install g++"), MissingError, "it needs g\\+\\+$"),
+        (EMPTY % ("not compiled", "my.cu:1: no"), ExerciseFailed, "my.cu:1: no"),
+        (EMPTY % ("ended by the emulator", "the program did not end within 2 s"), ExerciseFailed, "did not end"),
+    ],
+)
+def test_program_without_a_result_is_an_error(
+    source: Path, monkeypatch: pytest.MonkeyPatch, report: str, kind: type[GpucourseError], words: str
+) -> None:
+    def run(command: list[str], **_options: Any) -> Any:
+        Path(command[command.index("--report") + 1]).write_text(report)
+        return SimpleNamespace(stderr=b"Traceback\nboom\n")
+
+    monkeypatch.setattr("gpucourse.learning.cuda.subprocess.run", run)
+    with pytest.raises(kind, match=words) as error:
+        run_cuda(source, CudaOptions(limit_s=2))
+    assert error.value.hint
+
+
+def test_watched_files_are_the_program_and_what_it_includes_in_its_folder(source: Path) -> None:
+    (source.parent / "tile.h").write_text('#include "deep/more.h"\n#include <cstdio>\n#include "../outside.h"\n')
+    (source.parent / "deep").mkdir()
+    (source.parent / "deep/more.h").write_text('#include "../tile.h"\n#include "missing.h"\n')
+    assert [path.name for path in list_watched_files(source)] == ["my.cu", "more.h", "tile.h"]
