@@ -1,4 +1,5 @@
-"""Rewrite preprocessed CUDA for g++: qualifiers, launches, shared memory and variables of the device. Every line keeps its number."""
+"""Rewrite preprocessed CUDA for g++: qualifiers, launches, shared memory, variables of the device and PTX. Every line keeps its
+number."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _NOT_CODE = re.compile(
 )
 _COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|" + _NOT_CODE.pattern, re.DOTALL)
 _DYNAMIC = re.compile(
-    r"\b(?=[^;(){}=]{0,200}\bextern\b)(?=[^;(){}=]{0,200}\b__shared__\b)((?:[\w:<>,]+\s+|__attribute__\s*\(\(.{0,60}?\)\)\s*)+?)(\w+)\s*\[\s*\]\s*;"
+    r"\b(?=[^;(){}=]{0,200}\bextern\b)(?=[^;(){}=]{0,200}\b__shared__\b)"
+    r"((?:[\w:<>,]+\s+|__attribute__\s*\(\(.{0,60}?\)\)\s*)+?)(\w+)\s*\[\s*\]\s*;"
 )
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\balignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b(?=([^;(){}=]{0,300}?)(;|=|\{|\())")
@@ -33,7 +35,8 @@ _SECTION = '__attribute__((section("emulator_{}")))'  # hooks.hpp knows their na
 _UNSEEN = '__attribute__((no_sanitize("thread"), noinline))'
 _CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
 _KERNEL = re.compile(
-    r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?\b(?!__launch_bounds__)(\w+)\s*\("
+    r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?"
+    r"\b(?!__launch_bounds__)(\w+)\s*\("
 )
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__|__volatile)?\s*(?=\()")
 _LAUNCH = re.compile(r"<<[ \t]*<(?!<)")
@@ -65,11 +68,10 @@ class Preprocessed:
 
     def find_line(self, place: int) -> tuple[str, int]:
         """Return the file and the line of a place in the text."""
-        marker = None
-        for marker in _MARKER.finditer(self.text, 0, place):
-            pass
-        if marker is None:
+        markers = list(_MARKER.finditer(self.text, 0, place))
+        if not markers:
             return "", 1
+        marker = markers[-1]
         return marker[2], int(marker[1]) + self.text.count("\n", marker.end() + 1, place)
 
 
