@@ -33,7 +33,7 @@ from completions import RefusedByEngine, complete
 
 FACTORS = (8, 1.6, 1.2, 1, 0.8, 0.6)  # of --pages, in the table by memory
 PAGE_SIZES = (4, 16, 64, 256)
-HEAD, NEW, TOKENS, PROMPTS = 936, 24, 4, 8  # tokens of the engine's prompts and answers, and how many prompts
+HEAD, NEW, TOKENS, PROMPTS = 936, 24, 4, 4  # tokens of the engine's prompts and answers, and how many prompts
 LONGEST = prefixes.MAX_HEAD + 1 + 200 + prefixes.ANSWER
 
 # --- knobs --------------------------------------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ def check_plan(
             raise PlanError(f"{name} is in the plan, but does not run")
         request = by_name[name]
         rest = request.count_rest()
-        if not isinstance(tokens, numbers.Integral) or not 1 <= tokens <= rest:
+        if not isinstance(tokens, (int, numbers.Integral)) or not 1 <= tokens <= rest:
             raise PlanError(f"{name} gets {tokens!r} tokens, but has {rest} to compute")
         pages, total = len(pool.table(name)), request.computed_tokens + tokens
         if pages * pool.page_size < total:
