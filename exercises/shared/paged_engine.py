@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PAGE = 16
+PART_ENGINE = "yours"  # the model as which serve.py serves an engine with a learner's part
 LONGEST_ANSWER = 512
 _MAX_IDLE_STEPS = 50
 STATIC_BATCH = 16
