@@ -155,7 +155,7 @@ class Service:
                 traceback.print_stack(sys._current_frames()[self.thread.ident])  # noqa: SLF001 (the way that Python documents)
                 raise TimeoutError(f"no step ended in {limit_s} s; above is where the engine is") from None
             if isinstance(token, BaseException):
-                raise RuntimeError("the engine has failed") from token
+                raise RuntimeError(f"the engine has failed: {token!r}") from token
             return token
 
 
