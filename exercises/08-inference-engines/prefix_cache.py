@@ -14,7 +14,6 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,11 @@ import torch
 import yaml
 from bench import say
 from completions import RefusedByEngine, complete
+from paged_engine import PART_ENGINE
 
 FACTORS = (8, 1.6, 1.2, 1, 0.8, 0.6)  # of --pages, in the table by memory
 PAGE_SIZES = (4, 16, 64, 256)
-HEAD, NEW, TOKENS, PROMPTS = 936, 24, 4, 8  # tokens of the engine's prompts and answers, and how many prompts
+HEAD, NEW, TOKENS, PROMPTS = 936, 24, 4, 4  # tokens of the engine's prompts and answers, and how many prompts
 LONGEST = prefixes.MAX_HEAD + 1 + 200 + prefixes.ANSWER
 
 # --- knobs --------------------------------------------------------------------------------------------------------------
@@ -127,12 +127,10 @@ chance = random.Random(args.puzzle)
 prompts = [[chance.randrange(3, 1000) for _ in range(HEAD + NEW)] for _ in range(PROMPTS + 1)]
 
 
-def repeat_prompts(cache: str, parts: Sequence[Path] = ()) -> tuple[list[dict[str, Any]], float, int]:
+def repeat_prompts(url: str, model: str, cache: str) -> tuple[list[dict[str, Any]], float, int]:
     """Return the times to the first token of prompts that come twice, the ratio of the fastest, and how many answers differ."""
-    limits = {"max_num_seqs": 4, "max_model_len": 1000, "budget": 1024}
-    with engines.running(kind, "tiny", out, **limits, is_sharing=True, parts=parts) as engine:
-        complete(engine.url, engine.model, prompts[0], TOKENS, limit_s=60)  # the first answer of a process is slow
-        answers = [[complete(engine.url, engine.model, prompt, TOKENS, limit_s=60) for _ in range(2)] for prompt in prompts[1:]]
+    complete(url, model, prompts[0], TOKENS, limit_s=60)  # the first answer of a process is slow
+    answers = [[complete(url, model, prompt, TOKENS, limit_s=60) for _ in range(2)] for prompt in prompts[1:]]
     times = [[pair[place].ttft_s for pair in answers] for place in range(2)]
     rows = [
         {"cache": cache, "prompt": f"{HEAD + NEW} tokens {name}", "fastest_ms": 1e3 * min(seconds), **bench.spread_ms(seconds)}
@@ -142,15 +140,18 @@ def repeat_prompts(cache: str, parts: Sequence[Path] = ()) -> tuple[list[dict[st
     return rows, min(times[0]) / min(times[1]), sum(first.text != again.text for first, again in answers)
 
 
-times, plain_ratio, different = repeat_prompts("vLLM's own" if kind == "vllm" else "none")
-ratio = plain_ratio if kind == "vllm" else None
+served_part = folder / "my_prefix.py" if outcome.state == "ran" and kind != "vllm" else None
+limits = {"max_num_seqs": 4, "max_model_len": 1000, "budget": 1024}
 engine_error = None
-if outcome.state == "ran" and kind != "vllm":
-    try:
-        own_times, ratio, own_different = repeat_prompts("yours", [folder / "my_prefix.py"])
-        times, different, engine_error = times + own_times, different + own_different, "no error"
-    except (engines.EngineFailed, RefusedByEngine, OSError) as error:  # the learner's cache failed in it, or is stuck
-        engine_error = f"{error}: look at the end of engine.log"
+with engines.running(kind, "tiny", out, **limits, is_sharing=True, part=served_part) as engine:
+    times, plain_ratio, different = repeat_prompts(engine.url, engine.model, "vLLM's own" if kind == "vllm" else "none")
+    ratio = plain_ratio if kind == "vllm" else None
+    if served_part:
+        try:
+            own_times, ratio, own_different = repeat_prompts(engine.url, PART_ENGINE, "yours")
+            times, different, engine_error = times + own_times, different + own_different, "no error"
+        except (RefusedByEngine, OSError) as error:  # the learner's cache failed in it, or is stuck
+            engine_error = f"{error}: look at the end of engine.log"
 
 # --- the record ---------------------------------------------------------------------------------------------------------
 metrics = {

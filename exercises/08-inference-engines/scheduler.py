@@ -31,7 +31,7 @@ import schedule_trial
 import step_clock
 import torch
 from bench import say
-from paged_engine import LONGEST_ANSWER, PAGE, PagePool, prompts_first, static
+from paged_engine import LONGEST_ANSWER, PAGE, PART_ENGINE, PagePool, prompts_first, static
 from request_traces import make_trace
 
 PARTS = ("my_scheduler.py", "my_preemption.py")
@@ -106,22 +106,20 @@ if yours:
 
 
 # --- the experiment: a real engine -------------------------------------------------------------------------------------
-def measure_pauses(scheduler: str, budget: int) -> dict[str, Any]:
+def measure_pauses(engine: engines.Engine, scheduler: str, budget: int) -> dict[str, Any]:
     """Return the pauses between tokens of an answer, during which a long prompt arrives, on an engine with this budget."""
-    parts = [Path(__file__).with_name(PARTS[0])] if scheduler == "yours" else []
     source = random.Random(0)
     short, long = ([source.randrange(3, 1000) for _ in range(length)] for length in (SHORT, LONG))
-    limits = {"max_num_seqs": 4, "max_model_len": 1000}
-    with engines.running(kind, "tiny", out, **limits, budget=budget, parts=parts) as engine:
+    model = PART_ENGINE if scheduler == "yours" else engine.model
 
-        def send(prompt: list[int], tokens: int, watch: Callable[[int], object] | None = None) -> completions.Answer:
-            return completions.complete(engine.url, engine.model, prompt, tokens, watch=watch, limit_s=LIMIT_S_TOKEN)
+    def send(prompt: list[int], tokens: int, watch: Callable[[int], object] | None = None) -> completions.Answer:
+        return completions.complete(engine.url, model, prompt, tokens, watch=watch, limit_s=LIMIT_S_TOKEN)
 
-        send(short, 8)
-        with ThreadPoolExecutor(1) as pool:
-            later: list[Future[completions.Answer]] = []
-            first = send(short, ANSWER, lambda count: later.append(pool.submit(send, long, 2)) if count == AFTER else None)
-            second = later[0].result()
+    send(short, 8)
+    with ThreadPoolExecutor(1) as pool:
+        later: list[Future[completions.Answer]] = []
+        first = send(short, ANSWER, lambda count: later.append(pool.submit(send, long, 2)) if count == AFTER else None)
+        second = later[0].result()
     pauses = [1e3 * (later - earlier) for earlier, later in zip(first.arrivals_s[5:], first.arrivals_s[6:])]  # noqa: B905
     return {"scheduler": scheduler, "budget": budget, "median_pause_ms": bench.percentile(pauses, 50),
             "longest_pause_ms": max(pauses), "ttft_long_ms": 1e3 * second.ttft_s}  # fmt: skip
@@ -129,18 +127,18 @@ def measure_pauses(scheduler: str, budget: int) -> dict[str, Any]:
 
 kind = "" if args.engine == "none" else engines.choose(args.engine)
 measured: list[dict[str, Any]] = []
-cases = [("prompts first", LARGE_BUDGET), *([("yours", SMALL_BUDGET)] if yours else [])]
-if kind == "vllm":
-    cases = [("vLLM's own", LARGE_BUDGET), ("vLLM's own", SMALL_BUDGET)]
 engine_error = None
-for name, budget in cases if kind else []:
-    try:
-        measured.append(measure_pauses(name, budget))
-        engine_error = "no error" if name == "yours" else None
-    except (engines.EngineFailed, completions.RefusedByEngine, OSError) as error:
-        if name != "yours":
-            raise
-        engine_error = f"{error}: look at the end of engine.log"  # the learner's scheduler failed in it, or is stuck
+limits = {"max_num_seqs": 4, "max_model_len": 1000, "part_budget": SMALL_BUDGET}
+served_part = Path(__file__).with_name(PARTS[0]) if yours and kind != "vllm" else None
+for budget in {"": (), "vllm": (LARGE_BUDGET, SMALL_BUDGET)}.get(kind, (LARGE_BUDGET,)):
+    with engines.running(kind, "tiny", out, **limits, budget=budget, part=served_part) as engine:
+        measured.append(measure_pauses(engine, "vLLM's own" if kind == "vllm" else "prompts first", budget))
+        if served_part:
+            try:
+                measured.append(measure_pauses(engine, "yours", SMALL_BUDGET))
+                engine_error = "no error"
+            except (completions.RefusedByEngine, OSError) as error:  # the learner's scheduler failed in it, or is stuck
+                engine_error = f"{error}: look at the end of engine.log"
 
 # --- the record --------------------------------------------------------------------------------------------------------
 at_rate = {row["policy"]: row for row in by_rate if row["per_s"] == rates[2]}

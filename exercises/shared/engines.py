@@ -20,7 +20,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,10 +39,6 @@ UNREACHED = (
 VLLM_STATE = Path(os.environ.get("GPUCOURSE_NODE_ROOT") or "/", "var/lib/gpucourse/vllm")
 CACHE_LINES = r"Available KV cache memory: ([\d.]+) GiB", r"GPU KV cache size: ([\d,]+) tokens"  # as vLLM's V1 engine logs them
 READY_S = {"vllm": 900, "transformers": 180}  # vLLM's first start downloads weights and compiles
-
-
-class EngineFailed(SystemExit):
-    """The engine did not start. The text is for the learner; it ends a script that does not catch it."""
 
 
 @dataclass(frozen=True)
@@ -118,19 +114,20 @@ def version(kind: str) -> str | None:
 
 def command(
     kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool, kv_share: float = 1.0,
-    budget: int = 0, is_sharing: bool = False, parts: Sequence[Path] = (),
+    budget: int = 0, is_sharing: bool = False, part: Path | None = None, part_budget: int = 0,
 ) -> list[str]:  # fmt: skip
     """Return the command that serves `model` to at most `max_num_seqs` requests at a time.
 
     `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests. `budget` is the largest number
     of tokens in a step, or 0 for the engine's own. With `is_sharing`, vLLM's requests share the pages of an equal beginning.
-    `parts` are the learner's my_scheduler.py or my_prefix.py, with which serve.py replaces its own scheduler or pages.
+    `part` is the learner's my_scheduler.py or my_prefix.py: serve.py then serves a second engine with it, and with its own
+    `part_budget`, as the model `paged_engine.PART_ENGINE`.
     """
     common = [f"--port={port}", f"--max-num-seqs={max_num_seqs}", f"--max-model-len={max_model_len}"]
     common += [f"--max-num-batched-tokens={budget}"] if budget else []
     if kind == "transformers":
         server = str(Path(__file__).resolve().with_name("serve.py"))
-        part_options = [f"--part={part}" for part in parts]
+        part_options = [f"--part={part}", f"--part-budget={part_budget}"] if part else []
         return [sys.executable, server, f"--model={model}", *common, f"--kv-share={kv_share:g}", *part_options]
     words = vllm_words(eager=eager, kv_share=kv_share)
     words += ["--enable-prefix-caching" if is_sharing else "--no-enable-prefix-caching"]
@@ -168,7 +165,8 @@ def running(
     kv_share: float = 1.0,
     budget: int = 0,
     is_sharing: bool = False,
-    parts: Sequence[Path] = (),
+    part: Path | None = None,
+    part_budget: int = 0,
 ) -> Iterator[Engine]:
     """Yield the engine, ready to answer, for as long as the block lasts. Its log is `engine.log` in `folder`. The settings are
     those of `command`.
@@ -187,7 +185,7 @@ def running(
         language_models.make_tiny(Path(model_path))  # serve.py makes it by itself
     limits = {"max_num_seqs": max_num_seqs, "max_model_len": max_model_len}
     shares = {"kv_share": kv_share, "budget": budget, "is_sharing": is_sharing}
-    words = command(kind, model_path, port, **limits, eager=eager, **shares, parts=parts)
+    words = command(kind, model_path, port, **limits, eager=eager, **shares, part=part, part_budget=part_budget)
     quiet = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
     quiet |= {} if language_models.MODELS[model].hub else {"HF_HUB_OFFLINE": "1"}
     log = folder / "engine.log"
@@ -237,4 +235,4 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: floa
             reason = f"ended with code {process.poll()}" if process.poll() is not None else "did not answer in time"
             text = log.read_text(encoding="utf-8", errors="replace")
             last = "\n".join(text.splitlines()[-15:])
-            raise EngineFailed(f"the engine {reason}; the end of its log, {log.name}:\n{last}{offline(model, text)}")
+            sys.exit(f"the engine {reason}; the end of its log, {log.name}:\n{last}{offline(model, text)}")

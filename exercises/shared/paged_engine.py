@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PAGE = 16
+PART_ENGINE = "yours"  # the model as which serve.py serves an engine with a learner's part
 LONGEST_ANSWER = 512
 _MAX_IDLE_STEPS = 50
 STATIC_BATCH = 16
@@ -239,7 +240,7 @@ def check_plan(
             raise PlanError(f"{name} is in the plan, but does not run")
         request = by_name[name]
         rest = request.count_rest()
-        if not isinstance(tokens, numbers.Integral) or not 1 <= tokens <= rest:
+        if not isinstance(tokens, (int, numbers.Integral)) or not 1 <= tokens <= rest:
             raise PlanError(f"{name} gets {tokens!r} tokens, but has {rest} to compute")
         pages, total = len(pool.table(name)), request.computed_tokens + tokens
         if pages * pool.page_size < total:

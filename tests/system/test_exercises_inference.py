@@ -121,6 +121,25 @@ def test_a_scheduler_of_the_course_passes_every_check_beside_a_real_engine(tmp_p
     assert [row["preempted"] for row in run.metrics["pools"]] == [0, 7, 158, 291]
 
 
+@pytest.mark.slow
+@needs_transformers
+@pytest.mark.parametrize(
+    ("line", "log"), [("raise ValueError('not here')", "ValueError: not here"), ("__import__('time').sleep(60)", "sleep(60)")]
+)
+def test_a_scheduler_that_fails_or_hangs_in_the_real_engine_is_named_and_costs_nothing_else(
+    line: str, log: str, tmp_path: Path
+) -> None:
+    first = "    plan: dict[str, int] = {}\n"
+    failing = f"    if waiting and waiting[0].name.startswith('cmpl'):\n        {line}\n"
+    changes = ("my_scheduler.py", first, failing + first), ("serve.py", "LIMIT_S_PART = 300, 20", "LIMIT_S_PART = 300, 2")
+    run = run_exercise("8.3", tmp_path / "work", *changes, solved=True, requests="20")
+    assert run.code == 0, run.output
+    assert "yours-serves" in list_failed_checks(run)
+    assert "look at the end of engine.log" in run.metrics["engine_error"]
+    assert log in (tmp_path / "work" / "engine.log").read_text(encoding="utf-8")
+    assert [row["scheduler"] for row in run.metrics["engine_times"]] == ["prompts first"]
+
+
 def test_scheduler_refuses_fewer_pages_than_the_longest_request_needs(tmp_path: Path) -> None:
     code, output = type_flags("8.3", tmp_path / "work", "--pages=100")
     assert code == 2

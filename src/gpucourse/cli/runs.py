@@ -31,11 +31,15 @@ def runs(
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the newest N runs.", metavar="N")] = None,
 ) -> None:
     """List the records of all runs."""
+    from gpucourse.runs.parameter_sweep import complete_sweeps
     from gpucourse.runs.settle import list_settled_runs
     from gpucourse.ui.views.run import runs as view
     from gpucourse.workspace.runs import files_of
 
-    rows, damaged = list_settled_runs(session.look(), exercise)
+    context = session.look()
+    rows, damaged = list_settled_runs(context, exercise)
+    with session.console.watch() as live:
+        complete_sweeps(context.watched_by(live), exercise)
     if exercise and not rows and not damaged:
         exercise = session.context.catalog.exercise(exercise)[1].id
     rows = rows[-limit:] if limit else rows

@@ -10,7 +10,10 @@ from gpucourse.model.node import Mode
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One value and its run. `error` says why there is no run, or how the run was lost."""
+    """One value and its run. `error` says why there is no run, or how the run was lost.
+
+    `state`: that of the run. A run of a job array is `running` until its outputs are collected.
+    """
 
     value: object
     run: str | None = None
@@ -24,7 +27,8 @@ class Point:
 class Sweep:
     """`sweep.json`. The table contains the text that was shown.
 
-    `state`: running, done, or stopped before the last value.
+    `state`: running, done, or stopped before the last value. If the runs are a job array, a sweep whose command was stopped is
+    still running.
     `place`: the folder below `runs/` of a learner's own script, as in a run's record.
     """
 

@@ -31,6 +31,7 @@ PYTHONS = (
     "~/.venv/bin/python",
 )
 MIN_PYTHON = (3, 8)
+_CLEAR_S = 600.0  # an environment with torch has tens of thousands of files, and a shared file system may be slow
 _PROGRAM = re.compile(r"/[^\x00-\x1f\x7f'\"$`;&|<>()*?\\!#~]{1,1000}")
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
 _LOOK = Path(machine.__file__).read_text(encoding="utf-8") + "print(json.dumps(look()))\n"
@@ -79,6 +80,10 @@ def end():
 def listed(folder):
     try: return os.listdir(folder)
     except OSError: return []
+def environments():  # of `deploy --install`, if no other lab may use them
+    for base, folder in zip(bases, labs):
+        path = os.path.join(base, "venv")
+        if set(listed(folder)) <= {request["uid"]} and os.path.lexists(path): yield path
 if request["verb"] == "mark":
     if request["shared"] and not os.path.isdir(request["shared"]):
         sys.exit("there is no folder %s, which gpucourse.yaml names" % request["shared"])
@@ -99,11 +104,13 @@ if request["verb"] == "clear":
         only_ours = all(name in ours or name.startswith("agent-") for name in listed(base))
         used = listed(os.path.join(base, "labs")) or listed(os.path.join(base, "jobs"))
         if only_ours and not used: shutil.rmtree(base, ignore_errors=True)
+    for path in environments(): shutil.rmtree(path, ignore_errors=True)
     for home in homes[1:]:  # made by us, and kept if it contains anything else
         try: os.rmdir(home)
         except OSError: pass
 found = [("process", str(pid)) for pid in alive()] + [("link", path) for path in links()]
 found += [("folder", path) for path in runs if os.path.lexists(path)]
+found += [("folder", path) for path in environments()]
 found += [("mark", path) for path in marks if os.path.lexists(path)]
 print(json.dumps({"found": found, "others": len(listed(labs[0])) - os.path.lexists(marks[0])}))
 """
@@ -219,14 +226,15 @@ def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "")
 def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
     """End these runs, and remove their folders and the lab's marks. Return what is left.
 
-    If no other lab uses the machine or `shared`, also remove everything else that we put there.
+    If no other lab uses the machine or `shared`, also remove the environment of `deploy --install`, and everything else that we
+    put there if nothing else is in our folder.
     """
     return _ours(link, "clear", uid, runs, shared)
 
 
 def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
     request = json.dumps({"verb": verb, "uid": uid, "runs": list(runs), "shared": shared}).encode()
-    result = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=request, timeout_s=ANSWER_S)
+    result = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=request, timeout_s=_CLEAR_S)
     if not result.ok:
         raise failure(link.node, verb, result.code, result.stderr)
     subject = "its report on our files there"
@@ -244,5 +252,5 @@ def _is_of_request(kind: str, name: str, uid: str, runs: Sequence[str]) -> bool:
         return name.isascii() and name.isdigit() and len(name) <= 10
     if kind == "link":
         return answers.is_folder(name) and _LINK.fullmatch(name) is not None
-    ends = [f"/labs/{uid}"] if kind == "mark" else [f"/jobs/{run}" for run in runs]
+    ends = [f"/labs/{uid}"] if kind == "mark" else ["/venv", *(f"/jobs/{run}" for run in runs)]
     return answers.is_folder(name) and any(name.endswith(f"/.gpucourse{end}") for end in ends)

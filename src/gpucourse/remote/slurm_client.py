@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
 
+from gpucourse.errors import InfrastructureError
 from gpucourse.model.node import is_simulated
 from gpucourse.model.plan import BatchFile, LaunchPlan
 from gpucourse.model.slurm import JobRow, LaterJob
@@ -17,6 +19,7 @@ from gpucourse.remote import answers, jobs
 from gpucourse.remote.agent.scratch import CACHES
 from gpucourse.remote.agent.slurm.words import hosts, usable
 from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.patience import ANSWER_S
 from gpucourse.remote.push import parcels, push
 
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
@@ -188,6 +191,17 @@ def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
     push(link, wrapped)
     files = [parcel.entry() for parcel in wrapped]
     jobs.start(link, {"run_id": plan.run_id, "exercise": plan.exercise, "files": files, **spec(plan)})
+
+
+def remove_runs(link: Link, run_ids: Sequence[str]) -> None:
+    """Remove the folders of runs that have no jobs. The link works in the lab's folder. Raises InfrastructureError."""
+    result = link.run(shlex.join(["rm", "-rf", *(f".gpucourse/jobs/{run_id}" for run_id in run_ids)]), timeout_s=ANSWER_S)
+    if not result.ok:
+        raise InfrastructureError(
+            f"{link.node.label}: the folders of runs that did not start cannot be removed: "
+            f"{printable(result.stderr.decode('utf-8', 'replace').strip()[-300:])}",
+            hint="gpucourse destroy removes them",
+        )
 
 
 def spec(plan: LaunchPlan, array: Mapping[str, object] | None = None) -> dict[str, object]:

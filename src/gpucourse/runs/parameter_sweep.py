@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
-from gpucourse.errors import ExerciseFailed, GpucourseError, Interrupted, MissingError, UnknownName, UsageError
+from gpucourse.errors import (
+    DamagedFile,
+    ExerciseFailed,
+    GpucourseError,
+    Interrupted,
+    MissingError,
+    UnknownName,
+    UnreachableError,
+    UsageError,
+)
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.fields import Scalar
 from gpucourse.model.launching import Parameter
@@ -26,7 +35,8 @@ from gpucourse.runs.slurm_sweep import ArrayOfRuns
 from gpucourse.storage import write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import copy_file, write_record
+from gpucourse.workspace.files import check_record, copy_file, read_record, write_record
+from gpucourse.workspace.lock import try_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 32
 MAX_ROWS = 6
+_OPEN = "running"  # the state of a point whose run has not ended, or is not collected
 
 RunValue = Callable[[Scalar, int, Callable[[Context], RunResult]], RunResult]
 
@@ -118,14 +129,22 @@ def sweep(
         values=list(values),
     )
     requests = [_set_value(run_request, parameter, value) for value in values]
+
+    def keep_runs(run_ids: Sequence[str]) -> None:
+        """Record the runs of a job array, so that a later command can complete the sweep."""
+        record.points = [Point(value=value, run=run_id, state=_OPEN) for value, run_id in zip(values, run_ids, strict=True)]
+        _write(context.paths, exercise, record, files)
+
     try:
-        with ArrayOfRuns(requests) as array:
+        with ArrayOfRuns(requests, keep_runs) as array:
             for number, value in enumerate(values, 1):
-                record.points.append(_point(context.watch, array, parameter, value, number, run_one))
+                point = _point(context.watch, array, parameter, value, number, run_one)
+                record.points[number - 1 : number] = [point]
                 grid = _write(context.paths, exercise, record, files)
     except BaseException as error:
         if record.points:
-            record.state, record.ended = "stopped", now_utc()
+            if not array.run_ids:
+                record.state, record.ended = "stopped", now_utc()
             _write(context.paths, exercise, record, files)
         else:  # nothing ran: nothing is kept
             files.folder.rmdir()
@@ -133,20 +152,73 @@ def sweep(
         if is_interrupted and (record.points or array.run_ids):
             raise _make_stop_error(record, files, array, error) from error
         raise
-    record.state, record.ended = "done", now_utc()
     own_script = run_request.script.name if run_request.script else ""
+    if any(point.state == _OPEN for point in record.points):
+        return SweepResult(sweep=record, folder=files.folder, files=(files.sweep,), own_script=own_script)
+    record.state, record.ended = "done", now_utc()
     outputs = _finish(context, exercise, record, grid, files, own_script)
     return SweepResult(sweep=record, folder=files.folder, files=outputs, own_script=own_script)
 
 
+def complete_sweeps(context: Context, place: str | None = None) -> None:
+    """Complete the record, table and plot of each sweep whose command ended before the runs of its job array.
+
+    A sweep is complete when the outputs of all its runs are collected. One that a command still follows is left alone.
+
+    `place`: an exercise or a script. If it is None, all sweeps are completed.
+    """
+    for folder in sorted(runs.list_folders(context.paths, place)):
+        files = RunPaths(folder)
+        if not files.sweep.is_file():
+            continue
+        try:
+            record = read_sweep(context.paths, files)
+            if record.state == "running" and len(record.points) == len(record.values):
+                _complete(context, record, files)
+        except GpucourseError as error:
+            context.watch(Note(text=f"a sweep is not complete: {error.what}", level="warning"))
+
+
+def read_sweep(paths: WorkspacePaths, files: RunPaths) -> Sweep:
+    """Return the record of a sweep. Raises DamagedFile."""
+    record = read_record(files.sweep, Sweep)
+    if record is None or files.folder != paths.run(record.folder, record.id).folder:
+        raise DamagedFile(files.sweep, "it is the record of another sweep")
+    check_record(files.sweep, names=[point.run for point in record.points if point.run])
+    return record
+
+
+def _complete(context: Context, record: Sweep, files: RunPaths) -> None:
+    """Complete the record if no command follows the sweep and all its runs have ended."""
+    lock = runs.lock_of(context.paths, record.points[-1].run or record.id)  # of a run: the sweep's command holds it
+    with try_lock(lock, f"complete the sweep {record.id}") as has_lock:
+        if not has_lock:
+            return
+        by_id = {run_record.id: run_record for run_record in runs.readable(context.paths, record.folder)[0]}
+        for number, point in enumerate(record.points):
+            run_record = by_id.get(point.run or "")
+            if point.state == _OPEN and run_record is None:
+                record.points[number] = replace(point, state="lost", error="its record is gone")
+            elif point.state == _OPEN and run_record is not None and run_record.collected:
+                record.points[number] = _describe_run(point.value, run_record)
+        if any(point.state == _OPEN for point in record.points):
+            return
+        _, exercise = context.catalog.exercise(record.exercise)
+        record.state, record.ended = "done", now_utc()
+        grid = _write(context.paths, exercise, record, files)
+        outputs = _finish(context, exercise, record, grid, files, Path(record.place).name if record.place else "")
+    context.watch(Note(text=f"the sweep {record.id} over {record.parameter} is complete: {outputs[1]}"))
+
+
 def _make_stop_error(record: Sweep, files: RunPaths, array: ArrayOfRuns, error: BaseException) -> Interrupted:
     """Return the error for a sweep that the user stopped. The jobs of an array continue."""
-    what = f"the sweep stopped after {len(record.points)} of {len(record.values)} values"
+    count = sum(point.state != _OPEN for point in record.points)
+    what = f"the sweep stopped after {count} of {len(record.values)} values"
     if array.run_ids:
         return Interrupted(
             f"{what}; its {len(array.run_ids)} jobs continue",
-            hint=f"gpucourse runs shows their states, and gpucourse cancel RUN stops one\ngpucourse compare "
-            f"{' '.join(array.run_ids)} compares their results",
+            hint=f"gpucourse runs {record.place or record.exercise} shows their states, and completes the sweep when all have "
+            "ended\ngpucourse cancel RUN stops one",
         )
     reason = error.what if isinstance(error, Interrupted) else "interrupted"
     return Interrupted(
@@ -177,8 +249,14 @@ def _point(watch: Watcher, array: ArrayOfRuns, parameter: Parameter, value: Scal
         if number == 1 and not array.run_ids:
             raise
         watch(Note(text=f"{parameter.name}={_spell(value)}: {error.what}", level="warning"))
+        if array.run_ids:
+            return Point(value=value, run=array.run_ids[number - 1], state=_OPEN, error=error.what)
         return Point(value=value, state="failed", error=error.what)
-    record = ran.followed_run.record if ran.followed_run else ran.record
+    return _describe_run(value, ran.followed_run.record if ran.followed_run else ran.record)
+
+
+def _describe_run(value: object, record: RunRecord) -> Point:
+    """Return the point of a run that has ended."""
     return Point(
         value=value,
         run=record.id,
@@ -285,7 +363,12 @@ def _metrics(paths: WorkspacePaths, record: Sweep) -> dict[Any, tuple[RunRecord,
 
 
 def make_failure(record: Sweep) -> GpucourseError | None:
-    """Return an error if some values of the sweep failed; otherwise, return None."""
+    """Return an error if some values of the sweep failed, or are still open; otherwise, return None."""
+    if open_points := [point for point in record.points if point.state == _OPEN]:
+        return UnreachableError(
+            f"{len(open_points)} of {len(record.points)} runs were not followed to their end: {open_points[0].error}",
+            hint=f"gpucourse runs {record.place or record.exercise} completes the sweep when all have ended",
+        )
     failed_values = [str(point.value) for point in record.points if point.state != "succeeded"]
     if not failed_values:
         return None

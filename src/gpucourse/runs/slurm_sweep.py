@@ -6,7 +6,7 @@ The cluster gets one submission and one place in the queue for all of them, and 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -35,9 +35,11 @@ class ArrayOfRuns:
     A `with` block keeps the connection to the cluster and the locks of the runs.
 
     `requests`: one for each value, in the order of the tasks.
+    `keep_runs`: called with the ids of the runs as soon as they are submitted.
     """
 
     requests: Sequence[RunRequest]
+    keep_runs: Callable[[Sequence[str]], None]
     _stack: ExitStack = field(default_factory=ExitStack)
     _records: list[RunRecord] = field(default_factory=list)
     _fleet: Fleet | None = None
@@ -90,11 +92,12 @@ class ArrayOfRuns:
                 self._record_and_submit(context, stack, planned, tasks, text, records)
             except MissingError as error:
                 context.watch(Note(text=f"the runs are no job array: {error.what}", level="warning"))
-                _forget(context, records)
+                _forget(context, planned.fleet, records)
                 return
             self._records, self._fleet = records, planned.fleet
             context.watch(Note(text=f"the {len(records)} runs of the sweep are one job array"))
             self._stack = stack.pop_all()
+        self.keep_runs(self.run_ids)
 
     def _record_and_submit(
         self,
@@ -145,7 +148,10 @@ def _is_one_task(batch: Batch) -> bool:
     return is_single and not (batch.own or batch.session or batch.setup)
 
 
-def _forget(context: Context, records: Sequence[RunRecord]) -> None:
-    """Remove the records of runs that were not submitted."""
+def _forget(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> None:
+    """Remove runs that were not submitted: first their folders on the cluster, which `destroy` finds by their records."""
+    from gpucourse.remote.slurm_client import remove_runs
+
+    remove_runs(fleet.link(fleet.nodes[0]), [record.id for record in records])
     for record in records:
         shutil.rmtree(runs.files_of(context.paths, record).folder, ignore_errors=True)

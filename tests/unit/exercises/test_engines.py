@@ -28,11 +28,11 @@ def test_command_of_vllm_has_float16_and_no_prefix_cache_on_a_t4(shared_files: A
     assert {"--max-num-batched-tokens=64", "--enable-prefix-caching"} <= set(words)
 
 
-def test_command_of_the_courses_engine_has_the_learners_parts(shared_files: Any) -> None:
-    words = shared_files.engines.command(
-        "transformers", "m", 1, max_num_seqs=1, max_model_len=9, eager=True, is_sharing=True, parts=[Path("my_prefix.py")]
-    )
-    assert words[-1] == "--part=my_prefix.py"
+def test_command_of_the_courses_engine_has_the_learners_part(shared_files: Any) -> None:
+    limits = {"max_num_seqs": 1, "max_model_len": 9, "part_budget": 64}
+    part = Path("my_prefix.py")
+    words = shared_files.engines.command("transformers", "m", 1, **limits, eager=True, is_sharing=True, part=part)
+    assert words[-2:] == ["--part=my_prefix.py", "--part-budget=64"]
     assert "--enable-prefix-caching" not in words, "its prefix cache is the learner's"
 
 

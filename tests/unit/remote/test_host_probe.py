@@ -92,6 +92,19 @@ def test_clear_removes_our_shared_folder_if_another_lab_is_elsewhere(tmp_path: P
     assert [lab.name for lab in (home / ".gpucourse/labs").iterdir()] == ["lab-2"]
 
 
+def test_clear_removes_the_environment_with_the_last_lab_that_may_use_it(tmp_path: Path) -> None:
+    link, base = LocalLink(tmp_path), tmp_path / ".gpucourse"
+    for uid in ("lab-1", "lab-2"):
+        mark(link, uid)
+    (base / "venv/bin").mkdir(parents=True)
+    other_job = make_job(base, "run-of-no-lab")
+    assert clear(link, "lab-1", []).found == ()
+    assert (base / "venv").is_dir(), "the jobs of lab-2 may use it"
+    assert ("folder", str(base / "venv")) in find_belongings(link, "lab-2", []).found
+    assert clear(link, "lab-2", []).found == ()
+    assert (other_job.is_dir(), (base / "venv").exists()) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("sinfo", "login_node"),
     [("echo gpu1; echo gpu2", True), ("echo gpu1; uname -n", False), ("echo gpu1; exit 1", False), ("true", False)],

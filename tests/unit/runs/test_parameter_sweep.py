@@ -7,6 +7,14 @@ from typing import Any
 
 import pytest
 
+from gpucourse.context import Context
+from gpucourse.errors import Interrupted
+from gpucourse.model.record import RunRecord
+from gpucourse.runs import parameter_sweep
+from gpucourse.runs.run import RunResult
+from gpucourse.runs.slurm_sweep import ArrayOfRuns
+from gpucourse.workspace import runs
+from gpucourse.workspace.lock import hold_lock
 from tests.learning import Learning
 
 
@@ -79,6 +87,48 @@ def test_sweep_that_is_interrupted_keeps_what_was_done(running: Learning) -> Non
     assert "the sweep stopped after 1 of 3 values" in result.err
     record = record_of(running)
     assert (record["state"], len(record["points"]), record["values"]) == ("stopped", 1, [4, 16, 8])
+
+
+def test_sweep_whose_job_array_outlives_its_command_is_completed_later(
+    running: Learning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records: list[RunRecord] = []
+
+    class Array(ArrayOfRuns):
+        """Submits two runs, and follows the first to its end; then the user presses Ctrl-C."""
+
+        def submit(self, _context: Context) -> bool:
+            if not records:
+                states = ("succeeded", "running")
+                records.extend(running.record(state=state, collected=state == "succeeded") for state in states)
+                self._records = records
+                self.keep_runs(self.run_ids)
+            return True
+
+        def follow(self, _context: Context, number: int) -> RunResult:
+            if number == 2:
+                raise Interrupted("detached")
+            return RunResult(record=records[0])
+
+    monkeypatch.setattr(parameter_sweep, "ArrayOfRuns", Array)
+    result = running.types("run", "1.1", "--sweep", "depth=4,8", code=130)
+    assert "the sweep stopped after 1 of 2 values; its 2 jobs continue" in result.err
+    assert "gpucourse runs 1.1 shows their states, and completes the sweep" in result.err
+    stopped = record_of(running)
+    assert (stopped["state"], [point["state"] for point in stopped["points"]]) == ("running", ["succeeded", "running"])
+    parameter_sweep.complete_sweeps(running.open_context())
+    assert record_of(running) == stopped, "a run has not ended"
+
+    records[1].state, records[1].collected = "succeeded", True
+    runs.save(running.open_context().paths, records[1])
+    with hold_lock(runs.lock_of(running.open_context().paths, records[1].id), "the command of the sweep"):
+        running.types("runs")
+    assert record_of(running) == stopped, "its command still runs"
+    assert f"the sweep {stopped['id']} over depth is complete" in running.types("runs", "1.1").err
+    completed = record_of(running)
+    assert (completed["state"], [point["state"] for point in completed["points"]]) == ("done", ["succeeded", "succeeded"])
+    assert (running.workspace / "deliverables/1.1/sweep-depth.md").is_file()
+    assert "is complete" not in running.types("runs", "1.1").err
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpucourse.context import Context
-from gpucourse.errors import DamagedFile, GpucourseError, MissingError
+from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.figures.rows import Drawable, drawable
 from gpucourse.figures.several_runs import make_sweep_plot
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.sweep import Sweep
 from gpucourse.report import grids
+from gpucourse.runs.parameter_sweep import read_sweep
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import check_record, read_metrics, read_record
+from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 MAX_SWEEPS = 40
@@ -43,10 +44,7 @@ def list_sweeps(context: Context) -> tuple[list[SweepContent], list[str]]:
 
 
 def _read_sweep(context: Context, files: RunPaths) -> SweepContent:
-    sweep = read_record(files.sweep, Sweep)
-    if sweep is None or files.folder != context.paths.run(sweep.folder, sweep.id).folder:
-        raise DamagedFile(files.sweep, "it is the record of another sweep")
-    check_record(files.sweep, names=[point.run for point in sweep.points if point.run])
+    sweep = read_sweep(context.paths, files)
     try:
         _, exercise = context.catalog.exercise(sweep.exercise)
     except GpucourseError:

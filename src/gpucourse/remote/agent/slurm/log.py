@@ -137,36 +137,37 @@ def _note_requeue(job: Job, old: Row, new: Row) -> None:
 
 def _note_wait(job: Job, row: Row, reason: str) -> None:
     meaning = words.explain_reason(reason)
-    line = f"job {row['job']} is {row['state']} ({reason}){': ' + meaning if meaning else ''}"
+    lines: list[str] = []
     if reason == "Priority":
-        line += _count_ahead(job, row["job"])
+        lines += _describe_place(job, row["job"])
     if row.get("expected"):
-        line += f". Slurm expects it to start at {row['expected'].replace('T', ' ')} by the cluster's clock"
+        lines.append(f"Slurm expects it to start at {row['expected'].replace('T', ' ')} by the cluster's clock")
     if words.never_starts(reason):
-        line += f". It does not start by itself: gpucourse cancel {job.run_id}, then ask for something else"
+        lines.append(f"It does not start by itself: gpucourse cancel {job.run_id},")
+        lines.append("then ask for something else")
     if reason == "JobHeldAdmin" and read_request(job).get("is_shared"):
-        line += f". Only the administrator can release it: ask why, or gpucourse cancel {job.run_id}"
+        lines.append(f"Only the administrator can release it: ask why, or gpucourse cancel {job.run_id}")
     elif reason in words.HELD:
-        line += ". To release it: " + _write_head_command(job, f"scontrol release {row['job']}")
+        lines.append("To release it: " + _write_head_command(job, f"scontrol release {row['job']}"))
     if reason == words.FAILED_START:
-        line += f"; gpucourse status says why, and in a lab of your own gpucourse deploy {_module(job)} repairs it"
+        lines.append(f"gpucourse status says why; in a lab of your own, gpucourse deploy {_module(job)} repairs it")
     if reason == "BeginTime":
-        line += ". To start it at once: " + _write_head_command(job, f"scontrol update JobId={row['job']} StartTime=now")
-    note(job, line)
+        lines.append("To start it at once: " + _write_head_command(job, f"scontrol update JobId={row['job']} StartTime=now"))
+    note(job, f"job {row['job']} is {row['state']} ({reason}){': ' + meaning if meaning else ''}", *lines)
 
 
-def _count_ahead(job: Job, number: str) -> str:
-    """Return a clause with the number of waiting jobs of the same partition that have a higher priority.
+def _describe_place(job: Job, number: str) -> list[str]:
+    """Return a line with the number of waiting jobs of the same partition that have a higher priority.
 
-    The text is empty if Slurm does not show the jobs of other people.
+    There is none if Slurm does not show the jobs of other people.
     """
     request = read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared")):
-        return ""
+        return []
     priorities = list_priorities(queue)
     ahead = count_ahead(priorities, number)
-    return f" ({ahead} of {len(priorities)} that wait in {queue})" if ahead else ""
+    return [f"{ahead} of {len(priorities)} jobs that wait in {queue} are before it"] if ahead else []
 
 
 def list_priorities(queue: str) -> dict[str, int]:

@@ -82,10 +82,10 @@ def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
         return rows
-    known_queues: Row = _asked.setdefault("queues", {})
-    if queue not in known_queues:
-        known_queues[queue] = log.list_priorities(queue)
-    priorities = known_queues[queue]
+    priorities_by_queue: Row = _asked.setdefault("queues", {})
+    if queue not in priorities_by_queue:
+        priorities_by_queue[queue] = log.list_priorities(queue)
+    priorities = priorities_by_queue[queue]
     return [
         dict(row, ahead=log.count_ahead(priorities, row["job"])) if row.get("reason") == "Priority" else row for row in rows
     ]

@@ -34,7 +34,7 @@ def test_note_changes_names_the_command_that_releases_a_held_job(script_slurm: C
     script_slurm(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
     submit.submit(spec())
     watch.look(Job("r1"))
-    assert "gpucourse ssh 2 -- scontrol release 7;" in log()
+    assert "gpucourse ssh 2 -- scontrol release 7\n" in log()
     assert "gpucourse deploy 2 repairs it" in log()
 
 

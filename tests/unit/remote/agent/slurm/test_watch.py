@@ -41,8 +41,8 @@ def test_look_follows_a_job_to_its_end(script_slurm: Callable[..., Scripted]) ->
     lines = [line.partition(" ")[2] for line in log().splitlines()]
     assert lines == [
         "sbatch --parsable job.sbatch -> job 7",
-        "job 7 is PENDING (Resources): it is next in line, but not enough nodes or GPUs are free. Slurm expects it to start at "
-        "2020-11-21 05:49:36 by the cluster's clock",
+        "job 7 is PENDING (Resources): it is next in line, but not enough nodes or GPUs are free",
+        "        Slurm expects it to start at 2020-11-21 05:49:36 by the cluster's clock",
         "job 7 is RUNNING on node1",
         "job 7 is COMPLETED on node1",
     ]
