@@ -61,10 +61,42 @@ def test_faults_of_each_line_are_named(program: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["meet_three_times 4", "warp_sum 32", "half_warp_sum", "unwritten 32", "block 1024", "square 9"]
+    "words",
+    [
+        "meet_three_times 4",
+        "warp_sum 32",
+        "half_warp_sum",
+        "unwritten 32",
+        "block 1024",
+        "square 9",
+        "add_doubles",
+        "lock 1",
+        "hand_over 1",
+        "early_reader 1",
+        "grid 1",
+    ],
 )
 def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
     assert list_faults(program.run(*words.split())) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "comment"),
+    [
+        ("lock 0", "holds the lock"),
+        ("hand_over 0", "takes it over"),
+        ("early_reader 0", "reads a sum"),
+        ("grid 0", "reads another block's"),
+    ],
+)
+def test_races_without_a_fence_or_a_barrier_are_named(program: Any, words: str, comment: str) -> None:
+    (kernel,) = program.run(*words.split()).kernels.values()
+    assert any(fault.kind == "races" and place(comment) in fault.text for fault in kernel.faults)
+
+
+def test_run_lets_blocks_wait_for_the_grid(program: Any) -> None:
+    result = program.run("grid", "1")
+    assert (result.output, result.kernels["turn"].threads) == ("36 no error", 64)
 
 
 def test_run_names_the_line_of_a_loop_of_atomic_functions(emulator: Any, program: Any) -> None:

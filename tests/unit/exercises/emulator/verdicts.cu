@@ -67,6 +67,41 @@ __global__ void turn(float* x, float* y, int wait) {
   if (wait) cooperative_groups::this_grid().sync();
   if (i == 31) y[i] += y[n - 1];
 }
+__device__ void add_double(double* place, double value) {  // the CUDA programming guide's own
+  unsigned long long* bits = (unsigned long long*)place;
+  unsigned long long old = *bits, expected;
+  do {
+    expected = old;
+    old = atomicCAS(bits, expected, __double_as_longlong(value + __longlong_as_double(expected)));
+  } while (expected != old);
+}
+__global__ void add_doubles(double* sum) { add_double(sum, 1.0); }
+__global__ void lock(float* y, int* taken, int fences) {
+  if (threadIdx.x % 32) return;
+  while (atomicCAS(taken, 0, 1) != 0) {
+  }
+  if (fences) __threadfence();
+  y[31] += 1;  // holds the lock
+  if (fences) __threadfence();
+  atomicExch(taken, 0);
+}
+__global__ void hand_over(float* y, int* ready, int fence) {
+  if (threadIdx.x == 0) {
+    y[31] = 5;
+    if (fence) __threadfence();
+    atomicExch(ready, 1);
+  }
+  if (threadIdx.x == 32) {
+    while (atomicAdd(ready, 0) == 0) {
+    }
+    y[0] = y[31];  // takes it over
+  }
+}
+__global__ void early_reader(float* y, int barrier) {
+  atomicAdd(y, 1.0f);
+  if (barrier) __syncthreads();
+  if (threadIdx.x == 40) y[31] = y[0];  // reads a sum
+}
 
 int main(int argc, char** argv) {
   const int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -93,6 +128,10 @@ int main(int argc, char** argv) {
     void (*pointer)(const float*, float*) = copy;
     pointer<<<1, 32>>>(y, y + 32);
   }
+  CASE(add_doubles) add_doubles<<<2, 64>>>((double*)y);
+  CASE(lock) lock<<<1, 128>>>(y, (int*)(y + 64), number);
+  CASE(hand_over) hand_over<<<1, 64>>>(y, (int*)(y + 64), number);
+  CASE(early_reader) early_reader<<<1, 64>>>(y, number);
   CASE(grid) {
     int wait = number, *address = &wait;
     void* arguments[] = {&x, &y, address};
