@@ -201,14 +201,22 @@ def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
         template = "".join(strings).replace("\\n", "\n").replace("\\t", " ").replace("\\r", " ")
         if ";" not in template:
             continue
-        operands = [operand for section in sections[1:3] for operand in section if "(" in operand]
-        expressions = [re.sub(r"\s+", " ", operand[operand.index("(") + 1 : operand.rindex(")")]) for operand in operands]
+        operands = ",".join(operand for section in sections[1:3] for operand in section)
+        expressions = [re.sub(r"\s+", " ", expression) for expression in _list_expressions(operands)]
         try:
             new = f"do {{ {translate(template, expressions)} }} while (0)"
         except UnknownPtx as error:
             message = f"the emulator does not have the PTX {error}: write this in CUDA C++"
             raise SourceError(*source.find_line(match.start()), message) from None
         yield match.start(), end, new + "\n" * text.count("\n", match.start(), end)
+
+
+def _list_expressions(operands: str) -> Iterator[str]:
+    """Yield the expressions of operands such as "=r"(x), "r"(y). As nvcc does, take them without a comma between them."""
+    place = 0
+    while match := re.compile(r'"[^"]*"\s*(?=\()').search(operands, place):
+        place = _skip(operands, match.end())
+        yield operands[match.end() + 1 : place - 1]
 
 
 def _split_asm(text: str, code: str, start: int, end: int) -> list[list[str]]:

@@ -71,10 +71,10 @@ def translate(template: str, expressions: Sequence[str]) -> str:
 
 def _translate_one(instruction: str, expressions: Sequence[str]) -> str:
     if match := re.fullmatch(r"\.reg\s*\.(\w+)\s+([\w\s,%]+)", instruction):
-        names = match[2].replace("%", "emulator_")
+        names = ", ".join(f"ptx_{name}" for name in re.findall(r"\w+", match[2]))
         return f"{_find_type(match[1])} {names};"
     if match := re.fullmatch(r"@(!?)%?(\w+)\s+(.*)", instruction, re.DOTALL):
-        return f"if ({match[1]}{match[2]}) {{ {_translate_one(match[3], expressions)} }}"
+        return f"if ({match[1]}ptx_{match[2]}) {{ {_translate_one(match[3], expressions)} }}"
     name, rest = [*instruction.split(None, 1), ""][:2]
     operands = [operand.strip() for operand in _OPERAND.findall(rest)]
     parts = name.split(".")
@@ -223,9 +223,8 @@ def _name(operand: str, expressions: Sequence[str]) -> str:
         return f"emulator::reinterpret_bits<float>(0x{match[1]}u)"
     if match := re.fullmatch(r"0[dD]([0-9a-fA-F]{16})", operand):
         return f"emulator::reinterpret_bits<double>(0x{match[1]}ull)"
-    if operand.startswith("%"):
-        name = operand.lstrip("%")
-        return REGISTERS.get(name, f"emulator_{name}")
+    if match := re.fullmatch(r"%{0,2}([A-Za-z_][\w.]*)", operand):
+        return REGISTERS.get(match[1], f"ptx_{match[1]}")  # the name of a C++ variable could be the same
     if not re.fullmatch(r"-?\w+(?:\.\d+)?", operand):
         raise IndexError
     return operand

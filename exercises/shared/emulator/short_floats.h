@@ -178,7 +178,9 @@ struct alignas(4) ShortPair {
   EMULATOR_ONE(h2rint, hrint)
 #undef EMULATOR_ONE
 #define EMULATOR_THREE(NAME, EACH) \
-  friend EMULATOR_INLINE ShortPair NAME(ShortPair a, ShortPair b, ShortPair c) { return {EACH(a.x, b.x, c.x), EACH(a.y, b.y, c.y)}; }
+  friend EMULATOR_INLINE ShortPair NAME(ShortPair a, ShortPair b, ShortPair c) { \
+    return {EACH(a.x, b.x, c.x), EACH(a.y, b.y, c.y)};                            \
+  }
   EMULATOR_THREE(__hfma2, __hfma)
   EMULATOR_THREE(__hfma2_sat, __hfma_sat)
   EMULATOR_THREE(__hfma2_relu, __hfma_relu)
@@ -189,11 +191,15 @@ struct alignas(4) ShortPair {
   friend EMULATOR_INLINE bool operator SIGN(ShortPair a, ShortPair b) { return __h##NAME(a.x, b.x) && __h##NAME(a.y, b.y); } \
   EMULATOR_COMPARED_BY(NAME)                                                                                              \
   EMULATOR_COMPARED_BY(NAME##u)
-#define EMULATOR_COMPARED_BY(NAME)                                                                                         \
-  friend EMULATOR_INLINE ShortPair __h##NAME##2(ShortPair a, ShortPair b) { return {__h##NAME(a.x, b.x), __h##NAME(a.y, b.y)}; } \
-  friend EMULATOR_INLINE bool __hb##NAME##2(ShortPair a, ShortPair b) { return __h##NAME(a.x, b.x) && __h##NAME(a.y, b.y); }  \
-  friend EMULATOR_INLINE unsigned __h##NAME##2_mask(ShortPair a, ShortPair b) {                                            \
-    return (__h##NAME(a.x, b.x) ? 0xffffu : 0) | (__h##NAME(a.y, b.y) ? 0xffff0000u : 0);                                  \
+#define EMULATOR_COMPARED_BY(NAME)                                                        \
+  friend EMULATOR_INLINE ShortPair __h##NAME##2(ShortPair a, ShortPair b) {               \
+    return {__h##NAME(a.x, b.x), __h##NAME(a.y, b.y)};                                    \
+  }                                                                                       \
+  friend EMULATOR_INLINE bool __hb##NAME##2(ShortPair a, ShortPair b) {                   \
+    return __h##NAME(a.x, b.x) && __h##NAME(a.y, b.y);                                    \
+  }                                                                                       \
+  friend EMULATOR_INLINE unsigned __h##NAME##2_mask(ShortPair a, ShortPair b) {           \
+    return (__h##NAME(a.x, b.x) ? 0xffffu : 0) | (__h##NAME(a.y, b.y) ? 0xffff0000u : 0); \
   }
   EMULATOR_COMPARED(eq, ==)
   EMULATOR_COMPARED(ne, !=)

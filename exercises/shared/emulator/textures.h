@@ -73,7 +73,12 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy);
 enum cudaTextureAddressMode { cudaAddressModeWrap, cudaAddressModeClamp, cudaAddressModeMirror, cudaAddressModeBorder };
 enum cudaTextureFilterMode { cudaFilterModePoint, cudaFilterModeLinear };
 enum cudaTextureReadMode { cudaReadModeElementType, cudaReadModeNormalizedFloat };
-enum cudaResourceType { cudaResourceTypeArray, cudaResourceTypeMipmappedArray, cudaResourceTypeLinear, cudaResourceTypePitch2D };
+enum cudaResourceType {
+  cudaResourceTypeArray,
+  cudaResourceTypeMipmappedArray,
+  cudaResourceTypeLinear,
+  cudaResourceTypePitch2D,
+};
 enum cudaSurfaceBoundaryMode { cudaBoundaryModeZero, cudaBoundaryModeClamp, cudaBoundaryModeTrap };
 constexpr int cudaTextureType1D = 1, cudaTextureType2D = 2, cudaTextureType3D = 3;
 constexpr int cudaTextureType1DLayered = 0xf1, cudaTextureType2DLayered = 0xf2;
@@ -121,14 +126,16 @@ namespace emulator {
 double sample(cudaTextureObject_t texture, int dimensions, const float* place, int channel);
 double fetch(cudaTextureObject_t texture, long index, int channel);
 // The address of bytes of a surface; null if they are outside and the mode permits that.
-void* find_in_surface(cudaSurfaceObject_t surface, long x, long y, long z, unsigned bytes, cudaSurfaceBoundaryMode mode, void* caller);
+void* find_in_surface(cudaSurfaceObject_t surface, long x, long y, long z, unsigned bytes, cudaSurfaceBoundaryMode mode,
+                      void* caller);
 
 template <class T>
 EMULATOR_UNSEEN T sample_all(cudaTextureObject_t texture, int dimensions, float x, float y = 0, float z = 0) {
   using Number = typename Channels<T>::Number;
   const float place[] = {x, y, z};
   T result{};
-  for (int i = 0; i < channels_of<T>; ++i) reinterpret_cast<Number*>(&result)[i] = Number(sample(texture, dimensions, place, i));
+  Number* channels = reinterpret_cast<Number*>(&result);
+  for (int i = 0; i < channels_of<T>; ++i) channels[i] = Number(sample(texture, dimensions, place, i));
   return result;
 }
 template <class T>
@@ -146,7 +153,8 @@ struct Read {
 };
 template <class T>
 struct Read<T, cudaReadModeNormalizedFloat> {
-  using Type = std::tuple_element_t<std::is_integral_v<T> ? 0 : channels_of<T>, std::tuple<float, float1, float2, float3, float4>>;
+  using Types = std::tuple<float, float1, float2, float3, float4>;
+  using Type = std::tuple_element_t<std::is_integral_v<T> ? 0 : channels_of<T>, Types>;
 };
 }  // namespace emulator
 
@@ -194,8 +202,8 @@ inline cudaError_t cudaBindTexture2D(size_t* offset, textureReference& reference
   resource.res.pitch2D = {const_cast<void*>(begin), format, width, height, pitch};
   return emulator::bind(reference, resource);
 }
-inline cudaError_t cudaBindTexture2D(size_t* offset, textureReference& reference, const void* begin, size_t width, size_t height,
-                                     size_t pitch) {
+inline cudaError_t cudaBindTexture2D(size_t* offset, textureReference& reference, const void* begin, size_t width,
+                                     size_t height, size_t pitch) {
   return cudaBindTexture2D(offset, reference, begin, reference.channelDesc, width, height, pitch);
 }
 
@@ -210,8 +218,8 @@ inline cudaError_t cudaBindTexture2D(size_t* offset, textureReference& reference
     *result = emulator::CALL;                                                                                 \
   }                                                                                                           \
   template <class Element, int Dimensions, cudaTextureReadMode Mode>                                          \
-  EMULATOR_UNSEEN typename emulator::Read<Element, Mode>::Type NAME(const texture<Element, Dimensions, Mode>& reference, \
-                                                                    EMULATOR_LIST PARAMETERS) {               \
+  EMULATOR_UNSEEN typename emulator::Read<Element, Mode>::Type NAME(                                          \
+      const texture<Element, Dimensions, Mode>& reference, EMULATOR_LIST PARAMETERS) {                        \
     using T = typename emulator::Read<Element, Mode>::Type;                                                   \
     const cudaTextureObject_t object = reference.bound;                                                       \
     return emulator::CALL;                                                                                    \
@@ -224,24 +232,27 @@ EMULATOR_TEXTURE(tex3D, (float x, float y, float z), sample_all<T>(object, 3, x,
 EMULATOR_TEXTURE(tex1DLayered, (float x, int layer), sample_all<T>(object, 1, x, float(layer)))
 EMULATOR_TEXTURE(tex2DLayered, (float x, float y, int layer), sample_all<T>(object, 2, x, y, float(layer)))
 #undef EMULATOR_TEXTURE
-#define EMULATOR_SURFACE(NAME, PARAMETERS, X, Y, Z)                                                              \
-  template <class T>                                                                                             \
-  EMULATOR_UNSEEN void NAME##write(T value, cudaSurfaceObject_t surface, EMULATOR_LIST PARAMETERS,               \
-                                   cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap) {                        \
-    if (void* place = emulator::find_in_surface(surface, X, Y, Z, sizeof(T), mode, EMULATOR_CALLER)) memcpy(place, &value, sizeof(T)); \
-  }                                                                                                              \
-  template <class T>                                                                                             \
-  EMULATOR_UNSEEN T NAME##read(cudaSurfaceObject_t surface, EMULATOR_LIST PARAMETERS,                            \
-                               cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap) {                            \
-    T value{};                                                                                                   \
-    if (void* place = emulator::find_in_surface(surface, X, Y, Z, sizeof(T), mode, EMULATOR_CALLER)) memcpy(&value, place, sizeof(T)); \
-    return value;                                                                                                \
-  }                                                                                                              \
-  template <class T>                                                                                             \
-  EMULATOR_UNSEEN void NAME##read(T* value, cudaSurfaceObject_t surface, EMULATOR_LIST PARAMETERS,               \
-                                  cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap) {                         \
-    *value = T{};                                                                                                \
-    if (void* place = emulator::find_in_surface(surface, X, Y, Z, sizeof(T), mode, EMULATOR_CALLER)) memcpy(value, place, sizeof(T)); \
+#define EMULATOR_SURFACE(NAME, PARAMETERS, X, Y, Z)                                                   \
+  template <class T>                                                                                  \
+  EMULATOR_UNSEEN void NAME##write(T value, cudaSurfaceObject_t surface, EMULATOR_LIST PARAMETERS,    \
+                                   cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap) {             \
+    void* place = emulator::find_in_surface(surface, X, Y, Z, sizeof(T), mode, EMULATOR_CALLER);      \
+    if (place) memcpy(place, &value, sizeof(T));                                                      \
+  }                                                                                                   \
+  template <class T>                                                                                  \
+  EMULATOR_UNSEEN void NAME##read(T* value, cudaSurfaceObject_t surface, EMULATOR_LIST PARAMETERS,    \
+                                  cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap) {              \
+    *value = T{};                                                                                     \
+    void* place = emulator::find_in_surface(surface, X, Y, Z, sizeof(T), mode, EMULATOR_CALLER);      \
+    if (place) memcpy(value, place, sizeof(T));                                                       \
+  }                                                                                                   \
+  template <class T>                                                                                  \
+  EMULATOR_UNSEEN T NAME##read(cudaSurfaceObject_t surface, EMULATOR_LIST PARAMETERS,                 \
+                               cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap) {                 \
+    T value{};                                                                                        \
+    void* place = emulator::find_in_surface(surface, X, Y, Z, sizeof(T), mode, EMULATOR_CALLER);      \
+    if (place) memcpy(&value, place, sizeof(T));                                                      \
+    return value;                                                                                     \
   }
 EMULATOR_SURFACE(surf1D, (int x), x, 0, 0)
 EMULATOR_SURFACE(surf2D, (int x, int y), x, y, 0)

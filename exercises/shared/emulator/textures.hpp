@@ -122,8 +122,12 @@ inline cudaError_t describe_texture(Texture& texture, const cudaResourceDesc& re
   switch (resource.resType) {
     case cudaResourceTypeArray:
       if (!array) return keep(cudaErrorInvalidValue);
-      texture = {array->begin, array->format, {array->size.width, at_least_one(array->size.height), at_least_one(array->size.depth)},
-                 pitch_of(*array), bool(array->flags & cudaArrayLayered), how};
+      texture = {array->begin,
+                 array->format,
+                 {array->size.width, at_least_one(array->size.height), at_least_one(array->size.depth)},
+                 pitch_of(*array),
+                 bool(array->flags & cudaArrayLayered),
+                 how};
       return cudaSuccess;
     case cudaResourceTypeLinear: {
       const Allocation* owner = arena.find(Place(linear.devPtr));
@@ -133,11 +137,13 @@ inline cudaError_t describe_texture(Texture& texture, const cudaResourceDesc& re
       texture = {static_cast<char*>(linear.devPtr), linear.desc, {bytes / element, 1, 1}, bytes, false, how};
       return cudaSuccess;
     }
-    case cudaResourceTypePitch2D:
-      if (!arena.owns(Place(pitched.devPtr), pitched.pitchInBytes * (pitched.height - 1) + pitched.width * bytes_of(pitched.desc)))
-        return keep(cudaErrorInvalidValue);
-      texture = {static_cast<char*>(pitched.devPtr), pitched.desc, {pitched.width, pitched.height, 1}, pitched.pitchInBytes, false, how};
+    case cudaResourceTypePitch2D: {
+      const size_t rows_before = at_least_one(pitched.height) - 1, row = pitched.width * bytes_of(pitched.desc);
+      if (!arena.owns(Place(pitched.devPtr), rows_before * pitched.pitchInBytes + row)) return keep(cudaErrorInvalidValue);
+      const char* begin = static_cast<char*>(pitched.devPtr);
+      texture = {begin, pitched.desc, {pitched.width, pitched.height, 1}, pitched.pitchInBytes, false, how};
       return cudaSuccess;
+    }
     default: return keep(cudaErrorNotSupported);
   }
 }
@@ -160,7 +166,8 @@ cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* f
   *array = new cudaArray{static_cast<char*>(begin), *format, size, flags};
   return cudaSuccess;
 }
-cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* format, size_t width, size_t height, unsigned flags) {
+cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* format, size_t width, size_t height,
+                            unsigned flags) {
   return cudaMalloc3DArray(array, format, {width, height, 0}, flags);
 }
 cudaError_t cudaFreeArray(cudaArray_t array) {

@@ -36,7 +36,7 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
     [
         (KERNEL.replace("x[threadIdx.x]", "y[threadIdx.x]"), 2, "'y' was not declared in this scope"),
         (KERNEL.replace("add<<<1, 32>>>", "add<<<1>>>"), 3, "too few arguments to function|no matching function"),
-        ("#include <cuda_nothing.h>\n" + KERNEL, 1, "cuda_nothing.h: No such file or directory"),
+        ("#include <no_such_header.h>\n" + KERNEL, 1, "no_such_header.h: No such file or directory"),
         (
             KERNEL + '\n__device__ void stop() { asm volatile("wgmma.fence.sync;"); }\n',
             KERNEL.count("\n") + 2,
