@@ -125,7 +125,7 @@ class _Run:
 
 def _start(program: emulator.Program, kernel: str, setting: Setting, sizes: Sequence[int], order: int = 0) -> _Run:
     words = [kernel, str(setting.block), str(setting.stride), *map(str, sizes)]
-    result = program.run(*words, order=order, limit_s=LIMIT_S)
+    result = program.run(*words, order=order, limit_s=LIMIT_S, every=True)
     rows = [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
     error_text = next((row["cuda_error"] for row in rows if "cuda_error" in row), "")
     item = result.kernels.get(kernel)

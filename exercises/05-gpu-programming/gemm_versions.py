@@ -71,7 +71,7 @@ def count_versions(program: emulator.Program) -> list[dict]:
     """Count the accesses of every version at every counted size, in the emulator."""
     rows = []
     for n in counted_sizes:
-        result = program.run(str(n), limit_s=COUNT_LIMIT_S)
+        result = program.run(str(n), limit_s=COUNT_LIMIT_S, every=True)
         lines, failed = versions.read_lines(result.output)
         kernels = {name.partition("<")[0].strip(): kernel for name, kernel in result.kernels.items()}
         rows += [versions.count_version(version, n, lines.get(version), kernels.get(version)) for version in versions.VERSIONS]

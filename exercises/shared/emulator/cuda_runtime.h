@@ -97,7 +97,12 @@ struct Setup {
   dim3 grid, block;
   size_t shared_bytes;
   CUstream_st* stream;
+  const char* file;
+  unsigned line;
 };
+bool is_inside_kernel();
+void* begin_child(size_t bytes);
+void end_child(const char* name, const Setup& setup, void (*body)(void*), void* call, Range arguments);
 void run(const char* name, const Setup& setup, void (*body)(void*), void* call, Range arguments);
 
 // A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
@@ -110,18 +115,24 @@ struct Launch {
   // The arguments are copied before the kernel runs, as on a GPU, and each thread copies them from there.
   template <class... A>
   void operator()(A&&... arguments) const {
-    std::tuple<std::decay_t<A>...> copies(static_cast<A&&>(arguments)...);
-    auto call = [&]() __attribute__((no_sanitize("thread"))) { std::apply(call_kernel, copies); };
-    using Call = decltype(call);
-    auto body = [](void* what) __attribute__((no_sanitize("thread"))) { (*static_cast<Call*>(what))(); };
-    run(name, setup, body, &call, {&copies, sizeof copies});
+    struct Call {
+      F call_kernel;
+      std::tuple<std::decay_t<A>...> copies;
+    };
+    Call call{call_kernel, {static_cast<A&&>(arguments)...}};
+    auto body = [](void* what) __attribute__((no_sanitize("thread"))) {
+      std::apply(static_cast<Call*>(what)->call_kernel, static_cast<Call*>(what)->copies);
+    };
+    if (!is_inside_kernel()) return run(name, setup, body, &call, {&call.copies, sizeof call.copies});
+    Call* kept = new (begin_child(sizeof call)) Call(call);
+    end_child(name, setup, body, kept, {&kept->copies, sizeof kept->copies});
   }
 };
 
 template <class F>
 Launch<F> launch(const char* name, F call_kernel, dim3 grid, dim3 block, size_t shared_bytes = 0,
-                 CUstream_st* stream = nullptr) {
-  return {name, call_kernel, {grid, block, shared_bytes, stream}};
+                 CUstream_st* stream = nullptr, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  return {name, call_kernel, {grid, block, shared_bytes, stream, file, line}};
 }
 }  // namespace emulator
 

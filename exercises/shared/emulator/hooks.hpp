@@ -15,6 +15,7 @@ char emulator_dynamic_memory[(163 << 10) + 2048] __attribute__((aligned(256)));
 
 namespace emulator {
 bool is_registered(Place place);
+void name_kernel(void* place);
 
 // __shared__ variables are static variables of the program.
 inline Shadow shared_shadow;
@@ -86,7 +87,8 @@ inline void touch_global(Place place, unsigned size, Kind kind, void* caller) {
   } else if (offset < 0 || size_t(offset) + size > owner->bytes) {
     note(now.report->out_of_bounds, "global", here(caller, kind), {}, offset, size, (long long)owner->bytes);
   } else {
-    check_races(owner->shadow, size_t(offset), size, owner->bytes, kind, caller, "global");
+    const bool fresh = kind != WRITE && owner->kind == DEVICE && arena.is_fresh(*owner, size_t(offset), size);
+    check_races(owner->shadow, size_t(offset), size, owner->bytes, kind, caller, "global", fresh);
   }
 }
 
@@ -101,7 +103,9 @@ inline void touch_elsewhere(Place place, unsigned size, Kind kind, void* caller)
 
 inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
   const Place place = Place(pointer);
-  if (!now.inside || threads.holds_stack(place)) return;
+  now.last = caller;
+  if (threads.holds_stack(place)) return;
+  now.report->accesses++;
   if (place & (size - 1)) {
     note(now.report->illegal_address, "misaligned", here(caller, kind), {}, 0, size);
     abandon_kernel(cudaErrorMisalignedAddress);
@@ -114,11 +118,29 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
     touch_shared(place, size, kind, caller);
   else
     touch_elsewhere(place, size, kind, caller);
-  if (!now.bytes_only && --threads.current().turn == 0) threads.give_turn();
+  if (!now.bytes_only && --now.turn == 0) threads.give_turn();
+}
+
+// An access of a block that is not watched, or of the host.
+inline void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
+  if (now.inside) {
+    now.last = caller;
+    if (!now.bytes_only && --now.turn == 0) threads.give_turn();
+  } else if (kind == WRITE && arena.holds(Place(pointer))) {
+    arena.fill(Place(pointer), bytes);
+  }
+}
+
+inline void see(void* pointer, unsigned size, Kind kind, void* caller) {
+  if (now.watched)
+    touch(pointer, size, kind, caller);
+  else
+    pass(pointer, size, kind, caller);
 }
 
 // An access whose alignment the compiler does not know, or to a whole object: a GPU moves it word by word.
 inline void touch_words(void* pointer, size_t bytes, Kind kind, void* caller) {
+  if (!now.watched) return pass(pointer, bytes, kind, caller);
   const size_t word = (Place(pointer) | bytes) % 4 == 0 ? 4 : 1;
   for (size_t done = 0; done < bytes; done += word) touch(static_cast<char*>(pointer) + done, unsigned(word), kind, caller);
 }
@@ -126,14 +148,14 @@ inline void touch_words(void* pointer, size_t bytes, Kind kind, void* caller) {
 void check_atomic(void* place, unsigned bytes, void* caller) {
   if (!now.inside) return;
   note_atomic();
-  touch(place, bytes, ATOMIC, caller);
+  see(place, bytes, ATOMIC, caller);
 }
 }  // namespace emulator
 
 extern "C" {
 #define EMULATOR_HOOKS(N)                                                                                                        \
-  void __tsan_read##N(void* p) { emulator::touch(p, N, emulator::READ, __builtin_return_address(0)); }                           \
-  void __tsan_write##N(void* p) { emulator::touch(p, N, emulator::WRITE, __builtin_return_address(0)); }                         \
+  void __tsan_read##N(void* p) { emulator::see(p, N, emulator::READ, __builtin_return_address(0)); }                           \
+  void __tsan_write##N(void* p) { emulator::see(p, N, emulator::WRITE, __builtin_return_address(0)); }                         \
   void __tsan_unaligned_read##N(void* p) { emulator::touch_words(p, N, emulator::READ, __builtin_return_address(0)); }                 \
   void __tsan_unaligned_write##N(void* p) { emulator::touch_words(p, N, emulator::WRITE, __builtin_return_address(0)); }
 EMULATOR_HOOKS(1)
@@ -144,7 +166,9 @@ EMULATOR_HOOKS(16)
 void __tsan_read_range(void* p, long n) { emulator::touch_words(p, size_t(n), emulator::READ, __builtin_return_address(0)); }
 void __tsan_write_range(void* p, long n) { emulator::touch_words(p, size_t(n), emulator::WRITE, __builtin_return_address(0)); }
 void __tsan_init() {}
-void __tsan_func_entry(void*) {}
+void __tsan_func_entry(void*) {
+  if (!emulator::now.named) emulator::name_kernel(__builtin_return_address(0));
+}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}

@@ -18,7 +18,7 @@ struct CUevent_st {
 
 namespace emulator {
 constexpr size_t PITCH = 512;  // bytes: a row of cudaMallocPitch begins at a multiple
-constexpr int MULTIPROCESSORS = 4, RESIDENT_THREADS = 2048, RESIDENT_BLOCKS = 32;
+constexpr int RESIDENT_BLOCKS = 32;
 constexpr size_t SHARED_OF_MULTIPROCESSOR = 164 << 10;
 bool is_of_device(Place place);
 
@@ -49,6 +49,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
     return keep(cudaErrorInvalidValue);
   if (!is_allocated(to, bytes) || !is_allocated(from, bytes)) return keep(cudaErrorInvalidValue);
   memmove(to, from, bytes);
+  arena.fill(Place(to), bytes);
   return cudaSuccess;
 }
 
@@ -66,6 +67,7 @@ inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t) {
   if (is_lasting(last_error)) return last_error;
   if (side_of(to) == ON_HOST || !is_allocated(to, bytes)) return keep(cudaErrorInvalidValue);
   memset(to, value, bytes);
+  arena.fill(Place(to), bytes);
   return cudaSuccess;
 }
 

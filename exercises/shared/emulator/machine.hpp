@@ -19,6 +19,7 @@ namespace emulator {
 using Place = uintptr_t;
 enum Kind : unsigned { READ, WRITE, ATOMIC };
 constexpr unsigned WARP = 32, MOST_THREADS = 1024;
+constexpr int MULTIPROCESSORS = 4, RESIDENT_THREADS = 2048;  // of each
 constexpr size_t SHARED_LIMIT = 48 << 10;  // without an attribute of the kernel
 constexpr size_t MOST_SHARED = 163 << 10;
 
@@ -33,14 +34,21 @@ struct Spot {
   Kind kind;
 };
 
-// How often a fault happened, and its first occurrence: which thread, which other thread, and details for kernels.py: numbers, the
-// last of which is the address of a variable.
+// How often a fault happened at two places in the program, and its first occurrence there: which thread, which other thread, and
+// details for kernels.py: numbers, the last of which is the address of a variable.
 struct Fault {
   uint64_t count = 0;
   Spot first{}, other{};
   long long detail[4] = {};
   const char* what = "";
 };
+
+// All faults of a kind. Those at the first MOST_KEPT pairs of places are kept.
+struct Faults {
+  uint64_t count = 0;
+  std::vector<Fault> kept;
+};
+constexpr size_t MOST_KEPT = 8;
 
 // A request as it was made, for pictures: the bits of `lanes` say which of the addresses are set.
 struct Traced {
@@ -61,13 +69,25 @@ struct Accessing {
 
 struct Report {
   uint64_t launches = 0, threads = 0, atomics = 0;
+  uint64_t blocks = 0, watched_threads = 0, accesses = 0;  // accesses: those that were watched
+  const char* file = "";                                   // of the first launch
+  unsigned line = 0;
+  dim3 grid, block;  // of the launch with the most threads
+  size_t dynamic_bytes = 0;
   std::map<Accessing, Counts> lines;
   std::vector<Traced> trace;  // the first requests, as many as EMULATOR_TRACE asks for
-  Fault races, unwritten_reads, out_of_bounds, used_after_free, barrier_divergence, illegal_address, too_many_threads;
+  Faults races, unwritten_reads, out_of_bounds, used_after_free, barrier_divergence, illegal_address, refused_launches;
 };
 
 struct Launching {
   bool inside = false;   // a thread of a kernel runs
+  bool watched = false;  // and its accesses are checked and counted
+  bool running = false;  // a kernel runs, one of its threads or the scheduler
+  bool watches_block = true;
+  bool resumed = false;  // the block has waited for the grid, so it may read what it wrote to shared memory before
+  bool named = true;     // the kernel has shown which function it is
+  unsigned turn = 0;     // accesses until another thread gets a turn
+  void* last = nullptr;  // the place of the last access
   bool aborted = false;  // as on a GPU, an illegal address ends the kernel
   Report* report = nullptr;
   const char* name = "";
@@ -93,15 +113,16 @@ inline uint3 place_in_block(unsigned thread) {
 }
 inline Spot here(void* caller, Kind kind) { return {thread_index, block_index, caller, kind}; }
 
-// Record a fault. The first one is kept in full.
-inline void note(Fault& fault, const char* what, const Spot& first, const Spot& other = {}, long long a = 0, long long b = 0,
+// Record a fault. The first one of each pair of places is kept in full.
+inline void note(Faults& faults, const char* what, const Spot& first, const Spot& other = {}, long long a = 0, long long b = 0,
                  long long c = 0, long long d = 0) {
-  if (fault.count++) return;
-  fault.first = first;
-  fault.other = other;
-  fault.what = what;
-  const long long detail[4] = {a, b, c, d};
-  memcpy(fault.detail, detail, sizeof detail);
+  faults.count++;
+  for (Fault& fault : faults.kept) {
+    if (fault.first.caller != first.caller || fault.other.caller != other.caller || fault.what != what) continue;
+    fault.count++;
+    return;
+  }
+  if (faults.kept.size() < MOST_KEPT) faults.kept.push_back({1, first, other, {a, b, c, d}, what});
 }
 
 // Zeroed memory for the emulator itself; it takes up space only where it is used.

@@ -13,12 +13,14 @@ struct Allocation {
   bool freed;
   MemoryKind kind;
   Shadow shadow;
+  std::map<size_t, size_t> filled = {};  // what the host wrote or copied: where each range begins and ends
 };
 
 // One range of addresses, reserved at the start. Each address is handed out only once, so that freed memory is recognised.
 struct Arena {
   Place begin = 0;
   size_t bytes = 0, next = 0, live = 0;
+  bool sampled = false;  // some blocks were not watched: nobody knows what they wrote
   std::vector<Allocation> allocations;
   std::vector<unsigned> owner;  // for each page: the number of its allocation + 1
 
@@ -55,11 +57,31 @@ struct Arena {
     char* zone = reinterpret_cast<char*>(begin + next);
     if (mprotect(zone, whole, PROT_READ | PROT_WRITE) != 0) return nullptr;
     memset(zone, 0xff, whole);
-    allocations.push_back({begin + next + PAGE, size, false, kind, {}});
+    allocations.push_back({begin + next + PAGE, size, false, kind, {}, {}});
     next += whole;
     owner.resize(next / PAGE, unsigned(allocations.size()));
     live += whole;
     return zone + PAGE;
+  }
+
+  // The host has written or copied to this memory.
+  void fill(Place place, size_t size) {
+    Allocation* owner_of = find(place);
+    if (!owner_of || !size || place < owner_of->begin) return;
+    auto& filled = owner_of->filled;
+    size_t first = place - owner_of->begin, end = first + size;
+    auto next = filled.upper_bound(first);
+    if (next != filled.begin() && std::prev(next)->second >= first) first = (--next)->first;
+    for (; next != filled.end() && next->first <= end; next = filled.erase(next)) end = std::max(end, next->second);
+    filled[first] = end;
+  }
+
+  // Whether this memory holds what `allocate` put there, and the host did not write the same.
+  bool is_fresh(const Allocation& owner_of, size_t offset, unsigned size) const {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(owner_of.begin + offset);
+    if (sampled || !std::all_of(bytes, bytes + size, [](unsigned char byte) { return byte == 0xff; })) return false;
+    const auto next = owner_of.filled.upper_bound(offset);
+    return next == owner_of.filled.begin() || std::prev(next)->second < offset + size;
   }
 
   bool release(Place place) {
@@ -75,4 +97,21 @@ struct Arena {
 };
 
 extern Arena arena;
+
+// What `malloc` and `new` of a kernel give: each address once, so that two threads never meet in the same memory by chance.
+struct Heap {
+  static constexpr size_t BYTES = 64 << 20;
+  char* next = nullptr;
+  size_t remaining = 0;
+
+  void* allocate(size_t bytes) {
+    if (!next && (next = static_cast<char*>(arena.allocate(BYTES, DEVICE)))) remaining = BYTES;
+    bytes = (bytes + 15) / 16 * 16;
+    if (bytes > remaining) return nullptr;
+    void* place = next;
+    next += bytes, remaining -= bytes;
+    return place;
+  }
+};
+inline Heap heap;
 }  // namespace emulator

@@ -41,9 +41,13 @@ void* const* gather_addresses(void* own, void* caller) {
   return threads.addresses + now.current / WARP * WARP;
 }
 
-void wait_for_grid(void*) {
-  fprintf(stderr, "the emulator has no grid.sync() yet\n");
-  abort();
+void wait_for_grid(void* caller) {
+  const uint64_t waiting = uint64_t(grid_size.x) * grid_size.y * grid_size.z * now.threads;
+  if (waiting > MULTIPROCESSORS * RESIDENT_THREADS) {
+    note(now.report->refused_launches, "cooperative", {}, {}, (long long)waiting, MULTIPROCESSORS * RESIDENT_THREADS, now.report->line);
+    abandon_kernel(cudaErrorCooperativeLaunchTooLarge);
+  }
+  threads.wait(AT_GRID, SYNC, ~0u, caller);
 }
 
 void leave_tile(void* caller) { threads.wait(AT_WARP, QUIET, ~0u, caller); }
@@ -80,6 +84,18 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 cudaError_t cudaDeviceSynchronize() { return emulator::is_lasting(emulator::last_error) ? emulator::last_error : cudaSuccess; }
+
+// building.py makes these of `malloc`, `free`, `new` and `delete` in the learner's program. A kernel gets memory of the device.
+extern "C" {
+void* emulator_malloc(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : malloc(bytes); }
+void emulator_free(void* pointer) {
+  if (!emulator::arena.holds(emulator::Place(pointer))) free(pointer);
+}
+void* emulator_new(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : ::operator new(bytes); }
+void emulator_delete(void* pointer) {
+  if (!emulator::arena.holds(emulator::Place(pointer))) ::operator delete(pointer);
+}
+}
 
 cudaError_t cudaFree(void* pointer) {
   if (!pointer || emulator::arena.release(emulator::Place(pointer))) return cudaSuccess;

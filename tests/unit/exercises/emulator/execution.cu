@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   CASE(chatter) chatter<<<1, 1>>>();
   CASE(failing) failing<<<1, 1>>>(out);
   CASE(threads) nothing<<<1, number>>>();
-  CASE(blocks) nothing<<<number, 1024>>>();
+  CASE(blocks) nothing<<<number, 1024>>>();  // as many blocks as asked for
   CASE(dynamic) shared_only<<<1, 1, number>>>();
   CASE(big) { void* p; cudaMalloc(&p, size_t(8) << 30); }
   CASE(twice) { cudaFree(out); cudaFree(out); }

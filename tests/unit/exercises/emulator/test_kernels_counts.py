@@ -42,6 +42,7 @@ int main() {
   float *x, *y, r[256];
   half* h;
   cudaMalloc(&x, 8192); cudaMalloc(&y, 8192); cudaMalloc(&h, 512);
+  cudaMemset(x, 0, 8192); cudaMemset(y, 0, 8192);
   half values[256];
   for (int i = 0; i < 256; ++i) values[i] = __float2half(i % 7 - 3);
   cudaMemcpy(h, values, 512, cudaMemcpyHostToDevice);

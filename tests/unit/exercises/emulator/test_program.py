@@ -110,7 +110,8 @@ def test_run_refuses_a_launch_of_two_billion_threads(program: Any) -> None:
     result = program.run("blocks", str(2**21))
     assert result.output == "too many resources requested for launch"
     assert result.kernels["nothing"].first_fault() == (
-        "a launch of 2,147,483,648 threads: the emulator runs 67,108,864 at most, a GPU takes more"
+        f"{place('as many blocks as asked for')}: a launch of 2,147,483,648 threads: the emulator runs 67,108,864 at most, "
+        "a GPU takes more"
     )
 
 

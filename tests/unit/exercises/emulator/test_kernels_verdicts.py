@@ -1,0 +1,109 @@
+"""Verdicts on barriers, shuffles, unwritten memory and launches; the counts of lines; and blocks that are not watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).with_name("verdicts.cu")
+LINES = SOURCE.read_text(encoding="utf-8").splitlines()
+FIRST = "thread (0,0,0) of block (0,0,0)"
+
+
+def place(comment: str) -> str:
+    """Return the line that ends with this comment, as the emulator names it."""
+    return f"verdicts.cu:{next(number for number, line in enumerate(LINES, 1) if line.endswith(f'// {comment}'))}"
+
+
+@pytest.fixture(scope="module")
+def program(build: Callable[..., Any]) -> Any:
+    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
+
+
+def list_faults(result: Any) -> list[str]:
+    """Return the faults of all kernels in words."""
+    assert result.code == 0
+    return [fault.text for kernel in result.kernels.values() for fault in kernel.faults]
+
+
+WRONG = {
+    "meet_three_times 3": (
+        f"{place('not all come three times')}: {FIRST} waits at a barrier that 1 of the block's 4 threads never reach, "
+        "such as thread (3,0,0) of block (0,0,0)",
+    ),
+    "warp_sum 8": (
+        f"{place('reads absent lanes')}: {FIRST} reads from lane 16 in a shuffle, and that lane takes no part: the value is "
+        "undefined",
+    ),
+    "unwritten 16": (
+        f"{place('reads what was given')}: thread (16,0,0) of block (0,0,0) reads global memory that no kernel and no copy has "
+        "written",
+    ),
+    "two_faults": (
+        f"{place('one line')}: {FIRST} writes 4 bytes at byte 16,384 of an allocation of 16,384 bytes",
+        f"{place('another line')}: thread (1,0,0) of block (0,0,0) writes 4 bytes at byte 16,416 of an allocation of 16,384 "
+        "bytes",
+    ),
+    "block 1025": (f"{place('too large')}: a launch with blocks of 1,025 threads does not run: 1,024 are the most",),
+    "shared": (
+        f"{place('too much')}: a launch with 1,048,576 bytes of dynamic shared memory does not run: 49,152 are the most "
+        "(cudaFuncSetAttribute raises it)",
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_faults_of_each_line_are_named(program: Any, words: str) -> None:
+    assert list_faults(program.run(*words.split())) == list(WRONG[words])
+
+
+@pytest.mark.parametrize(
+    "words", ["meet_three_times 4", "warp_sum 32", "half_warp_sum", "unwritten 32", "block 1024", "square 9"]
+)
+def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
+    assert list_faults(program.run(*words.split())) == []
+
+
+def test_run_names_the_line_of_a_loop_of_atomic_functions(emulator: Any, program: Any) -> None:
+    with pytest.raises(emulator.Endless) as caught:
+        program.run("spin", "32", limit_s=1)
+    assert str(caught.value).startswith(f"{place('for ever')}: in kernel spin, thread (")
+
+
+def test_run_gives_kernels_memory_of_the_device(program: Any) -> None:
+    result = program.run("lists")
+    assert (result.output, list_faults(result)) == ("31 no error", [])
+
+
+def test_run_starts_the_launches_of_a_kernel(program: Any) -> None:
+    result = program.run("parent")
+    assert (result.output, result.kernels["child"].threads) == ("31 no error", 32)
+
+
+def test_kernels_have_the_names_of_their_functions(program: Any) -> None:
+    assert set(program.run("typed").kernels) == {"typed<float>", "typed<int>", "copy"}
+
+
+def test_kernel_has_its_largest_launch_and_its_shared_memory(program: Any) -> None:
+    kernel = program.run("square", "9").kernels["square"]
+    assert (kernel.launched, kernel.grid, kernel.block) == (place("a large launch"), (64, 1, 1), (64, 1, 1))
+    assert (kernel.static_bytes, kernel.dynamic_bytes) == (256, 0)
+
+
+def test_lines_have_the_counts_of_each_kind_of_access(program: Any) -> None:
+    lines = program.run("square", "9").kernels["square"].lines
+    loads = {f"{item.file}:{item.line}": item.counts for item in lines if item.access == "global_load"}
+    assert loads[place("a row")].requests == 128
+    assert loads[place("a loop")].requests == 9 * 128
+    assert {item.access for item in lines if f"{item.file}:{item.line}" == place("a row")} == {"global_load", "shared_store"}
+
+
+def test_run_watches_a_sample_of_the_blocks_of_a_large_launch(program: Any) -> None:
+    """64 blocks of 64 threads with 4000 loads each: eight million accesses are 32.7 blocks; of the others none is a 64th."""
+    sample, again, whole = (program.run("square", "4000", every=every).kernels["square"] for every in (False, False, True))
+    assert sample == again
+    assert (sample.threads, sample.watched_threads, whole.watched_threads) == (4096, 33 * 64, 4096)
+    assert sample.global_load.requests == whole.global_load.requests * 33 // 64
