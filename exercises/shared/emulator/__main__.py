@@ -22,16 +22,15 @@ from emulator import CompileError, Endless, Kernel, Request, Result, TooMuchOutp
 
 ORDERS = (0, 1, 2, 3)
 ACCESSES = ("global_load", "global_store", "shared_load", "shared_store")
-FAULTS = {  # the kind of a fault: its count and its description in `Kernel`
-    "too many threads": ("too_many_threads", "refused"),
-    "illegal address": ("illegal_address", "illegal"),
-    "use after free": ("used_after_free", "freed"),
-    "out of bounds": ("out_of_bounds", "where"),
-    "barrier": ("barrier_divergence", "diverged"),
-    "race": ("races", "race"),
-    "unwritten read": ("unwritten_reads", "unwritten"),
+KINDS = {  # of faults, in a person's words
+    "refused_launches": "refused launch",
+    "illegal_address": "illegal address",
+    "used_after_free": "use after free",
+    "out_of_bounds": "out of bounds",
+    "barrier_divergence": "barrier",
+    "races": "race",
+    "unwritten_reads": "unwritten read",
 }
-KINDS = {count: kind for kind, (count, _) in FAULTS.items()} | {"refused_launches": "refused launch"}
 MAX_SOURCE_BYTES = 4 << 20
 DONE, MISSING, FAILED, FAULT = 0, 3, 4, 5
 REFUSED_HEADERS = {
@@ -162,21 +161,11 @@ def _list_faults(results: dict[int, Result]) -> Iterable[dict[str, Any]]:
     for order, result in results.items():
         places: set[tuple[str, str, str]] = set()
         for kernel in result.kernels.values():
-            for kind, count, text in _list_kernel_faults(kernel):
-                if (place := (kernel.name, kind, text.partition(": ")[0])) not in earlier_places:
+            for fault in kernel.faults:
+                if (place := (kernel.name, fault.kind, fault.text.partition(": ")[0])) not in earlier_places:
                     places.add(place)
-                    yield _make_fault(kernel.name, kind, count, text, order)
+                    yield _make_fault(kernel.name, KINDS.get(fault.kind, fault.kind), fault.count, fault.text, order)
         earlier_places |= places
-
-
-def _list_kernel_faults(kernel: Kernel) -> Iterable[tuple[str, int, str]]:
-    """Yield the kind, the count and the description of each fault of a kernel."""
-    if hasattr(kernel, "faults"):
-        yield from ((KINDS[fault.kind], fault.count, fault.text) for fault in kernel.faults)
-        return
-    for kind, (count, words) in FAULTS.items():
-        if text := getattr(kernel, words):
-            yield kind, getattr(kernel, count), text
 
 
 def _make_fault(kernel: str, kind: str, count: int, text: str, order: int) -> dict[str, Any]:
@@ -191,9 +180,9 @@ def _describe_kernel(kernel: Kernel) -> dict[str, Any]:
         "name": kernel.name,
         "launches": kernel.launches,
         "threads": kernel.threads,
-        "watched_threads": getattr(kernel, "watched_threads", kernel.threads),
-        "block": list(getattr(kernel, "block", ())),
-        "shared_bytes": getattr(kernel, "static_bytes", 0) + getattr(kernel, "dynamic_bytes", 0),
+        "watched_threads": kernel.watched_threads,
+        "block": list(kernel.block),
+        "shared_bytes": kernel.static_bytes + kernel.dynamic_bytes,
         "atomics": kernel.atomics,
         **{access: asdict(getattr(kernel, access)) for access in ACCESSES},
         "lines": [asdict(line) for line in kernel.lines],

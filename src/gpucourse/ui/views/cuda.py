@@ -70,10 +70,16 @@ def _tabulate(kernel: CudaKernel) -> Table:
     atomics = f", {format_count(kernel.atomics, 'atomic call')}" if kernel.atomics else ""
     launches = f"{format_count(kernel.launches, 'launch', 'launches')}, {format_count(kernel.threads, 'thread')}"
     sample = f" ({kernel.watched_threads:,} of them watched)" if kernel.watched_threads < kernel.threads else ""
-    block = f", blocks of {' x '.join(map(str, kernel.block))}" if kernel.block else ""
+    block = f", blocks of {_name_block(kernel.block)}" if kernel.block else ""
     shared = f" with {format_bytes(kernel.shared_bytes)} of shared memory" if block and kernel.shared_bytes else ""
     title = f"{kernel.name}: {launches}{sample}{block}{shared}{atomics}"
     return table(COLUMNS, rows or [("none", *[ABSENT] * 7)], title=title)
+
+
+def _name_block(block: Sequence[int]) -> str:
+    """Return the threads of a block as `32 x 8`, without the last directions that have only one."""
+    size = max((place for place, count in enumerate(block, 1) if count > 1), default=1)
+    return " x ".join(map(str, block[:size]))
 
 
 def _format(counts: AccessCounts) -> tuple[Content, ...]:
