@@ -122,20 +122,20 @@ def draw_valleys() -> Canvas:
         "Loss by learning rate and width",
         "With standard settings the lowest loss is at 2^-7 for width 32 and at 2^-9 for width 128. With muP "
         "it is at 2^-7 for both.",
-        250,
+        275,
     )
     for left, (title, curves) in zip((50, 430), LOSSES.items(), strict=True):
         picture.heading(left, 20, title)
         picture.line(left, 200, left + 270, 200)
         for power in range(5):
             picture.note(left + 15 + 60 * power, 218, f"2^{power - 10}", anchor="middle")
-        for kind, (width, losses) in zip(("sa", "sb", "sc"), curves.items(), strict=True):
+        for kind, losses in zip(("sa", "sb", "sc"), curves.values(), strict=True):
             points = [(left + 15 + 60 * place, 200 - 66 * (loss - 0.4)) for place, loss in enumerate(losses)]
             picture.curve(points, kind)
             best = min(range(5), key=lambda place: losses[place])
             picture.dot(*points[best], kind[1])
-            picture.label(points[0][0] + 8, points[0][1] - 6, f"width {width}")
         picture.note(left + 135, 238, "learning rate", anchor="middle")
+    picture.legend(252, *((50 + 130 * place, "abc"[place], f"width {width}") for place, width in enumerate(LOSSES["muP"])))
     return picture
 
 
