@@ -32,7 +32,9 @@ def draw_ripples() -> Canvas:
                     kind = "a" if stage != 1 else ("d" if part == 2 else "e")
                 picture.box(left + 54 * stage, 34 + 28 * part, 46, 22, kind)
             picture.note(left + 23 + 54 * stage, 162, f"stage {stage}", anchor="middle")
-    picture.legend(170, (20, "d", "stopped"), (130, "e", "waits in tp"), (270, "a", "waits in pp"), (410, "empty", "to predict"))
+    picture.legend(
+        170, (20, "d", "stopped"), (130, "e", "waits in tp"), (270, "a", "waits in pp"), (410, "empty", "to predict")
+    )
     return picture
 
 

@@ -58,7 +58,7 @@ def judge(part: Part) -> None:
         name = f"{layers} layers, {forward} ahead in forward, {backward} in backward{kept}"
         given = part.call(order, layers, forward, backward, frees, case=name)
         right = _list_issues(layers, forward, backward, frees)
-        if not isinstance(given, Sequence) or not all(isinstance(issue, Sequence) and len(issue) == 2 for issue in given):
+        if not isinstance(given, Sequence) or not all(map(_is_issue, given)):
             part.compare([Case(name, given, 'a list of pairs such as ("gather", 0)')])
         issues = [(str(kind), number) for kind, number in given]
         if issues != right:
@@ -67,6 +67,10 @@ def judge(part: Part) -> None:
         part.compare([Case(f"issue {place} of {name}", _show(issues[place : place + 1]), _show(right[place : place + 1]))])
         part.compare([Case(f"issues of {name}", len(issues), len(right))])
     part.note(f"right for {len(SIZES)} steps")
+
+
+def _is_issue(issue: object) -> bool:
+    return isinstance(issue, Sequence) and len(issue) == 2 and isinstance(issue[0], str) and isinstance(issue[1], int)
 
 
 def _show(issues: Sequence[Issue]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -107,7 +108,7 @@ def judge(part: Part) -> None:
         spans = part.call(timeline, [*step.issues], seconds, step.room, step.issue_s, case=step.name)
         right = [(float(begin), float(end)) for begin, end in simulate_step(*step[1:])]
         if not _is_timeline(spans, len(right)):
-            part.compare([Case(step.name, spans, f"a list of {len(right)} pairs (begin, end)")])
+            part.compare([Case(step.name, spans, f"a list of {len(right)} pairs (begin, end) of finite numbers")])
         given = [(float(begin), float(end)) for begin, end in spans]
         _name_rule(part, step, given, right)
         part.compare([Case(f"{issue[0]} {issue[1]}, {step.name}", list(span), list(pair))
@@ -119,7 +120,10 @@ def _is_timeline(spans: object, count: int) -> bool:
     if not isinstance(spans, Sequence) or len(spans) != count:
         return False
     return all(
-        isinstance(span, Sequence) and len(span) == 2 and all(isinstance(time, (int, float)) for time in span) for span in spans
+        isinstance(span, Sequence)
+        and len(span) == 2
+        and all(isinstance(time, (int, float)) and math.isfinite(time) for time in span)
+        for span in spans
     )
 
 
