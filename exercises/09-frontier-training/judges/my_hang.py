@@ -53,8 +53,8 @@ WAYS = {
         ("counts.most_common(1)[0][0]", "counts.most_common()[-1][0]"),
     ),
     "any-missing": Way(
-        "in {case_name} you blame rank {given}. It waits in {group}, and no group waits for it: it has called all that others wait "
-        "for. Blame a rank that has not",
+        "in {case_name} you blame rank {given}. It waits in {group}, and no group waits for it: it has called all that others "
+        "wait for. Blame a rank that has not",
         (
             "if numbers[rank].get(group, -1) < number and rank not in waiting:",
             "if True:",
