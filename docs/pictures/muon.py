@@ -130,7 +130,9 @@ def draw_valleys() -> Canvas:
         for power in range(5):
             picture.note(left + 15 + 60 * power, 218, f"2^{power - 10}", anchor="middle")
         for kind, losses in zip(("sa", "sb", "sc"), curves.values(), strict=True):
-            points = [(left + 15 + 60 * place, 200 - 60 * (loss - 0.4)) for place, loss in enumerate(losses)]
+            points: list[tuple[float, float]] = [
+                (left + 15 + 60 * place, 200 - 60 * (loss - 0.4)) for place, loss in enumerate(losses)
+            ]
             picture.curve(points, kind)
             best = min(range(5), key=lambda place: losses[place])
             picture.dot(*points[best], kind[1])

@@ -31,11 +31,9 @@ class Job:
     memory: int
 
     def describe(self) -> str:
-        """Return the job in words."""
-        times = "; ".join(f"{kind} {', '.join(map(str, row))}" for kind, row in self.seconds.items())
-        return (
-            f"{LAYERS} layers, times in µs: {times}. One issue takes {self.issue} µs. Memory has room for {self.memory} layers."
-        )
+        """Return the job in words, a line for each kind of time."""
+        times = "\n".join(f"  {kind:9} {', '.join(map(str, row))}" for kind, row in self.seconds.items())
+        return f"{LAYERS} layers, in µs\n{times}\nOne issue takes {self.issue} µs. Memory has room for {self.memory} layers."
 
 
 class Choice(NamedTuple):

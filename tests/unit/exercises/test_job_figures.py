@@ -11,7 +11,8 @@ from docs.pictures import muon
 
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
-from tests.recorded_results import CATALOG, read_result
+from tests.course import CATALOG
+from tests.recorded_results import read_result
 from tests.system.exercising import needs_torch
 from tests.unit.exercises.scripts import beside_the_script
 
