@@ -40,12 +40,12 @@ def make_rows(
     return rows
 
 
-def _compare(given: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> float:
+def _compare(answer: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> float:
     """Return the largest difference of two timelines in seconds, or infinity if their lengths differ."""
-    if len(given) != len(right):
+    if len(answer) != len(right):
         return math.inf
     return max(
-        abs(time - other) for span, pair in zip(given, right, strict=True) for time, other in zip(span, pair, strict=True)
+        abs(time - other) for span, pair in zip(answer, right, strict=True) for time, other in zip(span, pair, strict=True)
     )
 
 
