@@ -13,24 +13,28 @@ ACCOUNTS = Path(__file__).parents[2] / "exercises" / "09-frontier-training" / "a
 
 
 def draw_ripples() -> Canvas:
-    """Draw the ranks of three copies, coloured by the kind of group that they wait in."""
+    """Draw the ranks of three copies; in the copy of the sick one, coloured by the kind of group that they wait in.
+
+    What the other copies do is the prediction of 9.8.
+    """
     picture = Canvas(
-        "One rank stops, and three ripples",
+        "One rank stops: two ripples in its copy",
         "Three copies of four stages of four slices. In copy 1, one rank of stage 1 stops. The three other "
-        "slices of its stage wait in "
-        "tp, the other stages of its copy in pp, and all ranks of the other copies in dp.",
+        "slices of its stage wait in tp, the other stages of its copy in pp. What the other copies do is left open.",
         190,
     )
     for copy, left in enumerate((20, 270, 520)):
         picture.heading(left, 20, f"copy {copy}")
         for stage in range(4):
             for part in range(4):
-                kind = "b"
+                kind = "empty"
                 if copy == 1:
                     kind = "a" if stage != 1 else ("d" if part == 2 else "e")
                 picture.box(left + 54 * stage, 34 + 28 * part, 46, 22, kind)
             picture.note(left + 23 + 54 * stage, 162, f"stage {stage}", anchor="middle")
-    picture.legend(170, (20, "d", "stopped"), (130, "e", "waits in tp"), (270, "a", "waits in pp"), (410, "b", "waits in dp"))
+    picture.legend(
+        170, (20, "d", "stopped"), (130, "e", "waits in tp"), (270, "a", "waits in pp"), (410, "empty", "to predict")
+    )
     return picture
 
 
@@ -38,12 +42,11 @@ def draw_graph() -> Canvas:
     """Draw who waits for whom, down to the rank that waits for nobody."""
     picture = Canvas(
         "Follow the waiting",
-        "Ranks of other copies point to ranks of the sick copy, ranks of its other stages point to ranks of "
-        "the sick stage, and these "
-        "point to one rank that points to nobody.",
+        "Ranks that wait point to ranks that wait as well, these to further ranks that wait, and those to one "
+        "rank that points to nobody.",
         230,
     )
-    columns = ((20, "b", "other copies", 6), (250, "a", "other stages of the copy", 4), (480, "e", "its slices", 3))
+    columns = ((20, "b", "these wait", 5), (250, "a", "for these, which wait", 4), (480, "e", "for these, which wait", 3))
     centres: list[list[tuple[float, float]]] = []
     for left, kind, title, count in columns:
         picture.note(left, 18, title)
@@ -53,7 +56,7 @@ def draw_graph() -> Canvas:
             picture.box(x - 35, y - 10, 70, 20, kind, "waits")
     picture.box(670, 110, 80, 24, "d", "stopped")
     for row, (x, y) in enumerate(centres[0]):
-        target = centres[1][row * 4 // 6]
+        target = centres[1][row * 4 // 5]
         picture.line(x + 36, y, target[0] - 38, target[1], arrow=True)
     for row, (x, y) in enumerate(centres[1]):
         target = centres[2][row * 3 // 4]
@@ -84,6 +87,7 @@ def draw_slow_ranks() -> Canvas:
         if phase != 2.0:
             picture.label(left + 11 * step + 12, bottom - heights[-1] + 4, name)
     picture.note(left + 5.5 * step, 212, "steps", anchor="middle")
+    picture.note(left, 16, "seconds of computing")
     return picture
 
 

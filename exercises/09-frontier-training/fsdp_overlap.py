@@ -5,7 +5,7 @@ You will produce  the order of issue of torch's FSDP2, recorded on real ranks; i
 Run it            python fsdp_overlap.py --ranks-per-node=2 --layers=8                                    (two ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            fsdp_overlap.py --ranks-per-node=1     (on the first node, --node-rank=1 on the second)
-Your part         predict what is exposed in forward; then my_timeline.py and my_prefetch.py
+Your part         predict what is exposed in forward; then my_timeline.py, my_prefetch.py and my_overlap.yaml
 Reading           modules/09-frontier-training/lesson-7-overlap.md
 """
 
@@ -28,8 +28,9 @@ import torch._dynamo  # FSDP2 imports it, which takes seconds: here it is import
 import torch.distributed as dist
 from bench import say
 from fsdp_clock import BACKWARD, FORWARD, GATHER, REDUCE, simulate_step
-from fsdp_recorded import SEED, WAYS, find_private_parts, record
-from overlap_report import check_formulas, find_forward_share, make_rows
+from fsdp_recorded import SEED, find_private_parts, record
+from overlap_choice import LAYERS, ORDERS
+from overlap_report import check_formulas, find_forward_share, judge_choice, make_rows
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="what of FSDP's messages is exposed")
@@ -66,9 +67,10 @@ world = ranks.join()
 hosts = world.gather(bench.node_label())
 
 # --- the experiment: the order in which torch issues a step, with real gathers and reduces --------------------------------
-recorded, loss_off = {}, 0.0
-for name, way in WAYS.items() if find_private_parts() else ():
+recorded, recorded_jobs, loss_off = {}, {}, 0.0
+for name, way in ORDERS.items() if find_private_parts() else ():
     recorded[name], off = record(args.layers, world.size, world.rank, way)
+    recorded_jobs[name] = recorded[name] if args.layers == LAYERS else record(LAYERS, world.size, world.rank, way)[0]
     loss_off = max(loss_off, *world.gather(off))
     say(f"rank {world.rank}: recorded {len(recorded[name])} issues, {name}")
 
@@ -79,12 +81,12 @@ milliseconds = {GATHER: args.gather_ms, FORWARD: args.forward_ms, BACKWARD: 2 * 
 seconds = {kind: [1e-3 * value * scale for scale in scales] for kind, value in milliseconds.items()}
 settings = {"seconds": seconds, "issue_s": 1e-6 * args.issue_us}
 steps = [
-    {"issues": issues, "room": args.room if WAYS[name][2] else args.layers, **settings} for name, issues in recorded.items()
+    {"issues": issues, "room": args.room if ORDERS[name][2] else args.layers, **settings} for name, issues in recorded.items()
 ]
 timelines = [simulate_step(**step) for step in steps]
 timing = timeline_part.run(world, "overlap_trial:time_steps", limit_s=30, steps=steps)
 orders = [
-    dict(zip(("ahead_forward", "ahead_backward", "frees"), WAYS[name], strict=True)) | {"layers": args.layers}
+    dict(zip(("ahead_forward", "ahead_backward", "frees"), ORDERS[name], strict=True)) | {"layers": args.layers}
     for name in recorded
 ]
 ordering = prefetch_part.run(world, "overlap_trial:order_steps", limit_s=30, steps=orders)
@@ -96,6 +98,7 @@ if world.rank > 0:
 rows, formulas = make_rows(recorded, timelines, timing, ordering), check_formulas()
 outcomes = {"timeline": timing, "prefetch": ordering}
 default = rows[0] if rows else None
+choice = judge_choice(Path(__file__).resolve().parent / "my_overlap.yaml", recorded_jobs)
 metrics = {
     **vars(args), "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)], "recorded": rows,
     "loss_off": loss_off if rows else None, "formulas": formulas,
@@ -106,6 +109,7 @@ metrics = {
     "gathers_saved": default and default["gathers"] - rows[-1]["gathers"],
     "yours": {"off_us": max((row["off_us"] for row in rows), default=None) if timing.state == "ran" else None,
               "orders_off": sum(not row["equal_to_yours"] for row in rows) if ordering.state == "ran" and rows else None},
+    "choice": choice,
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
 }  # fmt: skip
 say(f"\nSteps of FSDP2 as torch issues them, with room for {args.room} layers (by the clock)")
@@ -124,6 +128,7 @@ for name, outcome in outcomes.items():
         say(f"my_{name}.py is not written yet. {outcome.text}")
     elif outcome.state == "failed":
         say(f"my_{name}.py: {outcome.text}")
+say(f"\n{choice['sentence']}")
 path = bench.write_metrics("fsdp_overlap/1", world.device, world_size=size, seed=SEED, metrics=metrics)
 bench.say_end(path, world.device)
 dist.destroy_process_group()

@@ -16,14 +16,6 @@ from fsdp_clock import BACKWARD, FORWARD, FREE, GATHER, REDUCE, Issue
 from torch import nn
 
 SEED, WIDTH, ROWS = 0, 32, 8
-WAYS = {
-    "torch's default": (0, 1, True),
-    "1 ahead in forward": (1, 1, True),
-    "2 ahead in forward": (2, 1, True),
-    "2 ahead in backward": (0, 2, True),
-    "whole after forward": (0, 1, False),
-}
-"""Layers that are gathered ahead, in forward and in backward, and whether layers are freed after forward."""
 PRIVATE = "torch.distributed.fsdp._fully_shard._fsdp_param_group"
 METHODS = "unshard", "reshard", "post_backward"
 

@@ -35,16 +35,16 @@ ROWS, COLUMNS = 128, 64  # of the matrix whose singular values are shown
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="Muon in shares, and learning rates by width")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
-parser.add_argument("--layers", type=int, default=12, help="layers of the model whose matrices are shared")
-parser.add_argument("--width", type=int, default=1024, help="width of that model")
-parser.add_argument("--steps", type=int, default=10, help="steps of its training")
+parser.add_argument("--layers", type=int, default=4, help="layers of the model whose matrices are shared")
+parser.add_argument("--width", type=int, default=256, help="width of that model")
+parser.add_argument("--steps", type=int, default=4, help="steps of its training")
 parser.add_argument("--plan", choices=("quintic", "hybrid", "cubic"), default="quintic", help="coefficients of the iterations")
 parser.add_argument("--iterations", type=int, default=5, help="iterations of quintic and cubic; hybrid has ten")
 parser.add_argument("--step-width", type=int, default=4096, help="width of the square matrix whose costs are counted")
 parser.add_argument("--step-tokens", type=int, default=1048576, help="tokens of a step, for the same costs")
 parser.add_argument("--widths", default="32,64,128", help="widths of the sweep, rising, as numbers with commas")
 parser.add_argument("--rates", default="-10,-9,-8,-7,-6", help="learning rates of the sweep, as powers of 2")
-parser.add_argument("--sweep-steps", type=int, default=40, help="steps of each training of the sweep")
+parser.add_argument("--sweep-steps", type=int, default=48, help="steps of each training of the sweep")
 args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
 if min(args.ranks_per_node, args.layers, args.steps, args.iterations, args.step_width, args.step_tokens) < 1 or args.width < 8:

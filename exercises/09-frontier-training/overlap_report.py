@@ -1,12 +1,15 @@
-"""The rows of 9.6: recorded steps on the clock, beside the learner's timelines and orders, and formulas for equal layers."""
+"""The rows of 9.6: recorded steps on the clock beside the learner's parts, and formulas for equal layers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import yaml
 from fsdp_clock import FORWARD, FREE, GATHER, Issue, measure_exposure, predict_forward, simulate_step
+from overlap_choice import find_problems, list_rows, make_job, read_choice
 from own_part import Outcome
 
 LAYERS = 8
@@ -37,12 +40,12 @@ def make_rows(
     return rows
 
 
-def _compare(given: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> float:
+def _compare(answer: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> float:
     """Return the largest difference of two timelines in seconds, or infinity if their lengths differ."""
-    if len(given) != len(right):
+    if len(answer) != len(right):
         return math.inf
     return max(
-        abs(time - other) for span, pair in zip(given, right, strict=True) for time, other in zip(span, pair, strict=True)
+        abs(time - other) for span, pair in zip(answer, right, strict=True) for time, other in zip(span, pair, strict=True)
     )
 
 
@@ -65,3 +68,36 @@ def check_formulas() -> list[dict[str, Any]]:
         by_formula = predict_forward(LAYERS, gather, forward, room)
         rows.append({"gather": gather, "forward": forward, "room": room, "end": end, "by_formula": by_formula})
     return rows
+
+
+def judge_choice(path: Path, orders: Mapping[str, Sequence[Issue]]) -> dict[str, Any]:
+    """Return what the checks read of my_overlap.yaml: its fault, its problems, and its step and room beside the best that fit.
+
+    `orders` are those that torch has issued; without them, a step cannot be timed. Values are None while the file is empty or
+    cannot be read. `sentence` is what the run prints.
+    """
+    keys = ("puzzle", "order", "room", "problems", "end_us", "exposed_percent", "times_of_best", "room_too_much")
+    choice: dict[str, Any] = dict.fromkeys(keys)
+    try:
+        file = read_choice(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        fault = f"{path.name} cannot be read: {' '.join(str(error).split())[:200]}"
+        return choice | {"fault": fault, "sentence": fault}
+    if file.faults:
+        return choice | {"fault": file.faults[0], "sentence": f"{path.name}: {file.faults[0]}"}
+    puzzle = file.values.get("puzzle")
+    sentence = f"The job of {path.name}" + ("" if puzzle is None else f", puzzle {puzzle}: {make_job(puzzle).describe()}")
+    choice |= {"fault": "no fault", "sentence": sentence, "puzzle": puzzle}
+    if file.choice is None:
+        return choice | {"sentence": f"{sentence}\n{path.name} is not filled in yet."}
+    job = make_job(puzzle)
+    choice |= {"order": file.choice.order, "room": file.choice.room, "problems": len(find_problems(job, file.choice))}
+    if choice["problems"] or not orders:
+        return choice
+    rows = list_rows(job, orders)
+    row = next(row for row in rows if (row["order"], row["room"]) == file.choice)
+    return choice | {
+        "end_us": row["end"], "exposed_percent": row["exposed_percent"], "times_of_best": row["end"] / rows[0]["end"],
+        "room_too_much": row["room"] - min(other["room"] for other in rows if other["end"] == row["end"]),
+        "sentence": f"{sentence}\nYour choice: a step of {row['end']:,} µs, {row['exposed_percent']:.1f} % of it exposed.",
+    }  # fmt: skip

@@ -11,7 +11,7 @@ from number_formats import FORMATS, round_to
 from torch import nn
 from transformer import Transformer, counting_text
 
-VOCABULARY, LENGTH, SAMPLES, HEADS, LEARNING_RATE = 64, 32, 16, 4, 3e-3
+VOCABULARY, LENGTH, SAMPLES, HEADS, LEARNING_RATE = 64, 32, 8, 4, 3e-3
 Round = Callable[[torch.Tensor], torch.Tensor]
 """Rounds a matrix. A product sums over the last dimension of the matrix."""
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from transformer import counting_text
 
-VOCABULARY, LENGTH, BLOCKS, BATCH, BASE = 64, 16, 2, 32, 32
+VOCABULARY, LENGTH, BLOCKS, BATCH, BASE = 64, 16, 1, 16, 32
 CHECK_RATE, CHECK_STEPS, LAST = 2.0**-8, 3, 8
 Shape = tuple[int, int]
 Settings = Callable[[str, Shape, Shape], tuple[float, float, float]]

@@ -31,9 +31,9 @@ def test_low_precision_solved_gives_the_figures_of_the_lesson(tmp_path: Path) ->
     assert f"| MXFP4 | 32 | power of two | 4.25 | {errors['MXFP4']:.1f} % |" in text
     assert f"| NVFP4 | 16 | E4M3 | 4.5 | {errors['NVFP4']:.1f} % |" in text
     gaps = {row["recipe"]: row["loss_gap_percent"] for row in run.metrics["trained"]}
-    assert "MXFP8 ends within 0.1 % of float32's loss and NVFP4 within 0.5 %" in text
+    assert "MXFP8 ends within 0.1 % of float32's loss and NVFP4 within 1 %" in text
     assert abs(gaps["mxfp8"]) < 0.1
-    assert abs(gaps["nvfp4"]) < 0.5
+    assert abs(gaps["nvfp4"]) < 1
     assert f"E4M3 without scales is {gaps['e4m3-unscaled']:.0f} % above" in text
 
 

@@ -21,7 +21,7 @@ WAYS = {
         ("blocks.abs().amax(1, keepdim=True)", "blocks.abs().amax().expand(len(blocks), 1)"),
     ),
     "exponent-of-the-largest": Way(
-        "the largest number of block {block}, {x:g}, divided by the scale {given:g} is {quotient:.4g}, more "
+        "the largest number of block {block}, {x:g}, divided by the scale {answer:g} is {quotient:.4g}, more "
         "than {largest:g}, and "
         "would be cut off. The exponent alone, as in OCP's rule, ignores the mantissa: round the power of two up",
         (
@@ -30,33 +30,33 @@ WAYS = {
         ),
     ),
     "rounded-down": Way(
-        "the largest number of block {block}, {x:g}, divided by the scale {given:g} is {quotient:.4g}, more "
+        "the largest number of block {block}, {x:g}, divided by the scale {answer:g} is {quotient:.4g}, more "
         "than {largest:g}: up to "
         "half of it is cut off. Round the power of two up",
         ("torch.exp2(torch.ceil(", "torch.exp2(torch.floor("),
     ),
     "nearest-power": Way(
-        "some blocks exceed {largest:g} and others do not: {given:g} is the power of two nearest to the "
+        "some blocks exceed {largest:g} and others do not: {answer:g} is the power of two nearest to the "
         "exact scale {exact:g}, and "
         "every second one is too small. Round up",
         ("torch.exp2(torch.ceil(", "torch.exp2(torch.round("),
     ),
     "power-too-large": Way(
-        "block {block} has the scale {given:g}, and {right:g} is enough: half of the format's range is not used",
+        "block {block} has the scale {answer:g}, and {right:g} is enough: half of the format's range is not used",
         ("torch.exp2(torch.ceil(torch.log2(exact)))", "torch.exp2(torch.ceil(torch.log2(exact)) + 1)"),
     ),
     "not-a-power": Way(
-        "{given:g} is not a power of two: E8M0 has nothing but an exponent",
+        "{answer:g} is not a power of two: E8M0 has nothing but an exponent",
         ('    if kind == "float32":', '    if kind in ("float32", "E8M0"):'),
     ),
     "tensor-scale-forgotten": Way(
-        "the scale {given:g} of block {block} is a number of E4M3 by itself. {lost} of {count} blocks do not "
+        "the scale {answer:g} of block {block} is a number of E4M3 by itself. {lost} of {count} blocks do not "
         "fit into its range: "
         "divide by one float32 for the tensor first, and multiply by it after rounding",
         ("    whole = exact.amax() / 448\n", "    whole = 1.0\n"),
     ),
     "not-rounded": Way(
-        "the scale {given:g} of block {block} is not a number of E4M3 times the float32 that all share: round it",
+        "the scale {answer:g} of block {block} is not a number of E4M3 times the float32 that all share: round it",
         ('round_to(exact / whole, "E4M3")', "(exact / whole)"),
     ),
     "zero-scale": Way(
@@ -64,11 +64,11 @@ WAYS = {
         (".clamp(min=2**-9)", ""),
     ),
     "zero-block": Way(
-        "a block of zeros has the scale {given:g}, and 0 divided by it is not finite: any finite scale above 0 will do",
+        "a block of zeros has the scale {answer:g}, and 0 divided by it is not finite: any finite scale above 0 will do",
         (".clamp(min=1e-30)", ""),
     ),
     "upside-down": Way(
-        "block {block}, with the largest number {x:g}, has the scale {given:g}: numbers are divided by it, "
+        "block {block}, with the largest number {x:g}, has the scale {answer:g}: numbers are divided by it, "
         "and {right:g} makes the "
         "largest {largest:g}",
         (".clamp(min=1e-30) / largest\n", ".clamp(min=1e-30).reciprocal() * largest\n"),
@@ -120,8 +120,8 @@ def judge(part: Part) -> None:
             for name, blocks in make_blocks().items():
                 case = f"kind {kind} for {form}, {name}"
                 largest = FORMATS[form].largest
-                given = part.call(scales, blocks.clone(), largest, kind, case=case)
-                _judge_scales(part, case, kind, largest, blocks, _read(given, (len(blocks), 1), case))
+                answer = part.call(scales, blocks.clone(), largest, kind, case=case)
+                _judge_scales(part, case, kind, largest, blocks, _read(answer, (len(blocks), 1), case))
     _judge_tensors(part)
     part.note("the scales of MXFP8, MXFP4 and NVFP4 fit, and tensors stand for the right numbers")
 
@@ -142,48 +142,48 @@ def compute_exact(blocks: torch.Tensor, largest: float) -> torch.Tensor:
     return blocks.double().abs().amax(1, keepdim=True) / largest
 
 
-def _judge_scales(part: Part, case: str, kind: str, largest: float, blocks: torch.Tensor, given: torch.Tensor) -> None:
+def _judge_scales(part: Part, case: str, kind: str, largest: float, blocks: torch.Tensor, answer: torch.Tensor) -> None:
     exact = compute_exact(blocks, largest)
     zeros = exact[:, 0] == 0
-    if bool(zeros.any()) and not bool(((given[zeros] > 0) & given[zeros].isfinite()).all()):
-        raise part.wrong("zero-block", case, given=float(given[zeros][0]))
+    if bool(zeros.any()) and not bool(((answer[zeros] > 0) & answer[zeros].isfinite()).all()):
+        raise part.wrong("zero-block", case, answer=float(answer[zeros][0]))
     if kind == "float32":
-        off = (given.double() - exact).abs() > 1e-5 * exact
+        off = (answer.double() - exact).abs() > 1e-5 * exact
     elif kind == "E8M0":
-        off = (given.double() < exact * (1 - 1e-6)) | (given.double() >= 2 * exact * (1 + 1e-6)) | (given.log2() % 1 != 0)
+        off = (answer.double() < exact * (1 - 1e-6)) | (answer.double() >= 2 * exact * (1 + 1e-6)) | (answer.log2() % 1 != 0)
     else:
-        off = _find_wrong_codes(exact, given)
+        off = _find_wrong_codes(exact, answer)
     off[zeros] = False
-    off |= ~given.isfinite()
+    off |= ~answer.isfinite()
     if not bool(off.any()):
         return
-    _name_way(part, case, kind, largest, blocks, given, int(off[:, 0].nonzero()[0]))
+    _name_way(part, case, kind, largest, blocks, answer, int(off[:, 0].nonzero()[0]))
 
 
-def _find_wrong_codes(exact: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+def _find_wrong_codes(exact: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
     """Return which scales are not the nearest numbers of E4M3 under one float32. Another one may be meant near a tie."""
     ratio = exact / exact.amax() * 448
-    codes = given.double() / exact.amax() * 448
+    codes = answer.double() / exact.amax() * 448
     allowed = torch.stack([round_to((ratio * (1 + shift)).float(), "E4M3").clamp(min=2**-9) for shift in (-1e-6, 1e-6)])
     return ((codes - allowed.double()).abs() > 1e-5 * allowed).all(0)
 
 
-def _name_way(part: Part, case: str, kind: str, largest: float, blocks: torch.Tensor, given: torch.Tensor, block: int) -> None:
+def _name_way(part: Part, case: str, kind: str, largest: float, blocks: torch.Tensor, answer: torch.Tensor, block: int) -> None:
     exact = compute_exact(blocks, largest)
     size = float(blocks[block].abs().max())
     values: dict[str, object] = {
         "block": block, "x": float(blocks[block, blocks[block].abs().argmax()]), "other": float(blocks[block].max()),
-        "count": len(blocks), "given": float(given[block]), "exact": float(exact[block]), "largest": largest,
-        "quotient": size / float(given[block]) if float(given[block]) else math.inf,
+        "count": len(blocks), "answer": float(answer[block]), "exact": float(exact[block]), "largest": largest,
+        "quotient": size / float(answer[block]) if float(answer[block]) else math.inf,
         "right": 2.0 ** math.ceil(math.log2(float(exact[block]))) if kind == "E8M0" else float(exact[block]),
         "lost": int(((exact > 464) | (exact < 2**-10)).sum()),
     }  # fmt: skip
     for way, module in plant_ways(WAYS, __file__):
         planted = module.scales(blocks.clone(), largest, kind)
-        if planted.shape == given.shape and torch.allclose(planted, given, rtol=1e-5, atol=0, equal_nan=True):
+        if planted.shape == answer.shape and torch.allclose(planted, answer, rtol=1e-5, atol=0, equal_nan=True):
             raise part.wrong(way, case, **values)
     text = (
-        f"block {block}, with the largest number {values['x']:g}, has the scale {float(given[block]):g}: {values['right']:g} "
+        f"block {block}, with the largest number {values['x']:g}, has the scale {float(answer[block]):g}: {values['right']:g} "
     )
     raise Verdict("failed", "other", text + ("is the smallest that is large enough" if kind == "E8M0" else "is exact"), case)
 
@@ -202,22 +202,22 @@ def _judge_tensors(part: Part) -> None:
     for name, block, kind in (("E4M3", 32, "E8M0"), ("E2M1", 16, "E4M3"), ("E4M3", 32, "float32")):
         for title, tensor in tensors.items():
             case = f"{name}, {block} share a scale of kind {kind}, {title}"
-            given = part.call(fake_quantise, tensor.clone(), name, block, kind, case=case)
-            given = _read(given, tuple(tensor.shape), case)
+            answer = part.call(fake_quantise, tensor.clone(), name, block, kind, case=case)
+            answer = _read(answer, tuple(tensor.shape), case)
             blocks = tensor.reshape(-1, block)
             scale = part.call(scales, blocks.clone(), FORMATS[name].largest, kind, case=case)
             right = (round_to(blocks / scale, name) * scale).view(tensor.shape)
-            wrong = ~((given - right).abs() <= 1e-5 * right.abs())
+            wrong = ~((answer - right).abs() <= 1e-5 * right.abs())
             if float(wrong.float().mean()) > 1e-3:  # a scale that differs in its last bit moves a number at a tie
-                _name_tensor(part, case, (tensor, name, block, kind), given, right)
+                _name_tensor(part, case, (tensor, name, block, kind), answer, right)
 
 
-def _name_tensor(part: Part, case: str, call: tuple[Any, ...], given: torch.Tensor, right: torch.Tensor) -> None:
+def _name_tensor(part: Part, case: str, call: tuple[Any, ...], answer: torch.Tensor, right: torch.Tensor) -> None:
     for way, module in plant_ways(WAYS, __file__):
-        if torch.allclose(module.fake_quantise(*call), given, rtol=1e-5, atol=0, equal_nan=True):
+        if torch.allclose(module.fake_quantise(*call), answer, rtol=1e-5, atol=0, equal_nan=True):
             raise part.wrong(way, case)
-    wrong = ~((given - right).abs() <= 1e-5 * right.abs())
+    wrong = ~((answer - right).abs() <= 1e-5 * right.abs())
     first = tuple(int(index) for index in wrong.nonzero()[0])
-    x, result, expected = (float(tensor[first]) for tensor in (call[0], given, right))
+    x, result, expected = (float(tensor[first]) for tensor in (call[0], answer, right))
     text = f"element {list(first)}, {x:g}, stands for {result:g} instead of {expected:g}"
     raise Verdict("failed", "other", text, case)

@@ -11,7 +11,7 @@ from gpucourse.judge import Part, Verdict, Way
 JOBS = 60
 WAYS = {
     "first-to-time-out": Way(
-        "in {case_name} you blame rank {given}, which waited first by the clock of its node. Such clocks "
+        "in {case_name} you blame rank {blamed}, which waited first by the clock of its node. Such clocks "
         "differ by up to 50 ms, "
         "so the earliest time says nothing",
         (
@@ -20,8 +20,8 @@ WAYS = {
         ),
     ),
     "fewest-done": Way(
-        "in {case_name} you blame rank {given}, which has called the fewest operations. Stages have different numbers of them: "
-        "compare numbers within a group only",
+        "in {case_name} you blame rank {blamed}, which has called the fewest operations. Stages have different numbers of "
+        "them: compare numbers within a group only",
         (
             "    places: dict[tuple",
             "    return min(range(len(records)), key=lambda rank: sum(entry[\"number\"] for entry in records[rank])), "
@@ -29,13 +29,13 @@ WAYS = {
         ),
     ),
     "waits-too": Way(
-        "in {case_name} you blame rank {given}. It is missing in a group, but waits itself, in {group}: go on "
+        "in {case_name} you blame rank {blamed}. It is missing in a group, but waits itself, in {group}: go on "
         "to the rank that it "
         "waits for",
         (" and rank not in waiting", ""),
     ),
     "finished-counts": Way(
-        "in {case_name} you blame rank {given}, which has finished its step: it waits for nobody, and nobody waits for it",
+        "in {case_name} you blame rank {blamed}, which has finished its step: it waits for nobody, and nobody waits for it",
         (
             "    places: dict[tuple",
             "    return next((rank for rank in range(len(records)) if rank not in waiting), 0), \"stopped\"\n  "
@@ -49,20 +49,20 @@ WAYS = {
         ("if len(counts) > 1:", "if len(counts) > len(records):"),
     ),
     "majority-blamed": Way(
-        "in {case_name} rank {given} called what most members called: the odd one out is another",
+        "in {case_name} rank {blamed} called what most members called: the odd one out is another",
         ("counts.most_common(1)[0][0]", "counts.most_common()[-1][0]"),
     ),
     "any-missing": Way(
-        "in {case_name} you blame rank {given}, the first member of a group in which others wait. It has called the operation: "
-        "blame a member that has not",
+        "in {case_name} you blame rank {blamed}. It waits in {group}, and no group waits for it: it has called all that others "
+        "wait for. Blame a rank that has not",
         (
             "if numbers[rank].get(group, -1) < number and rank not in waiting:",
             "if True:",
         ),
     ),
     "other-word": Way(
-        "in {case_name} rank {given} is right, but not \"{word}\": a rank that stops calls nothing, and one that differs calls "
-        "something else",
+        "in {case_name} rank {blamed} is right, but not \"{word}\": a rank that stops calls nothing, and one that differs "
+        "calls something else",
         ("return next(rank for rank in ranks if waiting[rank][\"operation\"] != usual), \"differs\"",
          "return next(rank for rank in ranks if waiting[rank][\"operation\"] != usual), \"stopped\""),
     ),
@@ -98,11 +98,11 @@ def _waiting(job: Any) -> dict[int, dict[str, Any]]:
 def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
     """Raise the verdict on wrong answers, by what they have in common."""
     _, (rank, word), case = wrong[0]
-    values = {"case_name": case, "given": rank, "word": word}
+    values = {"case_name": case, "blamed": rank, "word": word}
     if all(answer[0] == its.culprit for its, answer, _ in wrong):
         raise part.wrong("other-word", case, **values)
     if not any(rank == number for number in range(64)):
-        values["given"] = repr(rank)[:20]
+        values["blamed"] = repr(rank)[:20]
     rules: dict[str, Callable[[Any], Any]] = {
         "first-to-time-out": lambda job: min(_waiting(job), key=lambda rank: _waiting(job)[rank]["time_ms"]),
         "fewest-done": lambda job: min(range(64), key=lambda rank: sum(entry["number"] for entry in job.records[rank])),
@@ -119,7 +119,7 @@ def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
     stopped = [(its, answer, name) for its, answer, name in wrong if its.kind == "stopped"]
     for its, answer, name in stopped:
         group = _waiting(its).get(answer[0], {}).get("group")
-        values = {"case_name": name, "given": answer[0], "group": group}
+        values = {"case_name": name, "blamed": answer[0], "group": group}
         if group is None:
             continue
         if _is_missing_somewhere(its, answer[0]):

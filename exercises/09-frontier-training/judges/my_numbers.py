@@ -19,20 +19,20 @@ WAYS = {
         ("    x = x.clamp(-largest, largest)\n", "    x = x.to(torch.float8_e4m3fn).float().clamp(-largest, largest)\n"),
     ),
     "truncated": Way(
-        "{x} became {given} in {form}: cut off, not rounded. {right} is nearer",
+        "{x} became {answer} in {form}: cut off, not rounded. {right} is nearer",
         ("torch.round(x / step)", "torch.trunc(x / step)"),
     ),
     "rounded-down": Way(
-        "{x} became {given} in {form}: rounded down, so every sum of such numbers is too small. {right} is nearer",
+        "{x} became {answer} in {form}: rounded down, so every sum of such numbers is too small. {right} is nearer",
         ("torch.round(x / step)", "torch.floor(x / step)"),
     ),
     "half-up": Way(
-        "{x} is half way between two numbers of {form} and became {given}: a tie goes to the number whose "
+        "{x} is half way between two numbers of {form} and became {answer}: a tie goes to the number whose "
         "last bit is 0, {right}",
         ("torch.round(x / step)", "(torch.sign(x) * torch.floor(x.abs() / step + 0.5))"),
     ),
     "small-to-zero": Way(
-        "{x} became {given} in {form}: below its smallest power of two the format still has equally spaced "
+        "{x} became {answer} in {form}: below its smallest power of two the format still has equally spaced "
         "numbers, {right} here",
         (
             "    return torch.round(x / step) * step",
@@ -40,16 +40,16 @@ WAYS = {
         ),
     ),
     "endless-exponent": Way(
-        "{x} became {given}, which {form} does not have: below its smallest power of two the spacing stays the same",
+        "{x} became {answer}, which {form} does not have: below its smallest power of two the spacing stays the same",
         ("exponent.clamp(min=lowest)", "exponent.clamp(min=-140)"),
     ),
     "bias-off": Way(
-        "{x} became {given} in {form}: your smallest exponent is one too low. It is 2 - 2 ** (exponent_bits "
+        "{x} became {answer} in {form}: your smallest exponent is one too low. It is 2 - 2 ** (exponent_bits "
         "- 1), which is {lowest}",
         ("lowest = 2 - 2 ** (exponent_bits - 1)", "lowest = 1 - 2 ** (exponent_bits - 1)"),
     ),
     "top-exponent-kept-free": Way(
-        "{x} became {given} in {form}: you computed the largest number as in IEEE 754, which keeps the top "
+        "{x} became {answer} in {form}: you computed the largest number as in IEEE 754, which keeps the top "
         "exponent for infinity. "
         "The largest number is the one that is passed, {largest}",
         (
@@ -59,22 +59,22 @@ WAYS = {
         ),
     ),
     "never-limited": Way(
-        "{x} became {given} in {form}: beyond the largest number, {largest}, everything becomes the largest",
+        "{x} became {answer} in {form}: beyond the largest number, {largest}, everything becomes the largest",
         ("    x = x.clamp(-largest, largest)\n", ""),
     ),
     "one-bit-less": Way(
-        "{x} became {given} instead of {right} in {form}: {bits} stored bits of mantissa are 2 ** {bits} "
+        "{x} became {answer} instead of {right} in {form}: {bits} stored bits of mantissa are 2 ** {bits} "
         "numbers from one power of "
         "two to the next, and your steps are twice as large",
         ("exponent.clamp(min=lowest) - mantissa_bits", "exponent.clamp(min=lowest) - mantissa_bits + 1"),
     ),
     "one-bit-more": Way(
-        "{x} became {given}, which {form} does not have: it has {bits} stored bits of mantissa, and your "
+        "{x} became {answer}, which {form} does not have: it has {bits} stored bits of mantissa, and your "
         "steps are half as large",
         ("exponent.clamp(min=lowest) - mantissa_bits", "exponent.clamp(min=lowest) - mantissa_bits - 1"),
     ),
     "rounded-twice": Way(
-        "{x} became {given} in {form} instead of {right}: it was rounded to fewer bits before, and the first result was a tie",
+        "{x} became {answer} in {form} instead of {right}: it was rounded to fewer bits before, and the first result was a tie",
         (
             "    x = x.clamp(-largest, largest)\n",
             "    x = ((x.view(torch.int32) + 0x7FFF + (x.view(torch.int32) >> 16 & 1)) & -65536).view(torch.float32)\n"
@@ -82,11 +82,11 @@ WAYS = {
         ),
     ),
     "sign-of-zero": Way(
-        "{x} became {given} in {form}: the sign of 0 is lost, so a bit differs from the hardware's result",
+        "{x} became {answer} in {form}: the sign of 0 is lost, so a bit differs from the hardware's result",
         ("    return torch.round(x / step) * step", "    return torch.round(x / step) * step + 0.0"),
     ),
     "always-the-nearest": Way(
-        "{x} became {given} in all of {count:,} roundings: the neighbours must alternate at random, so that the mean is {x}",
+        "{x} became {answer} in all of {count:,} roundings: the neighbours must alternate at random, so that the mean is {x}",
         ("torch.floor(x / step + torch.rand(x.shape, generator=generator))", "torch.round(x / step)"),
     ),
     "even-chances": Way(
@@ -167,7 +167,7 @@ def _judge_quantise(part: Part) -> None:
             continue
         if all(_is_same(result, _apply(module, inputs[case], name)) for name, case, result in failures):
             raise part.wrong(way, name, **values)
-    text = f"{values['x']} became {values['given']} instead of {values['right']} in {values['form']}"
+    text = f"{values['x']} became {values['answer']} instead of {values['right']} in {values['form']}"
     raise Verdict("failed", "other", text, name)
 
 
@@ -189,7 +189,7 @@ def _describe(failure: tuple[str, str, torch.Tensor], inputs: dict[str, torch.Te
     easy = wrong & (numbers.abs() < 1000) & (numbers.abs() > 1e-3)
     first = int((easy if bool(easy.any()) else wrong).flatten().nonzero()[0])
     values = {
-        key: f"{float(tensor.flatten()[first]):.8g}" for key, tensor in (("x", numbers), ("given", result), ("right", right))
+        key: f"{float(tensor.flatten()[first]):.8g}" for key, tensor in (("x", numbers), ("answer", result), ("right", right))
     }
     return f"{name}, {case}", {
         **values, "form": name, "bits": form.mantissa_bits, "largest": f"{form.largest:g}",
@@ -221,10 +221,10 @@ def _judge_stochastic(part: Part) -> None:
         low, high = step * math.floor(units), step * math.ceil(units)
         strange = (results[0] != low) & (results[0] != high)
         if bool(strange.any()):
-            given = float(results[0][strange][0])
-            if units < 0 and given == high + step:
+            answer = float(results[0][strange][0])
+            if units < 0 and answer == high + step:
                 raise part.wrong("towards-zero", case, x=f"{x:g}", mean=float(results[0].mean()))
-            text = f"{x:g} became {given:g}: its neighbours are {low:g} and {high:g}"
+            text = f"{x:g} became {answer:g}: its neighbours are {low:g} and {high:g}"
             raise Verdict("failed", "other", text, case)
         if low != high:
             _judge_mean(part, results, case, (x, low, high))
@@ -239,7 +239,7 @@ def _judge_mean(part: Part, results: list[torch.Tensor], case: str, place: tuple
     x, low, high = place
     ups = [float((result == high).double().mean()) for result in results[1:]]
     right, mean = (x - low) / (high - low), float(results[0].double().mean())
-    values = {"x": f"{x:g}", "given": f"{float(results[0][0, 0]):g}", "count": COUNT, "share": ups[0], "mean": mean}
+    values = {"x": f"{x:g}", "answer": f"{float(results[0][0, 0]):g}", "count": COUNT, "share": ups[0], "mean": mean}
     if ups[0] in (0.0, 1.0):
         stochastic, single = part.function("stochastic"), torch.full((1,), x)
         seeds = [_read(part.call(stochastic, single.clone(), high - low, _seed(seed)), single, case)

@@ -10,7 +10,7 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "forward-order-in-backward": Way(
-        "backward begins with the last layer, {last}, and your first gather for it is layer {given}: gather in the order in "
+        "backward begins with the last layer, {last}, and your first gather for it is layer {answer}: gather in the order in "
         "which the layers are needed",
         ("sequence[gathered]", "forward[gathered]"),
     ),
@@ -56,17 +56,21 @@ def judge(part: Part) -> None:
     for layers, forward, backward, frees in SIZES:
         kept = "" if frees else ", whole after forward"
         name = f"{layers} layers, {forward} ahead in forward, {backward} in backward{kept}"
-        given = part.call(order, layers, forward, backward, frees, case=name)
+        answer = part.call(order, layers, forward, backward, frees, case=name)
         right = _list_issues(layers, forward, backward, frees)
-        if not isinstance(given, Sequence) or not all(isinstance(issue, Sequence) and len(issue) == 2 for issue in given):
-            part.compare([Case(name, given, 'a list of pairs such as ("gather", 0)')])
-        issues = [(str(kind), number) for kind, number in given]
+        if not isinstance(answer, Sequence) or not all(map(_is_issue, answer)):
+            part.compare([Case(name, answer, 'a list of pairs such as ("gather", 0)')])
+        issues = [(str(kind), number) for kind, number in answer]
         if issues != right:
             _name_way(part, issues, layers, {FORWARD: forward, BACKWARD: backward}, frees, name)
         place = next((place for place, pair in enumerate(zip(issues, right, strict=False)) if pair[0] != pair[1]), len(right))
         part.compare([Case(f"issue {place} of {name}", _show(issues[place : place + 1]), _show(right[place : place + 1]))])
         part.compare([Case(f"issues of {name}", len(issues), len(right))])
     part.note(f"right for {len(SIZES)} steps")
+
+
+def _is_issue(issue: object) -> bool:
+    return isinstance(issue, Sequence) and len(issue) == 2 and isinstance(issue[0], str) and isinstance(issue[1], int)
 
 
 def _show(issues: Sequence[Issue]) -> str:
@@ -100,7 +104,7 @@ def _name_way(part: Part, issues: list[Issue], layers: int, ahead: dict[str, int
         raise part.wrong("freed-anyway", name, layer=freed[0])
     _check_ahead(part, issues[:turn], layers, ahead, frees, name)
     if frees and len(gathers) > layers and gathers[layers] != layers - 1:
-        raise part.wrong("forward-order-in-backward", name, last=layers - 1, given=gathers[layers])
+        raise part.wrong("forward-order-in-backward", name, last=layers - 1, answer=gathers[layers])
     _check_ahead(part, issues, layers, ahead, frees, name)
 
 

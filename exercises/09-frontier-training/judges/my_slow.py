@@ -10,35 +10,35 @@ from gpucourse.judge import Part, Verdict, Way
 JOBS, STEPS = 24, 12
 WAYS = {
     "most-waiting": Way(
-        "in {case_name} you blame rank {given}, which waits most. It waits because others are slow: it is a victim",
+        "in {case_name} you blame rank {blamed}, which waits most. It waits because others are slow: it is a victim",
         ("    compute = seconds", '    return "gpu", int((seconds["wait_tp"] + seconds["wait_pp"] + seconds["wait_dp"])'
          '.mean(0).argmax())\n    compute = seconds'),
     ),
     "least-waiting": Way(
-        "in {case_name} you blame rank {given}, which waits least. Some stages wait less than others by "
+        "in {case_name} you blame rank {blamed}, which waits least. Some stages wait less than others by "
         "design: compare what they "
         "compute, within a stage",
         ("    compute = seconds", '    return "gpu", int((seconds["wait_tp"] + seconds["wait_pp"] + seconds["wait_dp"])'
          '.mean(0).argmin())\n    compute = seconds'),
     ),
     "longest-average": Way(
-        "in {case_name} you blame rank {given}: one pause in one step made its average the longest. What is "
+        "in {case_name} you blame rank {blamed}: one pause in one step made its average the longest. What is "
         "sick is slow in every "
         "step, so take the median of the steps",
         ('compute = seconds["compute"].median(0).values', 'compute = seconds["compute"].mean(0)'),
     ),
     "one-step": Way(
-        "in {case_name} you blame rank {given}, which paused in the first step. Look at all {steps} steps",
+        "in {case_name} you blame rank {blamed}, which paused in the first step. Look at all {steps} steps",
         ('compute = seconds["compute"].median(0).values', 'compute = seconds["compute"][0]'),
     ),
     "across-stages": Way(
-        "in {case_name} you blame rank {given}, of the {place} stage, which has more to compute than the "
+        "in {case_name} you blame rank {blamed}, of the {place} stage, which has more to compute than the "
         "others: compare a rank with "
         "its own stage",
         ("relative = compute / stages[None, :, None]", "relative = compute / compute.median()"),
     ),
     "always-somebody": Way(
-        "in {case_name} nothing is sick, and you blame {kind} {given}: times vary by 1 %, and some rank is always the slowest",
+        "in {case_name} nothing is sick, and you blame {kind} {blamed}: times vary by 1 %, and some rank is always the slowest",
         ("relative.max() > 1.05", "relative.max() > 1.001"),
     ),
     "links-forgotten": Way(
@@ -52,7 +52,7 @@ WAYS = {
         (">= 0.75:", "> 2:"),
     ),
     "number-of-another": Way(
-        "in {case_name} the word is right, and the number is {given} instead of {right}: rank (d * pp + p) * "
+        "in {case_name} the word is right, and the number is {blamed} instead of {right}: rank (d * pp + p) * "
         "tp + t is slice t of "
         "stage p of copy d",
         ("int(relative.argmax())", "int(relative.transpose(0, 1).argmax())"),
@@ -94,7 +94,7 @@ def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
     """Raise the verdict on wrong answers, by what they have in common."""
     gpu_jobs = [(job, answer, case) for job, answer, case in answers if job.sick[0] == "gpu"]
     first, (kind, number), name = wrong[0]
-    values = {"case_name": name, "given": number, "kind": kind, "right": first.sick[1], "steps": STEPS}
+    values = {"case_name": name, "blamed": number, "kind": kind, "right": first.sick[1], "steps": STEPS}
 
     def waits(job: Any) -> Any:
         return sum(job.seconds[key] for key in ("wait_tp", "wait_pp", "wait_dp")).mean(0)
@@ -113,7 +113,7 @@ def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
             if bad:
                 job, answer, case = bad[0]
                 stage = answer[1] // job.layout.tp % job.layout.pp
-                values |= {"case_name": case, "given": answer[1], "place": "first" if stage == 0 else "last"}
+                values |= {"case_name": case, "blamed": answer[1], "place": "first" if stage == 0 else "last"}
                 raise part.wrong(way, case, **values)
     for word, way in (("link", "links-forgotten"), ("data", "data-forgotten")):
         if {job.sick[0] for job, _, _ in wrong} == {word} and all(answer[0] != word for _, answer, _ in wrong):
@@ -123,7 +123,7 @@ def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
         raise part.wrong("number-of-another", name, **values)
     if healthy and all(answer == job.sick for job, answer, _ in gpu_jobs):
         answer, case = healthy[0]
-        raise part.wrong("always-somebody", case, **values | {"case_name": case, "kind": answer[0], "given": answer[1]})
+        raise part.wrong("always-somebody", case, **values | {"case_name": case, "kind": answer[0], "blamed": answer[1]})
     right = sum(answer == job.sick for job, answer, _ in answers)
     text = f"{right} of {JOBS} jobs are right. In {name}, {first.sick[0]} is sick, and you returned {kind} {number}"
     raise Verdict("failed", "other", text, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -52,7 +53,7 @@ WAYS = {
         ("max(ready, (place + 1) * issue_s)", "ready"),
     ),
     "wrong-length": Way(
-        "{kind} {layer} takes {given:g} in your timeline, and {right:g} by `seconds`",
+        "{kind} {layer} takes {answer:g} in your timeline, and {right:g} by `seconds`",
         ("begin + (seconds[kind][layer] if", 'begin + (seconds["forward"][layer] if'),
     ),
 }  # fmt: skip
@@ -107,11 +108,11 @@ def judge(part: Part) -> None:
         spans = part.call(timeline, [*step.issues], seconds, step.room, step.issue_s, case=step.name)
         right = [(float(begin), float(end)) for begin, end in simulate_step(*step[1:])]
         if not _is_timeline(spans, len(right)):
-            part.compare([Case(step.name, spans, f"a list of {len(right)} pairs (begin, end)")])
-        given = [(float(begin), float(end)) for begin, end in spans]
-        _name_rule(part, step, given, right)
+            part.compare([Case(step.name, spans, f"a list of {len(right)} pairs (begin, end) of finite numbers")])
+        answer = [(float(begin), float(end)) for begin, end in spans]
+        _name_rule(part, step, answer, right)
         part.compare([Case(f"{issue[0]} {issue[1]}, {step.name}", list(span), list(pair))
-                      for issue, span, pair in zip(step.issues, given, right, strict=True)])  # fmt: skip
+                      for issue, span, pair in zip(step.issues, answer, right, strict=True)])  # fmt: skip
     part.note(f"equal to an event queue in {len(steps)} steps")
 
 
@@ -119,18 +120,21 @@ def _is_timeline(spans: object, count: int) -> bool:
     if not isinstance(spans, Sequence) or len(spans) != count:
         return False
     return all(
-        isinstance(span, Sequence) and len(span) == 2 and all(isinstance(time, (int, float)) for time in span) for span in spans
+        isinstance(span, Sequence)
+        and len(span) == 2
+        and all(isinstance(time, (int, float)) and math.isfinite(time) for time in span)
+        for span in spans
     )
 
 
-def _name_rule(part: Part, step: _Step, given: list[tuple[float, float]], right: list[tuple[float, float]]) -> None:
+def _name_rule(part: Part, step: _Step, answer: list[tuple[float, float]], right: list[tuple[float, float]]) -> None:
     """Raise Verdict with the first rule that the timeline breaks, if it breaks one that has a name."""
     whole: dict[int, float] = {}
     computed: dict[int, float] = {}
-    for place, ((kind, layer), (begin, end)) in enumerate(zip(step.issues, given, strict=True)):
+    for place, ((kind, layer), (begin, end)) in enumerate(zip(step.issues, answer, strict=True)):
         values: dict[str, Any] = {"kind": kind, "layer": layer, "begin": begin}
         if kind != FREE and abs(end - begin - step.seconds[kind][layer]) > 1e-9:
-            raise part.wrong("wrong-length", step.name, **values, given=end - begin, right=step.seconds[kind][layer])
+            raise part.wrong("wrong-length", step.name, **values, answer=end - begin, right=step.seconds[kind][layer])
         if kind != FREE and begin < (place + 1) * step.issue_s - 1e-9:
             raise part.wrong("before-its-issue", step.name, **values, issued=(place + 1) * step.issue_s)
         if kind in COMPUTING and begin < whole.get(layer, 0) - 1e-9:
@@ -142,26 +146,26 @@ def _name_rule(part: Part, step: _Step, given: list[tuple[float, float]], right:
             whole[layer] = end
         if kind in COMPUTING:
             computed[layer] = end
-    _check_gathers(part, step, given, right)
+    _check_gathers(part, step, answer, right)
 
 
-def _check_gathers(part: Part, step: _Step, given: list[tuple[float, float]], right: list[tuple[float, float]]) -> None:
+def _check_gathers(part: Part, step: _Step, answer: list[tuple[float, float]], right: list[tuple[float, float]]) -> None:
     places = [place for place, (kind, _) in enumerate(step.issues) if kind == GATHER]
     for first, second in itertools.pairwise(places):
-        if given[second][0] < given[first][1] - 1e-9:
+        if answer[second][0] < answer[first][1] - 1e-9:
             raise part.wrong("gathers-at-once", step.name, first=step.issues[first][1], second=step.issues[second][1])
-    count = measure_exposure(step.issues, given).whole_at_once
+    count = measure_exposure(step.issues, answer).whole_at_once
     if count > step.room:
         way = "room-without-the-arriving" if count == step.room + 1 else "room-ignored"
         raise part.wrong(way, step.name, whole=count, room=step.room)
     for place in places:
-        begin, earliest = given[place][0], right[place][0]
+        begin, earliest = answer[place][0], right[place][0]
         if begin <= earliest + 1e-9:
             continue
         values = {"layer": step.issues[place][1], "begin": begin, "right": earliest}
         before = step.issues[:place]
-        if any(kind == REDUCE and given[other][1] == begin for other, (kind, _) in enumerate(before)):
+        if any(kind == REDUCE and answer[other][1] == begin for other, (kind, _) in enumerate(before)):
             raise part.wrong("reduce-on-gather-queue", step.name, **values)
-        if any(kind in COMPUTING and given[other][1] == begin for other, (kind, _) in enumerate(before)):
+        if any(kind in COMPUTING and answer[other][1] == begin for other, (kind, _) in enumerate(before)):
             raise part.wrong("processor-waits", step.name, **values)
         return

@@ -44,7 +44,7 @@ WAYS = {
         ("return shape[0] ** -0.5, ratio, 1.0", "return shape[0] ** -0.5, ratio**0.5, 1.0"),
     ),
     "init-too-small": Way(
-        "a hidden matrix with {inputs} inputs begins with products of the size {given:.2g} instead of 1: the first values are "
+        "a hidden matrix with {inputs} inputs begins with products of the size {size:.2g} instead of 1: the first values are "
         "random and do average out, so their standard deviation is 1 / sqrt(inputs)",
         ("return shape[0] ** -0.5, ratio, 1.0", "return shape[0] ** -0.5 * ratio, ratio, 1.0"),
     ),
@@ -114,7 +114,7 @@ def _explain(
             "head-rate-twice": (right[0], ratio**2),
         },
     }
-    values = {"inputs": shape[0], "outputs": shape[1], "base": base[0], "wider": wider, "given": answer[0] * shape[0] ** 0.5}
+    values = {"inputs": shape[0], "outputs": shape[1], "base": base[0], "wider": wider, "size": answer[0] * shape[0] ** 0.5}
     for way, effect in ways[kind].items():
         if _near(answer, effect):
             if way == "nothing-changes":  # do the other kinds change?

@@ -75,15 +75,18 @@ def test_rates_of_the_picture_are_lowest_where_a_recorded_run_has_its_best() -> 
     for row in metrics["best"]:
         losses = muon.LOSSES["standard" if row["who"] == "standard" else "muP"][row["width"]]
         assert losses.index(min(losses)) - 10 == row["rate"]
-    assert [row["rate"] for row in metrics["best"] if row["who"] == "standard"] == [-7, -8, -9]
-    assert "falls from 2⁻⁷ at width 32 to 2⁻⁹ at width 128" in MUON
+    assert [row["rate"] for row in metrics["best"] if row["who"] == "standard"] == [-7, -8, -10]
+    assert "falls from 2⁻⁷ at width 32 to 2⁻¹⁰ at width 128" in MUON
+    changes = {row["width"]: row["change"] for row in metrics["checks"] if row["who"] == "standard"}
+    assert round((changes[256] / changes[32]) ** (1 / 3), 1) == 1.8
+    assert "about 1.8 times as large for each doubling" in MUON
 
 
 @needs_torch
 @pytest.mark.parametrize(("width", "rate"), [(32, -10), (32, -7), (64, -8)])
 def test_losses_of_the_picture_are_those_of_a_training(width: int, rate: int) -> None:
     widths = beside_the_script(FOLDER, "widths")
-    loss, _ = widths.train(width, widths.keep_standard, 2.0**rate, 40)
+    loss, _ = widths.train(width, widths.keep_standard, 2.0**rate, 48)
     assert muon.LOSSES["standard"][width][rate + 10] == pytest.approx(loss, abs=0.03)
 
 
