@@ -37,7 +37,7 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
     [
         (KERNEL.replace("x[threadIdx.x]", "y[threadIdx.x]"), 2, "'y' was not declared in this scope"),
         (KERNEL.replace("add<<<1, 32>>>", "add<<<1>>>"), 3, "too few arguments to function|no matching function"),
-        ("#include <cooperative_groups.h>\n" + KERNEL, 1, "cooperative_groups.h: No such file or directory"),
+        ("#include <cusparse.h>\n" + KERNEL, 1, "the emulator does not have cuSPARSE: write the kernel"),
         ("\n__shared__ float s[32];\n" + KERNEL, 2, "declare a __shared__ variable inside its kernel"),
         (
             "#include <cuda_runtime.h>\n__global__ void gone(float*);\nint main() {\n  gone<<<1, 1>>>((float*)0);\n}\n",
