@@ -119,9 +119,9 @@ struct Launch {
     if (!is_capturing(setup.stream)) return run_with(copies);
     auto later = [launch = *this, copies](CUstream_st* stream) {
       Launch now = launch;
-      auto own_copies = copies;
+      auto new_copies = copies;
       now.setup.stream = stream;
-      now.run_with(own_copies);
+      now.run_with(new_copies);
     };
     using Later = decltype(later);
     record_closure(setup.stream, [](void* closure, CUstream_st* stream) { (*static_cast<Later*>(closure))(stream); }, new Later(later));

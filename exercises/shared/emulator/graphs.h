@@ -1,4 +1,4 @@
-// Graphs: operations that are recorded, by capture of a stream or node by node, and done when the graph is launched. Memory pools.
+// Graphs: operations that are recorded, by capture of a stream or node by node, and done at a launch. Memory pools.
 #pragma once
 
 struct CUgraph_st;
@@ -111,7 +111,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                              const cudaKernelNodeParams* parameters);
 
-// --- memory pools: all memory is in one, and is returned at once -----------------------------------------------------------------
+// --- memory pools: all memory is in one, and is returned at once -------------------------------------------------------------
 enum cudaMemPoolAttr {
   cudaMemPoolReuseFollowEventDependencies = 1,
   cudaMemPoolReuseAllowOpportunistic,

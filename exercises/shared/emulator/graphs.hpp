@@ -1,4 +1,4 @@
-// Graphs as lists of closures. A captured stream gets no work: its operations become the nodes of a graph, each after the one before.
+// Graphs as lists of closures. The operations of a captured stream become nodes of a graph, each after the one before.
 #pragma once
 #include "machine.hpp"
 
@@ -95,13 +95,13 @@ inline Operation bind(const cudaKernelNodeParams& parameters) {
   return [=](cudaStream_t stream) { return bound.run(bound.closure, stream), cudaPeekAtLastError(); };
 }
 inline cudaError_t list_nodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count, bool only_roots) {
-  size_t found = 0;
+  size_t number = 0;
   for (const auto& node : graph->nodes) {
     if (only_roots && !node->needs.empty()) continue;
-    if (nodes && found < *count) nodes[found] = node.get();
-    ++found;
+    if (nodes && number < *count) nodes[number] = node.get();
+    ++number;
   }
-  *count = nodes ? std::min(*count, found) : found;
+  *count = nodes ? std::min(*count, number) : number;
   return cudaSuccess;
 }
 }  // namespace emulator

@@ -1,6 +1,6 @@
-// cuBLAS on the CPU: levels 1 and 2, the products of matrices of level 3, and triangular systems. Matrices are stored by columns.
+// cuBLAS on the CPU: levels 1 and 2, products of matrices, and triangular systems. Matrices are stored by columns.
 //
-// Sums are in another order than on a GPU, so results differ in the last digits. TF32 is computed as float. Each call checks that
+// Sums are in another order than on a GPU, so results differ in the last digits. TF32 is computed as float. Calls check that
 // the memory of the device is large enough, and otherwise fails as the device would, with CUBLAS_STATUS_EXECUTION_FAILED.
 #pragma once
 #include <complex>
@@ -413,13 +413,13 @@ EMULATOR_FAST cublasStatus_t sum_sizes(int count, const T* x, int step, R* resul
 template <class T>
 EMULATOR_FAST cublasStatus_t find_extreme(int count, const T* x, int step, int* result, bool largest) {
   if (!reads(x, vector_length(count, step))) return CUBLAS_STATUS_EXECUTION_FAILED;
-  int found = 0;
+  int extreme = 0;
   for (int i = 1; i < count; ++i) {
     const auto size = size_of_number(numbers(x)[place(i, count, step)]),
-               best = size_of_number(numbers(x)[place(found, count, step)]);
-    if (largest ? size > best : size < best) found = i;
+               best = size_of_number(numbers(x)[place(extreme, count, step)]);
+    if (largest ? size > best : size < best) extreme = i;
   }
-  *result = count > 0 ? found + 1 : 0;
+  *result = count > 0 ? extreme + 1 : 0;
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T>
@@ -488,7 +488,7 @@ EMULATOR_FAST cublasStatus_t ger(int m, int n, const T* alpha, const T* x, int s
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// --- symmetric and triangular matrices -----------------------------------------------------------------------------------------
+// --- symmetric and triangular matrices ---------------------------------------------------------------------------------------
 inline bool is_stored(cublasFillMode_t fill, int row, int column) {
   return fill == CUBLAS_FILL_MODE_LOWER ? row >= column : row <= column;
 }

@@ -1,6 +1,6 @@
 // cuFFT on the CPU: transforms of any length in one to three dimensions, in batches, complex or real, in float or double.
 //
-// A length is split by its smallest prime factor (Cooley and Tukey); a prime is summed directly. As in cuFFT, no transform is scaled.
+// A length is split by its smallest prime factor (Cooley and Tukey); a prime is summed directly. No transform is scaled.
 #pragma once
 #include <complex>
 #include <cuComplex.h>
@@ -36,7 +36,7 @@ typedef cuComplex cufftComplex;
 typedef cuDoubleComplex cufftDoubleComplex;
 
 namespace emulator::fourier {
-// How the elements of a batch are laid out: `sizes` of the array that holds them, a step between elements and one between transforms.
+// Where the elements of a batch are: the `sizes` of their array, a step between elements and one between transforms.
 struct Layout {
   std::vector<int> sizes;
   int step;
@@ -120,9 +120,9 @@ inline size_t length(const Plan& plan, const Layout& layout, const std::vector<i
 
 template <class T, class I, class O>
 EMULATOR_FAST cufftResult run(cufftHandle handle, cufftType type, const I* in, O* out, int direction) {
-  const auto found = plans.find(handle);
-  if (found == plans.end()) return CUFFT_INVALID_PLAN;
-  const Plan& plan = found->second;
+  const auto entry = plans.find(handle);
+  if (entry == plans.end()) return CUFFT_INVALID_PLAN;
+  const Plan& plan = entry->second;
   if (plan.type != type) return CUFFT_INVALID_TYPE;
   constexpr bool from_real = sizeof(I) == sizeof(T), to_real = sizeof(O) == sizeof(T);
   const std::vector<int> half = halve(plan.sizes), &in_sizes = to_real ? half : plan.sizes,

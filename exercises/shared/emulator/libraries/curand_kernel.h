@@ -1,6 +1,6 @@
 // cuRAND in kernels: the states XORWOW, Philox 4x32-10 and MRG32k3a, and the distributions. It has no quasi-random states.
 //
-// Philox is the published generator. The others differ from NVIDIA's: sequences are independent and reproducible, but not the same.
+// Philox is the published generator. The others have independent, reproducible sequences, but not those of NVIDIA.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -78,7 +78,7 @@ void skipahead_sequence(unsigned long long count, S* state) {
   state->sequence += count;
 }
 
-// --- distributions: uniform numbers are in (0, 1], as NVIDIA's are -----------------------------------------------------------------
+// --- distributions: uniform numbers are in (0, 1], as NVIDIA's are -----------------------------------------------------------
 template <class S>
 float curand_uniform(S* state) {
   return float(curand(state)) * CURAND_2POW32_INV + CURAND_2POW32_INV / 2;

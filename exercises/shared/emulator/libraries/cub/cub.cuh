@@ -23,7 +23,7 @@
 #define CubDebug(call) (call)
 
 namespace cub {
-// --- function objects ----------------------------------------------------------------------------------------------------------
+// --- function objects --------------------------------------------------------------------------------------------------------
 typedef std::plus<> Sum;
 typedef std::minus<> Difference;
 typedef std::divides<> Division;
@@ -127,7 +127,7 @@ T reduce_items(T (&items)[K], F function) {
 }
 }  // namespace details
 
-// --- warps -----------------------------------------------------------------------------------------------------------------------
+// --- warps -------------------------------------------------------------------------------------------------------------------
 template <class T, int W = 32, int ARCH = 0>
 class WarpReduce {
  public:
@@ -185,7 +185,7 @@ class WarpScan {
   }
 };
 
-// --- blocks ----------------------------------------------------------------------------------------------------------------------
+// --- blocks ------------------------------------------------------------------------------------------------------------------
 namespace details {
 template <int X, int Y, int Z>
 struct Block {
@@ -268,15 +268,15 @@ class BlockScan : details::Block<X, Y, Z> {
   // With a function that gets the block's total and returns what comes before the block. The first warp calls it.
   template <class P>
   auto ExclusiveSum(T value, T& result, P& prefix) -> decltype(prefix(value), void()) {
-    T total, own;
-    ExclusiveSum(value, own, total);
-    result = share_prefix(prefix, total) + own;
+    T total, inner;
+    ExclusiveSum(value, inner, total);
+    result = share_prefix(prefix, total) + inner;
   }
   template <class P>
   auto InclusiveSum(T value, T& result, P& prefix) -> decltype(prefix(value), void()) {
-    T total, own;
-    InclusiveSum(value, own, total);
-    result = share_prefix(prefix, total) + own;
+    T total, inner;
+    InclusiveSum(value, inner, total);
+    result = share_prefix(prefix, total) + inner;
   }
 
   template <int K>
@@ -461,11 +461,11 @@ EMULATOR_FAST void sort_pairs(const K* keys, K* keys_out, const V* values, V* va
 // How many keys come before the one at `place` when they are sorted. These reads are not counted.
 template <class T>
 EMULATOR_FAST int count_before(const T* keys, int count, int place, bool descending, int begin, int end) {
-  const auto own = bits_of(keys[place], begin, end);
+  const auto inner = bits_of(keys[place], begin, end);
   int before = 0;
   for (int i = 0; i < count; ++i) {
     const auto other = bits_of(keys[i], begin, end);
-    before += (descending ? other > own : other < own) || (other == own && i < place);
+    before += (descending ? other > inner : other < inner) || (other == inner && i < place);
   }
   return before;
 }
@@ -544,7 +544,7 @@ class BlockHistogram : details::Block<X, Y, Z> {
   }
 };
 
-// --- the whole device ------------------------------------------------------------------------------------------------------------
+// --- the whole device --------------------------------------------------------------------------------------------------------
 namespace details {
 template <class I>
 using ValueOf = typename std::iterator_traits<I>::value_type;

@@ -19,7 +19,7 @@
 #define THRUST_SUBMINOR_VERSION 0
 
 namespace thrust {
-// --- tuples, pairs, complex numbers, random numbers ------------------------------------------------------------------------------
+// --- tuples, pairs, complex numbers, random numbers --------------------------------------------------------------------------
 using std::abs;
 using std::arg;
 using std::complex;
@@ -50,7 +50,7 @@ using std::normal_distribution;
 using std::uniform_int_distribution;
 using std::uniform_real_distribution;
 
-// --- execution policies: all run on the CPU, at once ---------------------------------------------------------------------------
+// --- execution policies: all run on the CPU, at once -------------------------------------------------------------------------
 namespace details {
 struct Policy {
   template <class S>
@@ -233,7 +233,7 @@ class device_vector : public std::vector<T, A> {
 template <class T>
 using universal_vector = device_vector<T>;
 
-// --- function objects ----------------------------------------------------------------------------------------------------------
+// --- function objects --------------------------------------------------------------------------------------------------------
 template <class A, class R>
 struct unary_function {
   using argument_type = A;
@@ -347,7 +347,7 @@ inline const auto _1 = express([](const auto& first, const auto&...) { return fi
 inline const auto _2 = express([](const auto&, const auto& second, const auto&...) { return second; });
 }  // namespace placeholders
 
-// --- iterators -----------------------------------------------------------------------------------------------------------------
+// --- iterators ---------------------------------------------------------------------------------------------------------------
 namespace details {
 // An iterator that derives its element from a position. `Self` has get(place).
 template <class Self, class Reference, class Value>
@@ -520,7 +520,7 @@ using std::advance;
 using std::distance;
 using std::next;
 
-// --- algorithms ------------------------------------------------------------------------------------------------------------------
+// --- algorithms --------------------------------------------------------------------------------------------------------------
 namespace algorithms {
 using details::ValueOf;
 using std::adjacent_difference;
