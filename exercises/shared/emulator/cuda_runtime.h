@@ -140,10 +140,10 @@ struct Launch {
     }
     if (!is_capturing(setup.stream)) return run(name, setup, call.make, &call, {&call.copies, sizeof call.copies});
     auto later = [launch = *this, call](CUstream_st* stream) {
-      auto own_call = call;  // a graph may be launched many times
+      auto new_call = call;  // a graph may be launched many times
       Setup in_graph = launch.setup;
       in_graph.stream = stream;
-      run(launch.name, in_graph, own_call.make, &own_call, {&own_call.copies, sizeof own_call.copies});
+      run(launch.name, in_graph, new_call.make, &new_call, {&new_call.copies, sizeof new_call.copies});
     };
     using Later = decltype(later);
     record_closure(setup.stream, [](void* closure, CUstream_st* stream) { (*static_cast<Later*>(closure))(stream); }, new Later(later));

@@ -1,4 +1,4 @@
-// Graphs: operations that are recorded, by capture of a stream or node by node, and done when the graph is launched. Memory pools.
+// Graphs: operations that are recorded, by capture of a stream or node by node, and done at a launch. Memory pools.
 #pragma once
 
 struct CUgraph_st;
@@ -46,7 +46,8 @@ struct KernelFunction {
     return bind_arguments<P...>(function, grid, block, shared_bytes, arguments, std::index_sequence_for<P...>());
   }
   template <class... P, size_t... I>
-  static Bound bind_arguments(void* function, dim3 grid, dim3 block, size_t shared_bytes, void** arguments, std::index_sequence<I...>) {
+  static Bound bind_arguments(void* function, dim3 grid, dim3 block, size_t shared_bytes, void** arguments,
+                              std::index_sequence<I...>) {
     const auto kernel = reinterpret_cast<void (*)(P...)>(function);
     const std::tuple<P...> copies(*static_cast<P*>(arguments[I])...);
     auto run = [=](cudaStream_t stream) {
@@ -87,8 +88,8 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
                                    const cudaKernelNodeParams* parameters);
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs, size_t count,
                                    const cudaMemcpy3DParms* parameters);
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs, size_t count, void* to,
-                                     const void* from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs, size_t count,
+                                     void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs, size_t count,
                                    const cudaMemsetParams* parameters);
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs, size_t count,
@@ -101,14 +102,16 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, cudaGraphNode_t* failed, char* log, size_t log_bytes);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, cudaGraphNode_t* failed, char* log,
+                                 size_t log_bytes);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaKernelNodeParams* parameters);
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* parameters);
 
-// --- memory pools: all memory is in one, and is returned at once -----------------------------------------------------------------
+// --- memory pools: all memory is in one, and is returned at once -------------------------------------------------------------
 enum cudaMemPoolAttr {
   cudaMemPoolReuseFollowEventDependencies = 1,
   cudaMemPoolReuseAllowOpportunistic,

@@ -1,4 +1,4 @@
-// Graphs as lists of closures. A captured stream gets no work: its operations become the nodes of a graph, each after the one before.
+// Graphs as lists of closures. The operations of a captured stream become nodes of a graph, each after the one before.
 #pragma once
 #include "machine.hpp"
 
@@ -29,7 +29,8 @@ inline std::map<cudaEvent_t, cudaGraph_t> captured_events;
 
 bool is_capturing(cudaStream_t stream) { return captures.count(stream) != 0; }
 
-inline cudaGraphNode_t add_node(cudaGraph_t graph, cudaGraphNodeType type, const cudaGraphNode_t* needs, size_t count, Operation run) {
+inline cudaGraphNode_t add_node(cudaGraph_t graph, cudaGraphNodeType type, const cudaGraphNode_t* needs, size_t count,
+                                Operation run) {
   graph->nodes.push_back(std::make_unique<CUgraphNode_st>());
   CUgraphNode_st& node = *graph->nodes.back();
   node.type = type, node.run = std::make_shared<Operation>(std::move(run)), node.needs.assign(needs, needs + count);
@@ -69,7 +70,8 @@ inline cudaError_t fill_rows(const cudaMemsetParams& parameters) {
   for (size_t row = 0; row < parameters.height; ++row) {
     char* begin = static_cast<char*>(parameters.dst) + row * parameters.pitch;
     if (!reach_from_library(begin, parameters.width * parameters.elementSize, true)) return cudaErrorInvalidValue;
-    for (size_t i = 0; i < parameters.width; ++i) memcpy(begin + i * parameters.elementSize, &parameters.value, parameters.elementSize);
+    for (size_t i = 0; i < parameters.width; ++i)
+      memcpy(begin + i * parameters.elementSize, &parameters.value, parameters.elementSize);
   }
   return cudaSuccess;
 }
@@ -93,13 +95,13 @@ inline Operation bind(const cudaKernelNodeParams& parameters) {
   return [=](cudaStream_t stream) { return bound.run(bound.closure, stream), cudaPeekAtLastError(); };
 }
 inline cudaError_t list_nodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count, bool only_roots) {
-  size_t found = 0;
+  size_t number = 0;
   for (const auto& node : graph->nodes) {
     if (only_roots && !node->needs.empty()) continue;
-    if (nodes && found < *count) nodes[found] = node.get();
-    ++found;
+    if (nodes && number < *count) nodes[number] = node.get();
+    ++number;
   }
-  *count = nodes ? std::min(*count, found) : found;
+  *count = nodes ? std::min(*count, number) : number;
   return cudaSuccess;
 }
 }  // namespace emulator
@@ -147,8 +149,8 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, con
   const auto run = [box = *parameters](cudaStream_t stream) { return emulator::copy_box(box, stream); };
   return *node = emulator::add_node(graph, cudaGraphNodeTypeMemcpy, needs, count, run), cudaSuccess;
 }
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs, size_t count, void* to,
-                                     const void* from, size_t bytes, cudaMemcpyKind kind) {
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* needs, size_t count,
+                                     void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   const auto run = [=](cudaStream_t stream) { return emulator::copy(to, from, bytes, kind, stream, false); };
   return *node = emulator::add_node(graph, cudaGraphNodeTypeMemcpy, needs, count, run), cudaSuccess;
 }
@@ -200,14 +202,16 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (emulator::is_capturing(stream))
-    return emulator::record(stream, cudaGraphNodeTypeGraph, [steps = exec->steps](cudaStream_t later) { return emulator::run_steps(steps, later); });
+    return emulator::record(stream, cudaGraphNodeTypeGraph,
+                            [steps = exec->steps](cudaStream_t later) { return emulator::run_steps(steps, later); });
   return emulator::run_steps(exec->steps, stream);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   delete exec;
   return cudaSuccess;
 }
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaKernelNodeParams* parameters) {
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams* parameters) {
   emulator::Operation run = emulator::bind(*parameters);
   for (auto& step : exec->steps)
     if (run && step.first == node) return step.second = run, cudaSuccess;
@@ -220,7 +224,9 @@ inline CUmemPoolHandle_st default_pool;
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) { return *pool = &emulator::default_pool, cudaSuccess; }
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int) { return *pool = &emulator::default_pool, cudaSuccess; }
 cudaError_t cudaDeviceSetMemPool(int, cudaMemPool_t) { return cudaSuccess; }
-cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) { return *pool = new CUmemPoolHandle_st, cudaSuccess; }
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  return *pool = new CUmemPoolHandle_st, cudaSuccess;
+}
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   if (pool != &emulator::default_pool) delete pool;
   return cudaSuccess;

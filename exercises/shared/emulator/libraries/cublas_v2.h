@@ -1,6 +1,6 @@
-// cuBLAS on the CPU: levels 1 and 2, the products of matrices of level 3, and triangular systems. Matrices are stored by columns.
+// cuBLAS on the CPU: levels 1 and 2, products of matrices, and triangular systems. Matrices are stored by columns.
 //
-// Sums are in another order than on a GPU, so results differ in the last digits. TF32 is computed as float. Each call checks that
+// Sums are in another order than on a GPU, so results differ in the last digits. TF32 is computed as float. Calls check that
 // the memory of the device is large enough, and otherwise fails as the device would, with CUBLAS_STATUS_EXECUTION_FAILED.
 #pragma once
 #include <complex>
@@ -102,7 +102,9 @@ inline cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mod
 }
 inline cublasStatus_t cublasSetAtomicsMode(cublasHandle_t, cublasAtomicsMode_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
-inline cublasStatus_t cublasGetVersion(cublasHandle_t, int* version) { return *version = CUBLAS_VERSION, CUBLAS_STATUS_SUCCESS; }
+inline cublasStatus_t cublasGetVersion(cublasHandle_t, int* version) {
+  return *version = CUBLAS_VERSION, CUBLAS_STATUS_SUCCESS;
+}
 inline const char* cublasGetStatusName(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
@@ -192,9 +194,12 @@ struct Matrix {
 };
 inline size_t size_of(cudaDataType type) {
   switch (type) {
-    case CUDA_R_8I: case CUDA_R_8U: return 1;
-    case CUDA_R_16F: case CUDA_R_16BF: return 2;
-    case CUDA_R_64F: case CUDA_C_32F: return 8;
+    case CUDA_R_8I:
+    case CUDA_R_8U: return 1;
+    case CUDA_R_16F:
+    case CUDA_R_16BF: return 2;
+    case CUDA_R_64F:
+    case CUDA_C_32F: return 8;
     case CUDA_C_64F: return 16;
     default: return 4;
   }
@@ -261,8 +266,8 @@ EMULATOR_FAST void store_as(T* values, int lead, const Sum* sums, Sum alpha, Sum
 }
 
 template <class Sum>
-cublasStatus_t gemm(cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, Sum alpha, Matrix a, Matrix b, Sum beta,
-                    Matrix c) {
+cublasStatus_t gemm(cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, Sum alpha, Matrix a, Matrix b,
+                    Sum beta, Matrix c) {
   if (m < 0 || n < 0 || k < 0 || a.lead < (of_a == CUBLAS_OP_N ? m : k) || b.lead < (of_b == CUBLAS_OP_N ? k : n) || c.lead < m)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
@@ -308,8 +313,8 @@ cublasStatus_t do_in_stream(cublasHandle_t handle, F call) {
 }
 
 template <class T>
-cublasStatus_t gemm_of(cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, const T* alpha, const T* a, int lead_a,
-                       const T* b, int lead_b, const T* beta, T* c, int lead_c) {
+cublasStatus_t gemm_of(cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, const T* alpha, const T* a,
+                       int lead_a, const T* b, int lead_b, const T* beta, T* c, int lead_c) {
   constexpr cudaDataType type = type_of<T>();
   using Sum = std::conditional_t<std::is_same_v<T, __half>, float, NumberOf<T>>;
   const auto scalar = [](const T* value) {
@@ -329,20 +334,24 @@ inline cublasStatus_t gemm_ex(cublasOperation_t of_a, cublasOperation_t of_b, in
                 *static_cast<const std::complex<float>*>(beta), c);
   if (a.type == CUDA_C_64F || a.type >= CUDA_R_8F_E4M3) return CUBLAS_STATUS_NOT_SUPPORTED;
   switch (type) {
-    case CUBLAS_COMPUTE_64F: case CUBLAS_COMPUTE_64F_PEDANTIC:
+    case CUBLAS_COMPUTE_64F:
+    case CUBLAS_COMPUTE_64F_PEDANTIC:
       return gemm(of_a, of_b, m, n, k, *static_cast<const double*>(alpha), a, b, *static_cast<const double*>(beta), c);
-    case CUBLAS_COMPUTE_32I: case CUBLAS_COMPUTE_32I_PEDANTIC:
+    case CUBLAS_COMPUTE_32I:
+    case CUBLAS_COMPUTE_32I_PEDANTIC:
       return gemm(of_a, of_b, m, n, k, *static_cast<const int*>(alpha), a, b, *static_cast<const int*>(beta), c);
-    case CUBLAS_COMPUTE_16F: case CUBLAS_COMPUTE_16F_PEDANTIC:
-      return gemm(of_a, of_b, m, n, k, float(*static_cast<const __half*>(alpha)), a, b, float(*static_cast<const __half*>(beta)), c);
-    default:
-      return gemm(of_a, of_b, m, n, k, *static_cast<const float*>(alpha), a, b, *static_cast<const float*>(beta), c);
+    case CUBLAS_COMPUTE_16F:
+    case CUBLAS_COMPUTE_16F_PEDANTIC:
+      return gemm(of_a, of_b, m, n, k, float(*static_cast<const __half*>(alpha)), a, b,
+                  float(*static_cast<const __half*>(beta)), c);
+    default: return gemm(of_a, of_b, m, n, k, *static_cast<const float*>(alpha), a, b, *static_cast<const float*>(beta), c);
   }
 }
 // The type of the computation, from the type of C and of the sums as cuBLAS named it before version 11.
 inline cublasComputeType_t to_compute_type(cudaDataType type) {
   switch (type) {
-    case CUDA_R_64F: case CUDA_C_64F: return CUBLAS_COMPUTE_64F;
+    case CUDA_R_64F:
+    case CUDA_C_64F: return CUBLAS_COMPUTE_64F;
     case CUDA_R_16F: return CUBLAS_COMPUTE_16F;
     case CUDA_R_32I: return CUBLAS_COMPUTE_32I;
     default: return CUBLAS_COMPUTE_32F;
@@ -352,7 +361,8 @@ inline cublasComputeType_t to_compute_type(cudaDataType type) {
 // --- level 1 ---------------------------------------------------------------------------------------------------------------
 template <class T>
 EMULATOR_FAST cublasStatus_t axpy(int count, const T* alpha, const T* x, int step_x, T* y, int step_y) {
-  if (!reads(x, vector_length(count, step_x)) || !writes(y, vector_length(count, step_y))) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!reads(x, vector_length(count, step_x)) || !writes(y, vector_length(count, step_y)))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
   const auto from = numbers(x);
   const auto to = numbers(y);
   for (int i = 0; i < count; ++i) to[place(i, count, step_y)] += *numbers(alpha) * from[place(i, count, step_x)];
@@ -403,23 +413,26 @@ EMULATOR_FAST cublasStatus_t sum_sizes(int count, const T* x, int step, R* resul
 template <class T>
 EMULATOR_FAST cublasStatus_t find_extreme(int count, const T* x, int step, int* result, bool largest) {
   if (!reads(x, vector_length(count, step))) return CUBLAS_STATUS_EXECUTION_FAILED;
-  int found = 0;
+  int extreme = 0;
   for (int i = 1; i < count; ++i) {
-    const auto size = size_of_number(numbers(x)[place(i, count, step)]), best = size_of_number(numbers(x)[place(found, count, step)]);
-    if (largest ? size > best : size < best) found = i;
+    const auto size = size_of_number(numbers(x)[place(i, count, step)]),
+               best = size_of_number(numbers(x)[place(extreme, count, step)]);
+    if (largest ? size > best : size < best) extreme = i;
   }
-  *result = count > 0 ? found + 1 : 0;
+  *result = count > 0 ? extreme + 1 : 0;
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T>
 EMULATOR_FAST cublasStatus_t copy_vector(int count, const T* x, int step_x, T* y, int step_y) {
-  if (!reads(x, vector_length(count, step_x)) || !writes(y, vector_length(count, step_y))) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!reads(x, vector_length(count, step_x)) || !writes(y, vector_length(count, step_y)))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
   for (int i = 0; i < count; ++i) y[place(i, count, step_y)] = x[place(i, count, step_x)];
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T>
 EMULATOR_FAST cublasStatus_t swap_vectors(int count, T* x, int step_x, T* y, int step_y) {
-  if (!writes(x, vector_length(count, step_x)) || !writes(y, vector_length(count, step_y))) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!writes(x, vector_length(count, step_x)) || !writes(y, vector_length(count, step_y)))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
   for (int i = 0; i < count; ++i) {
     const T value = x[place(i, count, step_x)];
     x[place(i, count, step_x)] = y[place(i, count, step_y)];
@@ -429,7 +442,8 @@ EMULATOR_FAST cublasStatus_t swap_vectors(int count, T* x, int step_x, T* y, int
 }
 template <class T>
 EMULATOR_FAST cublasStatus_t rotate(int count, T* x, int step_x, T* y, int step_y, const T* cosine, const T* sine) {
-  if (!writes(x, vector_length(count, step_x)) || !writes(y, vector_length(count, step_y))) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (!writes(x, vector_length(count, step_x)) || !writes(y, vector_length(count, step_y)))
+    return CUBLAS_STATUS_EXECUTION_FAILED;
   for (int i = 0; i < count; ++i) {
     T &a = x[place(i, count, step_x)], &b = y[place(i, count, step_y)];
     const T old = a;
@@ -440,8 +454,8 @@ EMULATOR_FAST cublasStatus_t rotate(int count, T* x, int step_x, T* y, int step_
 
 // --- level 2 ---------------------------------------------------------------------------------------------------------------
 template <class T>
-EMULATOR_FAST cublasStatus_t gemv(cublasOperation_t operation, int m, int n, const T* alpha, const T* a, int lead, const T* x, int step_x,
-                          const T* beta, T* y, int step_y) {
+EMULATOR_FAST cublasStatus_t gemv(cublasOperation_t operation, int m, int n, const T* alpha, const T* a, int lead, const T* x,
+                                  int step_x, const T* beta, T* y, int step_y) {
   const int rows = operation == CUBLAS_OP_N ? m : n, columns = operation == CUBLAS_OP_N ? n : m;
   if (m < 0 || n < 0 || lead < m || !step_x || !step_y) return CUBLAS_STATUS_INVALID_VALUE;
   if (!reads(a, matrix_length(m, n, size_t(lead))) || !reads(x, vector_length(columns, step_x)) ||
@@ -464,7 +478,8 @@ EMULATOR_FAST cublasStatus_t gemv(cublasOperation_t operation, int m, int n, con
 template <class T>
 EMULATOR_FAST cublasStatus_t ger(int m, int n, const T* alpha, const T* x, int step_x, const T* y, int step_y, T* a, int lead) {
   if (m < 0 || n < 0 || lead < m) return CUBLAS_STATUS_INVALID_VALUE;
-  if (!reads(x, vector_length(m, step_x)) || !reads(y, vector_length(n, step_y)) || !writes(a, matrix_length(m, n, size_t(lead))))
+  if (!reads(x, vector_length(m, step_x)) || !reads(y, vector_length(n, step_y)) ||
+      !writes(a, matrix_length(m, n, size_t(lead))))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   for (int column = 0; column < n; ++column)
     for (int row = 0; row < m; ++row)
@@ -473,8 +488,10 @@ EMULATOR_FAST cublasStatus_t ger(int m, int n, const T* alpha, const T* x, int s
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// --- symmetric and triangular matrices -----------------------------------------------------------------------------------------
-inline bool is_stored(cublasFillMode_t fill, int row, int column) { return fill == CUBLAS_FILL_MODE_LOWER ? row >= column : row <= column; }
+// --- symmetric and triangular matrices ---------------------------------------------------------------------------------------
+inline bool is_stored(cublasFillMode_t fill, int row, int column) {
+  return fill == CUBLAS_FILL_MODE_LOWER ? row >= column : row <= column;
+}
 
 // The whole of a symmetric matrix of which one triangle is stored.
 template <class T>
@@ -482,13 +499,15 @@ EMULATOR_FAST std::vector<T> complete(cublasFillMode_t fill, int n, const T* a, 
   std::vector<T> whole(size_t(n) * n);
   for (int column = 0; column < n; ++column)
     for (int row = 0; row < n; ++row)
-      whole[row + size_t(column) * n] = is_stored(fill, row, column) ? a[row + size_t(column) * lead] : a[column + size_t(row) * lead];
+      whole[row + size_t(column) * n] =
+          is_stored(fill, row, column) ? a[row + size_t(column) * lead] : a[column + size_t(row) * lead];
   return whole;
 }
 template <class T>
-EMULATOR_FAST cublasStatus_t symv(cublasFillMode_t fill, int n, const T* alpha, const T* a, int lead, const T* x, int step_x, const T* beta,
-                          T* y, int step_y) {
-  if (!reads(a, matrix_length(n, n, size_t(lead))) || !reads(x, vector_length(n, step_x)) || !writes(y, vector_length(n, step_y)))
+EMULATOR_FAST cublasStatus_t symv(cublasFillMode_t fill, int n, const T* alpha, const T* a, int lead, const T* x, int step_x,
+                                  const T* beta, T* y, int step_y) {
+  if (!reads(a, matrix_length(n, n, size_t(lead))) || !reads(x, vector_length(n, step_x)) ||
+      !writes(y, vector_length(n, step_y)))
     return CUBLAS_STATUS_EXECUTION_FAILED;
   const std::vector<T> whole = complete(fill, n, a, lead);
   for (int row = 0; row < n; ++row) {
@@ -500,8 +519,8 @@ EMULATOR_FAST cublasStatus_t symv(cublasFillMode_t fill, int n, const T* alpha, 
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T>
-cublasStatus_t symm(cublasSideMode_t side, cublasFillMode_t fill, int m, int n, const T* alpha, const T* a, int lead_a, const T* b,
-                    int lead_b, const T* beta, T* c, int lead_c) {
+cublasStatus_t symm(cublasSideMode_t side, cublasFillMode_t fill, int m, int n, const T* alpha, const T* a, int lead_a,
+                    const T* b, int lead_b, const T* beta, T* c, int lead_c) {
   const int size = side == CUBLAS_SIDE_LEFT ? m : n;
   if (!reads(a, matrix_length(size, size, size_t(lead_a))) || !reads(b, matrix_length(m, n, size_t(lead_b))) ||
       !writes(c, matrix_length(m, n, size_t(lead_c))))
@@ -516,8 +535,8 @@ cublasStatus_t symm(cublasSideMode_t side, cublasFillMode_t fill, int m, int n, 
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T>
-EMULATOR_FAST cublasStatus_t syrk(cublasFillMode_t fill, cublasOperation_t operation, int n, int k, const T* alpha, const T* a, int lead_a,
-                          const T* beta, T* c, int lead_c) {
+EMULATOR_FAST cublasStatus_t syrk(cublasFillMode_t fill, cublasOperation_t operation, int n, int k, const T* alpha, const T* a,
+                                  int lead_a, const T* beta, T* c, int lead_c) {
   const bool as_is = operation == CUBLAS_OP_N;
   if (!reads(a, matrix_length(as_is ? n : k, as_is ? k : n, size_t(lead_a))) || !writes(c, matrix_length(n, n, size_t(lead_c))))
     return CUBLAS_STATUS_EXECUTION_FAILED;
@@ -534,8 +553,9 @@ EMULATOR_FAST cublasStatus_t syrk(cublasFillMode_t fill, cublasOperation_t opera
 }
 // Solves op(A) X = alpha B, or X op(A) = alpha B, by substitution. X replaces B.
 template <class T>
-EMULATOR_FAST cublasStatus_t trsm(cublasSideMode_t side, cublasFillMode_t fill, cublasOperation_t operation, cublasDiagType_t diagonal, int m,
-                          int n, const T* alpha, const T* a, int lead_a, T* b, int lead_b) {
+EMULATOR_FAST cublasStatus_t trsm(cublasSideMode_t side, cublasFillMode_t fill, cublasOperation_t operation,
+                                  cublasDiagType_t diagonal, int m, int n, const T* alpha, const T* a, int lead_a, T* b,
+                                  int lead_b) {
   const bool left = side == CUBLAS_SIDE_LEFT;
   const int size = left ? m : n, systems = left ? n : m;
   if (!reads(a, matrix_length(size, size, size_t(lead_a))) || !writes(b, matrix_length(m, n, size_t(lead_b))))
@@ -554,8 +574,8 @@ EMULATOR_FAST cublasStatus_t trsm(cublasSideMode_t side, cublasFillMode_t fill, 
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T>
-EMULATOR_FAST cublasStatus_t geam(cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, const T* alpha, const T* a, int lead_a,
-                          const T* beta, const T* b, int lead_b, T* c, int lead_c) {
+EMULATOR_FAST cublasStatus_t geam(cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, const T* alpha, const T* a,
+                                  int lead_a, const T* beta, const T* b, int lead_b, T* c, int lead_c) {
   const auto length = [&](cublasOperation_t operation, int lead) {
     return operation == CUBLAS_OP_N ? matrix_length(m, n, size_t(lead)) : matrix_length(n, m, size_t(lead));
   };
@@ -565,14 +585,17 @@ EMULATOR_FAST cublasStatus_t geam(cublasOperation_t of_a, cublasOperation_t of_b
   for (int column = 0; column < n; ++column)
     for (int row = 0; row < m; ++row) {
       T sum = 0;
-      if (*alpha != 0) sum += *alpha * (of_a == CUBLAS_OP_N ? a[row + size_t(column) * lead_a] : a[column + size_t(row) * lead_a]);
-      if (*beta != 0) sum += *beta * (of_b == CUBLAS_OP_N ? b[row + size_t(column) * lead_b] : b[column + size_t(row) * lead_b]);
+      if (*alpha != 0)
+        sum += *alpha * (of_a == CUBLAS_OP_N ? a[row + size_t(column) * lead_a] : a[column + size_t(row) * lead_a]);
+      if (*beta != 0)
+        sum += *beta * (of_b == CUBLAS_OP_N ? b[row + size_t(column) * lead_b] : b[column + size_t(row) * lead_b]);
       c[row + size_t(column) * lead_c] = sum;
     }
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T>
-EMULATOR_FAST cublasStatus_t dgmm(cublasSideMode_t side, int m, int n, const T* a, int lead_a, const T* x, int step, T* c, int lead_c) {
+EMULATOR_FAST cublasStatus_t dgmm(cublasSideMode_t side, int m, int n, const T* a, int lead_a, const T* x, int step, T* c,
+                                  int lead_c) {
   const int count = side == CUBLAS_SIDE_LEFT ? m : n;
   if (!reads(a, matrix_length(m, n, size_t(lead_a))) || !reads(x, vector_length(count, step)) ||
       !writes(c, matrix_length(m, n, size_t(lead_c))))
@@ -587,35 +610,35 @@ EMULATOR_FAST cublasStatus_t dgmm(cublasSideMode_t side, int m, int n, const T* 
 
 // Functions are templates of nothing, so that only those that a program calls are compiled.
 #define EMULATOR_LAZY template <class = void>
-#define EMULATOR_BLAS_GEMM(L, T)                                                                                                 \
-  EMULATOR_LAZY cublasStatus_t cublas##L##gemm(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,     \
-                                               int n, int k, const T* alpha, const T* a, int lead_a, const T* b, int lead_b,     \
-                                               const T* beta, T* c, int lead_c) {                                                \
-    return emulator::blas::do_in_stream(handle, [=, scale_a = *alpha, scale_c = *beta] {                                         \
-      return emulator::blas::gemm_of<T>(of_a, of_b, m, n, k, &scale_a, a, lead_a, b, lead_b, &scale_c, c, lead_c);               \
-    });                                                                                                                          \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##gemmStridedBatched(                                                                    \
-      cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, const T* alpha, const T* a, int lead_a, \
-      long long stride_a, const T* b, int lead_b, long long stride_b, const T* beta, T* c, int lead_c, long long stride_c,       \
-      int count) {                                                                                                               \
-    for (int i = 0; i < count; ++i)                                                                                              \
-      if (const cublasStatus_t status = emulator::blas::gemm_of<T>(of_a, of_b, m, n, k, alpha, a + i * stride_a, lead_a,         \
-                                                                   b + i * stride_b, lead_b, beta, c + i * stride_c, lead_c))    \
-        return status;                                                                                                           \
-    return CUBLAS_STATUS_SUCCESS;                                                                                                \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##gemmBatched(                                                                           \
-      cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, const T* alpha, const T* const a[],   \
-      int lead_a, const T* const b[], int lead_b, const T* beta, T* const c[], int lead_c, int count) {                          \
-    if (!emulator::blas::reads(a, size_t(count)) || !emulator::blas::reads(b, size_t(count)) ||                                  \
-        !emulator::blas::reads(c, size_t(count)))                                                                                \
-      return CUBLAS_STATUS_EXECUTION_FAILED;                                                                                     \
-    for (int i = 0; i < count; ++i)                                                                                              \
-      if (const cublasStatus_t status =                                                                                          \
-              emulator::blas::gemm_of<T>(of_a, of_b, m, n, k, alpha, a[i], lead_a, b[i], lead_b, beta, c[i], lead_c))            \
-        return status;                                                                                                           \
-    return CUBLAS_STATUS_SUCCESS;                                                                                                \
+#define EMULATOR_BLAS_GEMM(L, T)                                                                                               \
+  EMULATOR_LAZY cublasStatus_t cublas##L##gemm(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,   \
+                                               int n, int k, const T* alpha, const T* a, int lead_a, const T* b, int lead_b,   \
+                                               const T* beta, T* c, int lead_c) {                                              \
+    return emulator::blas::do_in_stream(handle, [=, scale_a = *alpha, scale_c = *beta] {                                       \
+      return emulator::blas::gemm_of<T>(of_a, of_b, m, n, k, &scale_a, a, lead_a, b, lead_b, &scale_c, c, lead_c);             \
+    });                                                                                                                        \
+  }                                                                                                                            \
+  EMULATOR_LAZY cublasStatus_t cublas##L##gemmStridedBatched(cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b,   \
+                                                             int m, int n, int k, const T* alpha, const T* a, int lead_a,      \
+                                                             long long stride_a, const T* b, int lead_b, long long stride_b,   \
+                                                             const T* beta, T* c, int lead_c, long long stride_c, int count) { \
+    for (int i = 0; i < count; ++i)                                                                                            \
+      if (const cublasStatus_t status = emulator::blas::gemm_of<T>(of_a, of_b, m, n, k, alpha, a + i * stride_a, lead_a,       \
+                                                                   b + i * stride_b, lead_b, beta, c + i * stride_c, lead_c))  \
+        return status;                                                                                                         \
+    return CUBLAS_STATUS_SUCCESS;                                                                                              \
+  }                                                                                                                            \
+  EMULATOR_LAZY cublasStatus_t cublas##L##gemmBatched(                                                                         \
+      cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k, const T* alpha, const T* const a[], \
+      int lead_a, const T* const b[], int lead_b, const T* beta, T* const c[], int lead_c, int count) {                        \
+    if (!emulator::blas::reads(a, size_t(count)) || !emulator::blas::reads(b, size_t(count)) ||                                \
+        !emulator::blas::reads(c, size_t(count)))                                                                              \
+      return CUBLAS_STATUS_EXECUTION_FAILED;                                                                                   \
+    for (int i = 0; i < count; ++i)                                                                                            \
+      if (const cublasStatus_t status =                                                                                        \
+              emulator::blas::gemm_of<T>(of_a, of_b, m, n, k, alpha, a[i], lead_a, b[i], lead_b, beta, c[i], lead_c))          \
+        return status;                                                                                                         \
+    return CUBLAS_STATUS_SUCCESS;                                                                                              \
   }
 EMULATOR_BLAS_GEMM(S, float)
 EMULATOR_BLAS_GEMM(D, double)
@@ -624,37 +647,37 @@ EMULATOR_BLAS_GEMM(Z, cuDoubleComplex)
 EMULATOR_BLAS_GEMM(H, __half)
 #undef EMULATOR_BLAS_GEMM
 
-#define EMULATOR_BLAS(L, T, R, RL, l)                                                                                               \
-  EMULATOR_LAZY cublasStatus_t cublas##L##axpy(cublasHandle_t handle, int n, const T* alpha, const T* x, int step_x, T* y,       \
-                                               int step_y) {                                                                     \
-    return emulator::blas::do_in_stream(handle, [=, scale = *alpha] {                                                            \
-      return emulator::blas::axpy(n, &scale, x, step_x, y, step_y);                                                              \
-    });                                                                                                                          \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##scal(cublasHandle_t handle, int n, const T* alpha, T* x, int step) {                   \
-    return emulator::blas::do_in_stream(handle, [=, scale = *alpha] { return emulator::blas::scale(n, &scale, x, step); });      \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##RL##nrm2(cublasHandle_t, int n, const T* x, int step, R* result) {                        \
-    return emulator::blas::norm(n, x, step, result);                                                                             \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##RL##asum(cublasHandle_t, int n, const T* x, int step, R* result) {                        \
-    return emulator::blas::sum_sizes(n, x, step, result);                                                                        \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublasI##l##amax(cublasHandle_t, int n, const T* x, int step, int* result) {                      \
-    return emulator::blas::find_extreme(n, x, step, result, true);                                                               \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublasI##l##amin(cublasHandle_t, int n, const T* x, int step, int* result) {                      \
-    return emulator::blas::find_extreme(n, x, step, result, false);                                                              \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##copy(cublasHandle_t, int n, const T* x, int step_x, T* y, int step_y) {                \
-    return emulator::blas::copy_vector(n, x, step_x, y, step_y);                                                                 \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##swap(cublasHandle_t, int n, T* x, int step_x, T* y, int step_y) {                      \
-    return emulator::blas::swap_vectors(n, x, step_x, y, step_y);                                                                \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##gemv(cublasHandle_t, cublasOperation_t operation, int m, int n, const T* alpha,        \
-                                               const T* a, int lead, const T* x, int step_x, const T* beta, T* y, int step_y) {  \
-    return emulator::blas::gemv(operation, m, n, alpha, a, lead, x, step_x, beta, y, step_y);                                    \
+#define EMULATOR_BLAS(L, T, R, RL, l)                                                                                       \
+  EMULATOR_LAZY cublasStatus_t cublas##L##axpy(cublasHandle_t handle, int n, const T* alpha, const T* x, int step_x, T* y,  \
+                                               int step_y) {                                                                \
+    return emulator::blas::do_in_stream(                                                                                    \
+        handle, [=, scale = *alpha] { return emulator::blas::axpy(n, &scale, x, step_x, y, step_y); });                     \
+  }                                                                                                                         \
+  EMULATOR_LAZY cublasStatus_t cublas##L##scal(cublasHandle_t handle, int n, const T* alpha, T* x, int step) {              \
+    return emulator::blas::do_in_stream(handle, [=, scale = *alpha] { return emulator::blas::scale(n, &scale, x, step); }); \
+  }                                                                                                                         \
+  EMULATOR_LAZY cublasStatus_t cublas##RL##nrm2(cublasHandle_t, int n, const T* x, int step, R* result) {                   \
+    return emulator::blas::norm(n, x, step, result);                                                                        \
+  }                                                                                                                         \
+  EMULATOR_LAZY cublasStatus_t cublas##RL##asum(cublasHandle_t, int n, const T* x, int step, R* result) {                   \
+    return emulator::blas::sum_sizes(n, x, step, result);                                                                   \
+  }                                                                                                                         \
+  EMULATOR_LAZY cublasStatus_t cublasI##l##amax(cublasHandle_t, int n, const T* x, int step, int* result) {                 \
+    return emulator::blas::find_extreme(n, x, step, result, true);                                                          \
+  }                                                                                                                         \
+  EMULATOR_LAZY cublasStatus_t cublasI##l##amin(cublasHandle_t, int n, const T* x, int step, int* result) {                 \
+    return emulator::blas::find_extreme(n, x, step, result, false);                                                         \
+  }                                                                                                                         \
+  EMULATOR_LAZY cublasStatus_t cublas##L##copy(cublasHandle_t, int n, const T* x, int step_x, T* y, int step_y) {           \
+    return emulator::blas::copy_vector(n, x, step_x, y, step_y);                                                            \
+  }                                                                                                                         \
+  EMULATOR_LAZY cublasStatus_t cublas##L##swap(cublasHandle_t, int n, T* x, int step_x, T* y, int step_y) {                 \
+    return emulator::blas::swap_vectors(n, x, step_x, y, step_y);                                                           \
+  }                                                                                                                         \
+  EMULATOR_LAZY cublasStatus_t cublas##L##gemv(cublasHandle_t, cublasOperation_t operation, int m, int n, const T* alpha,   \
+                                               const T* a, int lead, const T* x, int step_x, const T* beta, T* y,           \
+                                               int step_y) {                                                                \
+    return emulator::blas::gemv(operation, m, n, alpha, a, lead, x, step_x, beta, y, step_y);                               \
   }
 EMULATOR_BLAS(S, float, float, S, s)
 EMULATOR_BLAS(D, double, double, D, d)
@@ -662,60 +685,64 @@ EMULATOR_BLAS(C, cuComplex, float, Sc, c)
 EMULATOR_BLAS(Z, cuDoubleComplex, double, Dz, z)
 #undef EMULATOR_BLAS
 
-#define EMULATOR_BLAS_REAL(L, T)                                                                                                 \
-  EMULATOR_LAZY cublasStatus_t cublas##L##dot(cublasHandle_t, int n, const T* x, int step_x, const T* y, int step_y, T* result) { \
-    return emulator::blas::dot(n, x, step_x, y, step_y, result, false);                                                          \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##rot(cublasHandle_t, int n, T* x, int step_x, T* y, int step_y, const T* cosine,        \
-                                              const T* sine) {                                                                   \
-    return emulator::blas::rotate(n, x, step_x, y, step_y, cosine, sine);                                                        \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##ger(cublasHandle_t, int m, int n, const T* alpha, const T* x, int step_x, const T* y,  \
-                                              int step_y, T* a, int lead) {                                                      \
-    return emulator::blas::ger(m, n, alpha, x, step_x, y, step_y, a, lead);                                                      \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##symv(cublasHandle_t, cublasFillMode_t fill, int n, const T* alpha, const T* a, int lead, \
-                                               const T* x, int step_x, const T* beta, T* y, int step_y) {                        \
-    return emulator::blas::symv(fill, n, alpha, a, lead, x, step_x, beta, y, step_y);                                            \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##trsv(cublasHandle_t, cublasFillMode_t fill, cublasOperation_t operation,               \
-                                               cublasDiagType_t diagonal, int n, const T* a, int lead, T* x, int step) {         \
-    const T one = 1;                                                                                                             \
-    if (step != 1) return CUBLAS_STATUS_NOT_SUPPORTED;                                                                           \
-    return emulator::blas::trsm(CUBLAS_SIDE_LEFT, fill, operation, diagonal, n, 1, &one, a, lead, x, n);                         \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##symm(cublasHandle_t, cublasSideMode_t side, cublasFillMode_t fill, int m, int n,       \
-                                               const T* alpha, const T* a, int lead_a, const T* b, int lead_b, const T* beta,    \
-                                               T* c, int lead_c) {                                                               \
-    return emulator::blas::symm(side, fill, m, n, alpha, a, lead_a, b, lead_b, beta, c, lead_c);                                 \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##syrk(cublasHandle_t, cublasFillMode_t fill, cublasOperation_t operation, int n, int k, \
-                                               const T* alpha, const T* a, int lead_a, const T* beta, T* c, int lead_c) {        \
-    return emulator::blas::syrk(fill, operation, n, k, alpha, a, lead_a, beta, c, lead_c);                                       \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##trsm(cublasHandle_t, cublasSideMode_t side, cublasFillMode_t fill,                     \
-                                               cublasOperation_t operation, cublasDiagType_t diagonal, int m, int n,             \
-                                               const T* alpha, const T* a, int lead_a, T* b, int lead_b) {                       \
-    return emulator::blas::trsm(side, fill, operation, diagonal, m, n, alpha, a, lead_a, b, lead_b);                             \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##geam(cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n,     \
-                                               const T* alpha, const T* a, int lead_a, const T* beta, const T* b, int lead_b,    \
-                                               T* c, int lead_c) {                                                               \
-    return emulator::blas::geam(of_a, of_b, m, n, alpha, a, lead_a, beta, b, lead_b, c, lead_c);                                 \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##dgmm(cublasHandle_t, cublasSideMode_t side, int m, int n, const T* a, int lead_a,      \
-                                               const T* x, int step, T* c, int lead_c) {                                         \
-    return emulator::blas::dgmm(side, m, n, a, lead_a, x, step, c, lead_c);                                                      \
+#define EMULATOR_BLAS_REAL(L, T)                                                                                              \
+  EMULATOR_LAZY cublasStatus_t cublas##L##dot(cublasHandle_t, int n, const T* x, int step_x, const T* y, int step_y,          \
+                                              T* result) {                                                                    \
+    return emulator::blas::dot(n, x, step_x, y, step_y, result, false);                                                       \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##rot(cublasHandle_t, int n, T* x, int step_x, T* y, int step_y, const T* cosine,     \
+                                              const T* sine) {                                                                \
+    return emulator::blas::rotate(n, x, step_x, y, step_y, cosine, sine);                                                     \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##ger(cublasHandle_t, int m, int n, const T* alpha, const T* x, int step_x,           \
+                                              const T* y, int step_y, T* a, int lead) {                                       \
+    return emulator::blas::ger(m, n, alpha, x, step_x, y, step_y, a, lead);                                                   \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##symv(cublasHandle_t, cublasFillMode_t fill, int n, const T* alpha, const T* a,      \
+                                               int lead, const T* x, int step_x, const T* beta, T* y, int step_y) {           \
+    return emulator::blas::symv(fill, n, alpha, a, lead, x, step_x, beta, y, step_y);                                         \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##trsv(cublasHandle_t, cublasFillMode_t fill, cublasOperation_t operation,            \
+                                               cublasDiagType_t diagonal, int n, const T* a, int lead, T* x, int step) {      \
+    const T one = 1;                                                                                                          \
+    if (step != 1) return CUBLAS_STATUS_NOT_SUPPORTED;                                                                        \
+    return emulator::blas::trsm(CUBLAS_SIDE_LEFT, fill, operation, diagonal, n, 1, &one, a, lead, x, n);                      \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##symm(cublasHandle_t, cublasSideMode_t side, cublasFillMode_t fill, int m, int n,    \
+                                               const T* alpha, const T* a, int lead_a, const T* b, int lead_b, const T* beta, \
+                                               T* c, int lead_c) {                                                            \
+    return emulator::blas::symm(side, fill, m, n, alpha, a, lead_a, b, lead_b, beta, c, lead_c);                              \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##syrk(cublasHandle_t, cublasFillMode_t fill, cublasOperation_t operation, int n,     \
+                                               int k, const T* alpha, const T* a, int lead_a, const T* beta, T* c,            \
+                                               int lead_c) {                                                                  \
+    return emulator::blas::syrk(fill, operation, n, k, alpha, a, lead_a, beta, c, lead_c);                                    \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##trsm(cublasHandle_t, cublasSideMode_t side, cublasFillMode_t fill,                  \
+                                               cublasOperation_t operation, cublasDiagType_t diagonal, int m, int n,          \
+                                               const T* alpha, const T* a, int lead_a, T* b, int lead_b) {                    \
+    return emulator::blas::trsm(side, fill, operation, diagonal, m, n, alpha, a, lead_a, b, lead_b);                          \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##geam(cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n,  \
+                                               const T* alpha, const T* a, int lead_a, const T* beta, const T* b, int lead_b, \
+                                               T* c, int lead_c) {                                                            \
+    return emulator::blas::geam(of_a, of_b, m, n, alpha, a, lead_a, beta, b, lead_b, c, lead_c);                              \
+  }                                                                                                                           \
+  EMULATOR_LAZY cublasStatus_t cublas##L##dgmm(cublasHandle_t, cublasSideMode_t side, int m, int n, const T* a, int lead_a,   \
+                                               const T* x, int step, T* c, int lead_c) {                                      \
+    return emulator::blas::dgmm(side, m, n, a, lead_a, x, step, c, lead_c);                                                   \
   }
 EMULATOR_BLAS_REAL(S, float)
 EMULATOR_BLAS_REAL(D, double)
 #undef EMULATOR_BLAS_REAL
-#define EMULATOR_BLAS_COMPLEX(L, T)                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##dotu(cublasHandle_t, int n, const T* x, int step_x, const T* y, int step_y, T* result) { \
-    return emulator::blas::dot(n, x, step_x, y, step_y, result, false);                                                          \
-  }                                                                                                                              \
-  EMULATOR_LAZY cublasStatus_t cublas##L##dotc(cublasHandle_t, int n, const T* x, int step_x, const T* y, int step_y, T* result) { \
-    return emulator::blas::dot(n, x, step_x, y, step_y, result, true);                                                           \
+#define EMULATOR_BLAS_COMPLEX(L, T)                                                                                   \
+  EMULATOR_LAZY cublasStatus_t cublas##L##dotu(cublasHandle_t, int n, const T* x, int step_x, const T* y, int step_y, \
+                                               T* result) {                                                           \
+    return emulator::blas::dot(n, x, step_x, y, step_y, result, false);                                               \
+  }                                                                                                                   \
+  EMULATOR_LAZY cublasStatus_t cublas##L##dotc(cublasHandle_t, int n, const T* x, int step_x, const T* y, int step_y, \
+                                               T* result) {                                                           \
+    return emulator::blas::dot(n, x, step_x, y, step_y, result, true);                                                \
   }
 EMULATOR_BLAS_COMPLEX(C, cuComplex)
 EMULATOR_BLAS_COMPLEX(Z, cuDoubleComplex)
@@ -724,14 +751,15 @@ EMULATOR_BLAS_COMPLEX(Z, cuDoubleComplex)
 // --- types chosen at run time ------------------------------------------------------------------------------------------------
 EMULATOR_LAZY cublasStatus_t cublasGemmEx(cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k,
                                           const void* alpha, const void* a, cudaDataType type_a, int lead_a, const void* b,
-                                          cudaDataType type_b, int lead_b, const void* beta, void* c, cudaDataType type_c, int lead_c,
-                                          cublasComputeType_t type, cublasGemmAlgo_t) {
-  return emulator::blas::gemm_ex(of_a, of_b, m, n, k, alpha, {a, type_a, lead_a}, {b, type_b, lead_b}, beta, {c, type_c, lead_c}, type);
+                                          cudaDataType type_b, int lead_b, const void* beta, void* c, cudaDataType type_c,
+                                          int lead_c, cublasComputeType_t type, cublasGemmAlgo_t) {
+  return emulator::blas::gemm_ex(of_a, of_b, m, n, k, alpha, {a, type_a, lead_a}, {b, type_b, lead_b}, beta,
+                                 {c, type_c, lead_c}, type);
 }
-EMULATOR_LAZY cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k,
-                                          const void* alpha, const void* a, cudaDataType type_a, int lead_a, const void* b,
-                                          cudaDataType type_b, int lead_b, const void* beta, void* c, cudaDataType type_c, int lead_c,
-                                          cudaDataType type, cublasGemmAlgo_t algorithm) {
+EMULATOR_LAZY cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n,
+                                          int k, const void* alpha, const void* a, cudaDataType type_a, int lead_a,
+                                          const void* b, cudaDataType type_b, int lead_b, const void* beta, void* c,
+                                          cudaDataType type_c, int lead_c, cudaDataType type, cublasGemmAlgo_t algorithm) {
   return cublasGemmEx(handle, of_a, of_b, m, n, k, alpha, a, type_a, lead_a, b, type_b, lead_b, beta, c, type_c, lead_c,
                       emulator::blas::to_compute_type(type), algorithm);
 }
@@ -739,41 +767,42 @@ EMULATOR_LAZY cublasStatus_t cublasSgemmEx(cublasHandle_t, cublasOperation_t of_
                                            const float* alpha, const void* a, cudaDataType type_a, int lead_a, const void* b,
                                            cudaDataType type_b, int lead_b, const float* beta, void* c, cudaDataType type_c,
                                            int lead_c) {
-  return emulator::blas::gemm_ex(of_a, of_b, m, n, k, alpha, {a, type_a, lead_a}, {b, type_b, lead_b}, beta, {c, type_c, lead_c},
-                                 CUBLAS_COMPUTE_32F);
+  return emulator::blas::gemm_ex(of_a, of_b, m, n, k, alpha, {a, type_a, lead_a}, {b, type_b, lead_b}, beta,
+                                 {c, type_c, lead_c}, CUBLAS_COMPUTE_32F);
 }
 template <class Type>
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k,
-                                          const void* alpha, const void* a, cudaDataType type_a, int lead_a, long long stride_a,
-                                          const void* b, cudaDataType type_b, int lead_b, long long stride_b, const void* beta, void* c,
-                                          cudaDataType type_c, int lead_c, long long stride_c, int count, Type type,
-                                          cublasGemmAlgo_t algorithm) {
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n,
+                                          int k, const void* alpha, const void* a, cudaDataType type_a, int lead_a,
+                                          long long stride_a, const void* b, cudaDataType type_b, int lead_b,
+                                          long long stride_b, const void* beta, void* c, cudaDataType type_c, int lead_c,
+                                          long long stride_c, int count, Type type, cublasGemmAlgo_t algorithm) {
   const auto shift = [](const void* values, cudaDataType of, long long elements) {
     return static_cast<const char*>(values) + elements * (long long)emulator::blas::size_of(of);
   };
   for (int i = 0; i < count; ++i)
-    if (const cublasStatus_t status =
-            cublasGemmEx(handle, of_a, of_b, m, n, k, alpha, shift(a, type_a, i * stride_a), type_a, lead_a,
-                         shift(b, type_b, i * stride_b), type_b, lead_b, beta, const_cast<char*>(shift(c, type_c, i * stride_c)),
-                         type_c, lead_c, type, algorithm))
+    if (const cublasStatus_t status = cublasGemmEx(
+            handle, of_a, of_b, m, n, k, alpha, shift(a, type_a, i * stride_a), type_a, lead_a, shift(b, type_b, i * stride_b),
+            type_b, lead_b, beta, const_cast<char*>(shift(c, type_c, i * stride_c)), type_c, lead_c, type, algorithm))
       return status;
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class Type>
 cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m, int n, int k,
-                                   const void* alpha, const void* const a[], cudaDataType type_a, int lead_a, const void* const b[],
-                                   cudaDataType type_b, int lead_b, const void* beta, void* const c[], cudaDataType type_c, int lead_c,
-                                   int count, Type type, cublasGemmAlgo_t algorithm) {
+                                   const void* alpha, const void* const a[], cudaDataType type_a, int lead_a,
+                                   const void* const b[], cudaDataType type_b, int lead_b, const void* beta, void* const c[],
+                                   cudaDataType type_c, int lead_c, int count, Type type, cublasGemmAlgo_t algorithm) {
   for (int i = 0; i < count; ++i)
-    if (const cublasStatus_t status = cublasGemmEx(handle, of_a, of_b, m, n, k, alpha, a[i], type_a, lead_a, b[i], type_b, lead_b, beta,
-                                                   c[i], type_c, lead_c, type, algorithm))
+    if (const cublasStatus_t status = cublasGemmEx(handle, of_a, of_b, m, n, k, alpha, a[i], type_a, lead_a, b[i], type_b,
+                                                   lead_b, beta, c[i], type_c, lead_c, type, algorithm))
       return status;
   return CUBLAS_STATUS_SUCCESS;
 }
-#define EMULATOR_DOT_EX(T) \
-  return emulator::blas::dot(n, static_cast<const T*>(x), step_x, static_cast<const T*>(y), step_y, static_cast<T*>(result), false)
+#define EMULATOR_DOT_EX(T)                                                                                                   \
+  return emulator::blas::dot(n, static_cast<const T*>(x), step_x, static_cast<const T*>(y), step_y, static_cast<T*>(result), \
+                             false)
 EMULATOR_LAZY cublasStatus_t cublasDotEx(cublasHandle_t, int n, const void* x, cudaDataType type, int step_x, const void* y,
-                                         cudaDataType type_y, int step_y, void* result, cudaDataType type_result, cudaDataType) {
+                                         cudaDataType type_y, int step_y, void* result, cudaDataType type_result,
+                                         cudaDataType) {
   if (type != type_y || type != type_result) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (type == CUDA_R_64F) EMULATOR_DOT_EX(double);
   if (type == CUDA_R_32F) EMULATOR_DOT_EX(float);
@@ -787,8 +816,8 @@ EMULATOR_LAZY cublasStatus_t cublasDotEx(cublasHandle_t, int n, const void* x, c
 #undef EMULATOR_DOT_EX
 
 // --- copies ----------------------------------------------------------------------------------------------------------------
-inline cublasStatus_t emulator_copy_matrix(int rows, int columns, int size, const void* from, int lead_from, void* to, int lead_to,
-                                           cudaMemcpyKind kind) {
+inline cublasStatus_t emulator_copy_matrix(int rows, int columns, int size, const void* from, int lead_from, void* to,
+                                           int lead_to, cudaMemcpyKind kind) {
   const size_t width = size_t(rows) * size;
   if (rows < 0 || columns < 0 || size <= 0 || lead_from < rows || lead_to < rows) return CUBLAS_STATUS_INVALID_VALUE;
   return cudaMemcpy2D(to, size_t(lead_to) * size, from, size_t(lead_from) * size, width, size_t(columns), kind)

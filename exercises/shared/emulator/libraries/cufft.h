@@ -1,6 +1,6 @@
 // cuFFT on the CPU: transforms of any length in one to three dimensions, in batches, complex or real, in float or double.
 //
-// A length is split by its smallest prime factor (Cooley and Tukey); a prime is summed directly. As in cuFFT, no transform is scaled.
+// A length is split by its smallest prime factor (Cooley and Tukey); a prime is summed directly. No transform is scaled.
 #pragma once
 #include <complex>
 #include <cuComplex.h>
@@ -36,7 +36,7 @@ typedef cuComplex cufftComplex;
 typedef cuDoubleComplex cufftDoubleComplex;
 
 namespace emulator::fourier {
-// How the elements of a batch are laid out: `sizes` of the array that holds them, a step between elements and one between transforms.
+// Where the elements of a batch are: the `sizes` of their array, a step between elements and one between transforms.
 struct Layout {
   std::vector<int> sizes;
   int step;
@@ -59,7 +59,8 @@ inline size_t multiply(const std::vector<int>& sizes) {
 
 // Transforms `count` values that are `step` apart into `out`.
 template <class T>
-EMULATOR_FAST void transform(const std::complex<T>* in, size_t step, std::complex<T>* out, int count, const std::complex<T>* roots, int root_step) {
+EMULATOR_FAST void transform(const std::complex<T>* in, size_t step, std::complex<T>* out, int count,
+                             const std::complex<T>* roots, int root_step) {
   if (count == 1) return void(*out = *in);
   int factor = 2;
   while (factor * factor <= count && count % factor) ++factor;
@@ -89,7 +90,8 @@ EMULATOR_FAST void transform_all(std::vector<std::complex<T>>& values, const std
     const size_t outer = step;
     step /= size_t(size);
     std::vector<std::complex<T>> roots(size), line(size);
-    for (int i = 0; i < size; ++i) roots[i] = std::complex<T>(std::polar(1.0, direction * 2 * 3.14159265358979323846 * i / size));
+    for (int i = 0; i < size; ++i)
+      roots[i] = std::complex<T>(std::polar(1.0, direction * 2 * 3.14159265358979323846 * i / size));
     for (size_t first = 0; first < values.size(); ++first) {
       if (first % outer >= step) continue;
       transform(&values[first], step, line.data(), size, roots.data(), 1);
@@ -118,12 +120,13 @@ inline size_t length(const Plan& plan, const Layout& layout, const std::vector<i
 
 template <class T, class I, class O>
 EMULATOR_FAST cufftResult run(cufftHandle handle, cufftType type, const I* in, O* out, int direction) {
-  const auto found = plans.find(handle);
-  if (found == plans.end()) return CUFFT_INVALID_PLAN;
-  const Plan& plan = found->second;
+  const auto entry = plans.find(handle);
+  if (entry == plans.end()) return CUFFT_INVALID_PLAN;
+  const Plan& plan = entry->second;
   if (plan.type != type) return CUFFT_INVALID_TYPE;
   constexpr bool from_real = sizeof(I) == sizeof(T), to_real = sizeof(O) == sizeof(T);
-  const std::vector<int> half = halve(plan.sizes), &in_sizes = to_real ? half : plan.sizes, &out_sizes = from_real ? half : plan.sizes;
+  const std::vector<int> half = halve(plan.sizes), &in_sizes = to_real ? half : plan.sizes,
+                         &out_sizes = from_real ? half : plan.sizes;
   if (!reach_from_library(in, length(plan, plan.in, in_sizes) * sizeof(I), false) ||
       !reach_from_library(out, length(plan, plan.out, out_sizes) * sizeof(O), true))
     return CUFFT_EXEC_FAILED;
@@ -179,14 +182,16 @@ inline cufftResult cufftMakePlanMany(cufftHandle handle, int rank, int* sizes, i
     return {std::vector<int>(embedded, embedded + rank), step, size_t(distance)};
   };
   *bytes = 0;  // of work space
-  plans[handle] = {type, all, lay_out(in, in_sizes, in_step, in_distance), lay_out(out, out_sizes, out_step, out_distance), count};
+  plans[handle] = {type, all, lay_out(in, in_sizes, in_step, in_distance), lay_out(out, out_sizes, out_step, out_distance),
+                   count};
   return CUFFT_SUCCESS;
 }
-inline cufftResult cufftPlanMany(cufftHandle* handle, int rank, int* sizes, int* in_sizes, int in_step, int in_distance, int* out_sizes,
-                                 int out_step, int out_distance, cufftType type, int count) {
+inline cufftResult cufftPlanMany(cufftHandle* handle, int rank, int* sizes, int* in_sizes, int in_step, int in_distance,
+                                 int* out_sizes, int out_step, int out_distance, cufftType type, int count) {
   size_t bytes;
   cufftCreate(handle);
-  return cufftMakePlanMany(*handle, rank, sizes, in_sizes, in_step, in_distance, out_sizes, out_step, out_distance, type, count, &bytes);
+  return cufftMakePlanMany(*handle, rank, sizes, in_sizes, in_step, in_distance, out_sizes, out_step, out_distance, type, count,
+                           &bytes);
 }
 inline cufftResult cufftMakePlan1d(cufftHandle handle, int x, cufftType type, int count, size_t* bytes) {
   return cufftMakePlanMany(handle, 1, &x, nullptr, 1, 0, nullptr, 1, 0, type, count, bytes);

@@ -100,7 +100,8 @@ inline curandStatus_t curandGenerate(curandGenerator_t generator, unsigned* valu
   return emulator::random::fill(generator, values, count, [](auto* state) { return curand(state); });
 }
 inline curandStatus_t curandGenerateLongLong(curandGenerator_t generator, unsigned long long* values, size_t count) {
-  return emulator::random::fill(generator, values, count, [](auto* state) { return (unsigned long long)(curand(state)) << 32 | curand(state); });
+  return emulator::random::fill(generator, values, count,
+                                [](auto* state) { return (unsigned long long)(curand(state)) << 32 | curand(state); });
 }
 inline curandStatus_t curandGenerateUniform(curandGenerator_t generator, float* values, size_t count) {
   return emulator::random::fill(generator, values, count, [](auto* state) { return curand_uniform(state); });
@@ -108,15 +109,18 @@ inline curandStatus_t curandGenerateUniform(curandGenerator_t generator, float* 
 inline curandStatus_t curandGenerateUniformDouble(curandGenerator_t generator, double* values, size_t count) {
   return emulator::random::fill(generator, values, count, [](auto* state) { return curand_uniform_double(state); });
 }
-inline curandStatus_t curandGenerateNormal(curandGenerator_t generator, float* values, size_t count, float mean, float deviation) {
-  return emulator::random::fill_pairs(generator, values, count, [=](auto* state) { return mean + deviation * curand_normal(state); });
+inline curandStatus_t curandGenerateNormal(curandGenerator_t generator, float* values, size_t count, float mean,
+                                           float deviation) {
+  return emulator::random::fill_pairs(generator, values, count,
+                                      [=](auto* state) { return mean + deviation * curand_normal(state); });
 }
 inline curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator, double* values, size_t count, double mean,
                                                  double deviation) {
   return emulator::random::fill_pairs(generator, values, count,
                                       [=](auto* state) { return mean + deviation * curand_normal_double(state); });
 }
-inline curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float* values, size_t count, float mean, float deviation) {
+inline curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float* values, size_t count, float mean,
+                                              float deviation) {
   return emulator::random::fill_pairs(generator, values, count,
                                       [=](auto* state) { return curand_log_normal(state, mean, deviation); });
 }

@@ -1,6 +1,6 @@
 // cuRAND in kernels: the states XORWOW, Philox 4x32-10 and MRG32k3a, and the distributions. It has no quasi-random states.
 //
-// Philox is the published generator. The others differ from NVIDIA's: sequences are independent and reproducible, but not the same.
+// Philox is the published generator. The others have independent, reproducible sequences, but not those of NVIDIA.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -17,7 +17,8 @@ inline unsigned long long mix(unsigned long long x) {
 }
 // Philox 4x32-10 of Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011).
 inline void compute_philox(const unsigned counter[4], unsigned long long seed, unsigned result[4]) {
-  unsigned a = counter[0], b = counter[1], c = counter[2], d = counter[3], key = unsigned(seed), other_key = unsigned(seed >> 32);
+  unsigned a = counter[0], b = counter[1], c = counter[2], d = counter[3], key = unsigned(seed),
+           other_key = unsigned(seed >> 32);
   for (int round = 0; round < 10; ++round) {
     const unsigned long long first = 0xD2511F53ull * a, second = 0xCD9E8D57ull * c;
     a = unsigned(second >> 32) ^ b ^ key, c = unsigned(first >> 32) ^ d ^ other_key;
@@ -51,11 +52,14 @@ auto curand_init(unsigned long long seed, unsigned long long sequence, unsigned 
   state->has_normal = state->has_double = 0;
 }
 inline unsigned curand(curandStateXORWOW* state) {
-  return unsigned(emulator::random::mix(emulator::random::mix(state->seed ^ state->sequence << 20) + state->sequence + state->position++) >> 32);
+  return unsigned(
+      emulator::random::mix(emulator::random::mix(state->seed ^ state->sequence << 20) + state->sequence + state->position++) >>
+      32);
 }
 inline unsigned curand(curandStatePhilox4_32_10* state) {
   const unsigned long long block = state->position / 4;
-  const unsigned counter[4] = {unsigned(block), unsigned(block >> 32), unsigned(state->sequence), unsigned(state->sequence >> 32)};
+  const unsigned counter[4] = {unsigned(block), unsigned(block >> 32), unsigned(state->sequence),
+                               unsigned(state->sequence >> 32)};
   unsigned result[4];
   emulator::random::compute_philox(counter, state->seed, result);
   return result[state->position++ % 4];
@@ -74,7 +78,7 @@ void skipahead_sequence(unsigned long long count, S* state) {
   state->sequence += count;
 }
 
-// --- distributions: uniform numbers are in (0, 1], as NVIDIA's are -----------------------------------------------------------------
+// --- distributions: uniform numbers are in (0, 1], as NVIDIA's are -----------------------------------------------------------
 template <class S>
 float curand_uniform(S* state) {
   return float(curand(state)) * CURAND_2POW32_INV + CURAND_2POW32_INV / 2;
@@ -91,7 +95,8 @@ float2 curand_normal2(S* state) {  // Box and Muller
 }
 template <class S>
 double2 curand_normal2_double(S* state) {
-  const double radius = sqrt(-2.0 * log(curand_uniform_double(state))), angle = 6.283185307179586 * curand_uniform_double(state);
+  const double radius = sqrt(-2.0 * log(curand_uniform_double(state))),
+               angle = 6.283185307179586 * curand_uniform_double(state);
   return {radius * sin(angle), radius * cos(angle)};
 }
 // Of each pair of normal numbers, the second is kept for the next call.

@@ -2,24 +2,24 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#define EMULATOR_OPERATOR2(V, T, O)                                                     \
-  inline V operator O(V a, V b) { return {T(a.x O b.x), T(a.y O b.y)}; }                \
-  inline V operator O(V a, T b) { return {T(a.x O b), T(a.y O b)}; }                    \
-  inline V operator O(T a, V b) { return {T(a O b.x), T(a O b.y)}; }                    \
-  inline void operator O##=(V& a, V b) { a = a O b; }                                   \
-  inline void operator O##=(V& a, T b) { a = a O b; }
-#define EMULATOR_OPERATOR3(V, T, O)                                                     \
-  inline V operator O(V a, V b) { return {T(a.x O b.x), T(a.y O b.y), T(a.z O b.z)}; }  \
-  inline V operator O(V a, T b) { return {T(a.x O b), T(a.y O b), T(a.z O b)}; }        \
-  inline V operator O(T a, V b) { return {T(a O b.x), T(a O b.y), T(a O b.z)}; }        \
-  inline void operator O##=(V& a, V b) { a = a O b; }                                   \
-  inline void operator O##=(V& a, T b) { a = a O b; }
+#define EMULATOR_OPERATOR2(V, T, O)                                      \
+  inline V operator O(V a, V b) { return {T(a.x O b.x), T(a.y O b.y)}; } \
+  inline V operator O(V a, T b) { return {T(a.x O b), T(a.y O b)}; }     \
+  inline V operator O(T a, V b) { return {T(a O b.x), T(a O b.y)}; }     \
+  inline void operator O## = (V & a, V b) { a = a O b; }                 \
+  inline void operator O## = (V & a, T b) { a = a O b; }
+#define EMULATOR_OPERATOR3(V, T, O)                                                    \
+  inline V operator O(V a, V b) { return {T(a.x O b.x), T(a.y O b.y), T(a.z O b.z)}; } \
+  inline V operator O(V a, T b) { return {T(a.x O b), T(a.y O b), T(a.z O b)}; }       \
+  inline V operator O(T a, V b) { return {T(a O b.x), T(a O b.y), T(a O b.z)}; }       \
+  inline void operator O## = (V & a, V b) { a = a O b; }                               \
+  inline void operator O## = (V & a, T b) { a = a O b; }
 #define EMULATOR_OPERATOR4(V, T, O)                                                                  \
   inline V operator O(V a, V b) { return {T(a.x O b.x), T(a.y O b.y), T(a.z O b.z), T(a.w O b.w)}; } \
   inline V operator O(V a, T b) { return {T(a.x O b), T(a.y O b), T(a.z O b), T(a.w O b)}; }         \
   inline V operator O(T a, V b) { return {T(a O b.x), T(a O b.y), T(a O b.z), T(a O b.w)}; }         \
-  inline void operator O##=(V& a, V b) { a = a O b; }                                                \
-  inline void operator O##=(V& a, T b) { a = a O b; }
+  inline void operator O## = (V & a, V b) { a = a O b; }                                             \
+  inline void operator O## = (V & a, T b) { a = a O b; }
 #define EMULATOR_OPERATORS(NAME, T, O) \
   EMULATOR_OPERATOR2(NAME##2, T, O)    \
   EMULATOR_OPERATOR3(NAME##3, T, O)    \
@@ -39,33 +39,33 @@ EMULATOR_OPERATORS(uint, unsigned, *)
 #undef EMULATOR_OPERATOR3
 #undef EMULATOR_OPERATOR4
 
-#define EMULATOR_MAKERS(NAME, T)                                                                                      \
-  inline NAME##2 make_##NAME##2(T s) { return {s, s}; }                                                               \
-  inline NAME##3 make_##NAME##3(T s) { return {s, s, s}; }                                                            \
-  inline NAME##4 make_##NAME##4(T s) { return {s, s, s, s}; }                                                         \
-  inline NAME##2 make_##NAME##2(NAME##3 a) { return {a.x, a.y}; }                                                     \
-  inline NAME##2 make_##NAME##2(NAME##4 a) { return {a.x, a.y}; }                                                     \
-  inline NAME##3 make_##NAME##3(NAME##2 a) { return {a.x, a.y, T(0)}; }                                               \
-  inline NAME##3 make_##NAME##3(NAME##2 a, T z) { return {a.x, a.y, z}; }                                             \
-  inline NAME##3 make_##NAME##3(NAME##4 a) { return {a.x, a.y, a.z}; }                                                \
-  inline NAME##4 make_##NAME##4(NAME##3 a) { return {a.x, a.y, a.z, T(0)}; }                                          \
-  inline NAME##4 make_##NAME##4(NAME##3 a, T w) { return {a.x, a.y, a.z, w}; }                                        \
-  inline NAME##2 min(NAME##2 a, NAME##2 b) { return {min(a.x, b.x), min(a.y, b.y)}; }                                 \
-  inline NAME##3 min(NAME##3 a, NAME##3 b) { return {min(a.x, b.x), min(a.y, b.y), min(a.z, b.z)}; }                  \
-  inline NAME##4 min(NAME##4 a, NAME##4 b) { return {min(a.x, b.x), min(a.y, b.y), min(a.z, b.z), min(a.w, b.w)}; }   \
-  inline NAME##2 max(NAME##2 a, NAME##2 b) { return {max(a.x, b.x), max(a.y, b.y)}; }                                 \
-  inline NAME##3 max(NAME##3 a, NAME##3 b) { return {max(a.x, b.x), max(a.y, b.y), max(a.z, b.z)}; }                  \
-  inline NAME##4 max(NAME##4 a, NAME##4 b) { return {max(a.x, b.x), max(a.y, b.y), max(a.z, b.z), max(a.w, b.w)}; }   \
-  inline T dot(NAME##2 a, NAME##2 b) { return a.x * b.x + a.y * b.y; }                                                \
-  inline T dot(NAME##3 a, NAME##3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }                                    \
-  inline T dot(NAME##4 a, NAME##4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }                        \
-  inline T clamp(T x, T low, T high) { return max(low, min(x, high)); }                                               \
-  inline NAME##2 clamp(NAME##2 a, T low, T high) { return {clamp(a.x, low, high), clamp(a.y, low, high)}; }           \
-  inline NAME##3 clamp(NAME##3 a, T low, T high) {                                                                    \
-    return {clamp(a.x, low, high), clamp(a.y, low, high), clamp(a.z, low, high)};                                     \
-  }                                                                                                                   \
-  inline NAME##4 clamp(NAME##4 a, T low, T high) {                                                                    \
-    return {clamp(a.x, low, high), clamp(a.y, low, high), clamp(a.z, low, high), clamp(a.w, low, high)};              \
+#define EMULATOR_MAKERS(NAME, T)                                                                                    \
+  inline NAME##2 make_##NAME##2(T s) { return {s, s}; }                                                             \
+  inline NAME##3 make_##NAME##3(T s) { return {s, s, s}; }                                                          \
+  inline NAME##4 make_##NAME##4(T s) { return {s, s, s, s}; }                                                       \
+  inline NAME##2 make_##NAME##2(NAME##3 a) { return {a.x, a.y}; }                                                   \
+  inline NAME##2 make_##NAME##2(NAME##4 a) { return {a.x, a.y}; }                                                   \
+  inline NAME##3 make_##NAME##3(NAME##2 a) { return {a.x, a.y, T(0)}; }                                             \
+  inline NAME##3 make_##NAME##3(NAME##2 a, T z) { return {a.x, a.y, z}; }                                           \
+  inline NAME##3 make_##NAME##3(NAME##4 a) { return {a.x, a.y, a.z}; }                                              \
+  inline NAME##4 make_##NAME##4(NAME##3 a) { return {a.x, a.y, a.z, T(0)}; }                                        \
+  inline NAME##4 make_##NAME##4(NAME##3 a, T w) { return {a.x, a.y, a.z, w}; }                                      \
+  inline NAME##2 min(NAME##2 a, NAME##2 b) { return {min(a.x, b.x), min(a.y, b.y)}; }                               \
+  inline NAME##3 min(NAME##3 a, NAME##3 b) { return {min(a.x, b.x), min(a.y, b.y), min(a.z, b.z)}; }                \
+  inline NAME##4 min(NAME##4 a, NAME##4 b) { return {min(a.x, b.x), min(a.y, b.y), min(a.z, b.z), min(a.w, b.w)}; } \
+  inline NAME##2 max(NAME##2 a, NAME##2 b) { return {max(a.x, b.x), max(a.y, b.y)}; }                               \
+  inline NAME##3 max(NAME##3 a, NAME##3 b) { return {max(a.x, b.x), max(a.y, b.y), max(a.z, b.z)}; }                \
+  inline NAME##4 max(NAME##4 a, NAME##4 b) { return {max(a.x, b.x), max(a.y, b.y), max(a.z, b.z), max(a.w, b.w)}; } \
+  inline T dot(NAME##2 a, NAME##2 b) { return a.x * b.x + a.y * b.y; }                                              \
+  inline T dot(NAME##3 a, NAME##3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }                                  \
+  inline T dot(NAME##4 a, NAME##4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }                      \
+  inline T clamp(T x, T low, T high) { return max(low, min(x, high)); }                                             \
+  inline NAME##2 clamp(NAME##2 a, T low, T high) { return {clamp(a.x, low, high), clamp(a.y, low, high)}; }         \
+  inline NAME##3 clamp(NAME##3 a, T low, T high) {                                                                  \
+    return {clamp(a.x, low, high), clamp(a.y, low, high), clamp(a.z, low, high)};                                   \
+  }                                                                                                                 \
+  inline NAME##4 clamp(NAME##4 a, T low, T high) {                                                                  \
+    return {clamp(a.x, low, high), clamp(a.y, low, high), clamp(a.z, low, high), clamp(a.w, low, high)};            \
   }
 EMULATOR_MAKERS(float, float)
 EMULATOR_MAKERS(int, int)
@@ -84,11 +84,11 @@ inline float smoothstep(float a, float b, float x) {
   const float y = clamp((x - a) / (b - a), 0.0f, 1.0f);
   return y * y * (3.0f - 2.0f * y);
 }
-#define EMULATOR_GEOMETRY(V)                                            \
-  inline V operator-(V a) { return a * -1.0f; }                         \
-  inline V lerp(V a, V b, float t) { return a + t * (b - a); }          \
-  inline float length(V a) { return sqrtf(dot(a, a)); }                 \
-  inline V normalize(V a) { return a * (1.0f / sqrtf(dot(a, a))); }     \
+#define EMULATOR_GEOMETRY(V)                                        \
+  inline V operator-(V a) { return a * -1.0f; }                     \
+  inline V lerp(V a, V b, float t) { return a + t * (b - a); }      \
+  inline float length(V a) { return sqrtf(dot(a, a)); }             \
+  inline V normalize(V a) { return a * (1.0f / sqrtf(dot(a, a))); } \
   inline V reflect(V a, V normal) { return a - 2.0f * normal * dot(normal, a); }
 EMULATOR_GEOMETRY(float2)
 EMULATOR_GEOMETRY(float3)
@@ -99,9 +99,9 @@ inline int3 operator-(int3 a) { return {-a.x, -a.y, -a.z}; }
 inline int4 operator-(int4 a) { return {-a.x, -a.y, -a.z, -a.w}; }
 inline float3 cross(float3 a, float3 b) { return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
 
-#define EMULATOR_FOR_EACH(F)                                                             \
-  inline float2 F(float2 a) { return {F(a.x), F(a.y)}; }                                 \
-  inline float3 F(float3 a) { return {F(a.x), F(a.y), F(a.z)}; }                         \
+#define EMULATOR_FOR_EACH(F)                                     \
+  inline float2 F(float2 a) { return {F(a.x), F(a.y)}; }         \
+  inline float3 F(float3 a) { return {F(a.x), F(a.y), F(a.z)}; } \
   inline float4 F(float4 a) { return {F(a.x), F(a.y), F(a.z), F(a.w)}; }
 EMULATOR_FOR_EACH(floorf)
 EMULATOR_FOR_EACH(fracf)

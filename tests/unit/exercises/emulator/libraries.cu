@@ -37,8 +37,8 @@ void run_blas() {
     const bool ta = way & 1, tb = way & 2;
     const float alpha = 2, beta = 0;
     memset(c, 0xff, M * N * sizeof *c);  // not numbers: with beta = 0 they must not be read
-    cublasSgemm(handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, M, N, K, &alpha, a, ta ? K : M, b, tb ? N : K,
-                &beta, c, M);
+    cublasSgemm(handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, M, N, K, &alpha, a, ta ? K : M, b,
+                tb ? N : K, &beta, c, M);
     for (int i = 0; i < M; ++i)
       for (int j = 0; j < N; ++j) {
         float sum = 0;
@@ -140,7 +140,8 @@ void run_fft() {
   cufftExecD2Z(forward, in, spectrum);
   cufftExecZ2D(inverse, spectrum, out);
   for (int i = 0; i < X * Y; ++i) error = fmax(error, fabs(in[i] - out[i] / (X * Y)));
-  printf("%s, sum %d, wrong type %d", error < 1e-12 ? "back" : "not back", fabs(spectrum[0].x - sum) < 1e-9, cufftExecC2C(forward, 0, 0, 1));
+  printf("%s, sum %d, wrong type %d", error < 1e-12 ? "back" : "not back", fabs(spectrum[0].x - sum) < 1e-9,
+         cufftExecC2C(forward, 0, 0, 1));
 }
 
 void run_graph() {

@@ -13,17 +13,17 @@
 #define CUB_VERSION 200800
 #define CUB_PTX_ARCH 800
 #define CUB_RUNTIME_FUNCTION
-#define CubDebugExit(call)                                                                                      \
-  do {                                                                                                          \
-    if (const cudaError_t error = (call)) {                                                                     \
+#define CubDebugExit(call)                                                                                        \
+  do {                                                                                                            \
+    if (const cudaError_t error = (call)) {                                                                       \
       fprintf(stderr, "CUDA error %d [%s, %d]: %s\n", int(error), __FILE__, __LINE__, cudaGetErrorString(error)); \
-      exit(1);                                                                                                  \
-    }                                                                                                           \
+      exit(1);                                                                                                    \
+    }                                                                                                             \
   } while (0)
 #define CubDebug(call) (call)
 
 namespace cub {
-// --- function objects ----------------------------------------------------------------------------------------------------------
+// --- function objects --------------------------------------------------------------------------------------------------------
 typedef std::plus<> Sum;
 typedef std::minus<> Difference;
 typedef std::divides<> Division;
@@ -127,7 +127,7 @@ T reduce_items(T (&items)[K], F function) {
 }
 }  // namespace details
 
-// --- warps -----------------------------------------------------------------------------------------------------------------------
+// --- warps -------------------------------------------------------------------------------------------------------------------
 template <class T, int W = 32, int ARCH = 0>
 class WarpReduce {
  public:
@@ -185,7 +185,7 @@ class WarpScan {
   }
 };
 
-// --- blocks ----------------------------------------------------------------------------------------------------------------------
+// --- blocks ------------------------------------------------------------------------------------------------------------------
 namespace details {
 template <int X, int Y, int Z>
 struct Block {
@@ -268,15 +268,15 @@ class BlockScan : details::Block<X, Y, Z> {
   // With a function that gets the block's total and returns what comes before the block. The first warp calls it.
   template <class P>
   auto ExclusiveSum(T value, T& result, P& prefix) -> decltype(prefix(value), void()) {
-    T total, own;
-    ExclusiveSum(value, own, total);
-    result = share_prefix(prefix, total) + own;
+    T total, inner;
+    ExclusiveSum(value, inner, total);
+    result = share_prefix(prefix, total) + inner;
   }
   template <class P>
   auto InclusiveSum(T value, T& result, P& prefix) -> decltype(prefix(value), void()) {
-    T total, own;
-    InclusiveSum(value, own, total);
-    result = share_prefix(prefix, total) + own;
+    T total, inner;
+    InclusiveSum(value, inner, total);
+    result = share_prefix(prefix, total) + inner;
   }
 
   template <int K>
@@ -443,7 +443,8 @@ __attribute__((always_inline)) inline unsigned long long bits_of(const T& key, i
 struct None {};
 // Sorts by the keys' bits; equal keys keep their order.
 template <class K, class V>
-EMULATOR_FAST void sort_pairs(const K* keys, K* keys_out, const V* values, V* values_out, size_t count, bool descending, int begin, int end) {
+EMULATOR_FAST void sort_pairs(const K* keys, K* keys_out, const V* values, V* values_out, size_t count, bool descending,
+                              int begin, int end) {
   std::vector<size_t> places(count);
   std::iota(places.begin(), places.end(), size_t(0));
   std::stable_sort(places.begin(), places.end(), [=](size_t a, size_t b) {
@@ -460,18 +461,19 @@ EMULATOR_FAST void sort_pairs(const K* keys, K* keys_out, const V* values, V* va
 // How many keys come before the one at `place` when they are sorted. These reads are not counted.
 template <class T>
 EMULATOR_FAST int count_before(const T* keys, int count, int place, bool descending, int begin, int end) {
-  const auto own = bits_of(keys[place], begin, end);
+  const auto inner = bits_of(keys[place], begin, end);
   int before = 0;
   for (int i = 0; i < count; ++i) {
     const auto other = bits_of(keys[i], begin, end);
-    before += (descending ? other > own : other < own) || (other == own && i < place);
+    before += (descending ? other > inner : other < inner) || (other == inner && i < place);
   }
   return before;
 }
 }  // namespace details
 
 typedef details::None NullType;
-template <class T, int X, int K, class V = NullType, int R = 4, bool M = true, BlockScanAlgorithm S = BLOCK_SCAN_WARP_SCANS, int Y = 1, int Z = 1>
+template <class T, int X, int K, class V = NullType, int R = 4, bool M = true, BlockScanAlgorithm S = BLOCK_SCAN_WARP_SCANS,
+          int Y = 1, int Z = 1>
 class BlockRadixSort : details::Block<X, Y, Z> {
   using Block = details::Block<X, Y, Z>;
 
@@ -484,8 +486,12 @@ class BlockRadixSort : details::Block<X, Y, Z> {
 
   void Sort(T (&keys)[K], int begin = 0, int end = 8 * sizeof(T)) { sort<false, false>(keys, nullptr, begin, end); }
   void SortDescending(T (&keys)[K], int begin = 0, int end = 8 * sizeof(T)) { sort<true, false>(keys, nullptr, begin, end); }
-  void SortBlockedToStriped(T (&keys)[K], int begin = 0, int end = 8 * sizeof(T)) { sort<false, true>(keys, nullptr, begin, end); }
-  void Sort(T (&keys)[K], V (&values)[K], int begin = 0, int end = 8 * sizeof(T)) { sort<false, false>(keys, values, begin, end); }
+  void SortBlockedToStriped(T (&keys)[K], int begin = 0, int end = 8 * sizeof(T)) {
+    sort<false, true>(keys, nullptr, begin, end);
+  }
+  void Sort(T (&keys)[K], V (&values)[K], int begin = 0, int end = 8 * sizeof(T)) {
+    sort<false, false>(keys, values, begin, end);
+  }
   void SortDescending(T (&keys)[K], V (&values)[K], int begin = 0, int end = 8 * sizeof(T)) {
     sort<true, false>(keys, values, begin, end);
   }
@@ -538,7 +544,7 @@ class BlockHistogram : details::Block<X, Y, Z> {
   }
 };
 
-// --- the whole device ------------------------------------------------------------------------------------------------------------
+// --- the whole device --------------------------------------------------------------------------------------------------------
 namespace details {
 template <class I>
 using ValueOf = typename std::iterator_traits<I>::value_type;
@@ -578,7 +584,8 @@ EMULATOR_FAST cudaError_t scan(I from, O to, N count, F function, const T* initi
 
 struct DeviceReduce {
   template <class I, class O, class N, class F, class T>
-  static cudaError_t Reduce(void* storage, size_t& bytes, I from, O to, N count, F function, T sum, cudaStream_t = nullptr, bool = false) {
+  static cudaError_t Reduce(void* storage, size_t& bytes, I from, O to, N count, F function, T sum, cudaStream_t = nullptr,
+                            bool = false) {
     if (details::asks_for_size(storage, bytes)) return cudaSuccess;
     if (!details::has(from, count, false) || !details::has(to, 1, true)) return cudaErrorIllegalAddress;
     for (N i = 0; i < count; ++i) sum = function(sum, from[i]);
@@ -620,8 +627,9 @@ struct DeviceReduce {
       unique[run] = key, sums[run] = sum;
     }
     *runs = run;
-    return details::has(unique, run, true) && details::has(sums, run, true) && details::has(runs, 1, true) ? cudaSuccess
-                                                                                                     : cudaErrorIllegalAddress;
+    return details::has(unique, run, true) && details::has(sums, run, true) && details::has(runs, 1, true)
+               ? cudaSuccess
+               : cudaErrorIllegalAddress;
   }
 
  private:
@@ -647,12 +655,13 @@ struct DeviceScan {
     return InclusiveScan(storage, bytes, from, to, cub::Sum(), count);
   }
   template <class I, class O, class F, class T, class N>
-  static cudaError_t ExclusiveScan(void* storage, size_t& bytes, I from, O to, F function, T initial, N count, cudaStream_t = nullptr,
-                                   bool = false) {
+  static cudaError_t ExclusiveScan(void* storage, size_t& bytes, I from, O to, F function, T initial, N count,
+                                   cudaStream_t = nullptr, bool = false) {
     return details::asks_for_size(storage, bytes) ? cudaSuccess : details::scan(from, to, count, function, &initial);
   }
   template <class I, class O, class F, class N>
-  static cudaError_t InclusiveScan(void* storage, size_t& bytes, I from, O to, F function, N count, cudaStream_t = nullptr, bool = false) {
+  static cudaError_t InclusiveScan(void* storage, size_t& bytes, I from, O to, F function, N count, cudaStream_t = nullptr,
+                                   bool = false) {
     const details::ValueOf<I>* none = nullptr;
     return details::asks_for_size(storage, bytes) ? cudaSuccess : details::scan(from, to, count, function, none);
   }
@@ -669,32 +678,32 @@ struct DoubleBuffer {
   T* Alternate() { return d_buffers[selector ^ 1]; }
 };
 struct DeviceRadixSort {
-#define EMULATOR_SORT(KEYS, PAIRS, DESCENDING)                                                                                   \
-  template <class K, class N>                                                                                                    \
-  static cudaError_t KEYS(void* storage, size_t& bytes, const K* keys, K* keys_out, N count, int begin = 0,                      \
-                          int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {                                       \
-    const NullType* none = nullptr;                                                                                              \
-    return sort(storage, bytes, keys, keys_out, none, const_cast<NullType*>(none), size_t(count), DESCENDING, begin, end);       \
-  }                                                                                                                              \
-  template <class K, class N>                                                                                                    \
-  static cudaError_t KEYS(void* storage, size_t& bytes, DoubleBuffer<K>& keys, N count, int begin = 0, int end = 8 * sizeof(K),  \
-                          cudaStream_t = nullptr, bool = false) {                                                                \
-    const cudaError_t error = KEYS(storage, bytes, keys.Current(), keys.Alternate(), count, begin, end);                         \
-    if (storage) keys.selector ^= 1;                                                                                             \
-    return error;                                                                                                                \
-  }                                                                                                                              \
-  template <class K, class V, class N>                                                                                           \
-  static cudaError_t PAIRS(void* storage, size_t& bytes, const K* keys, K* keys_out, const V* values, V* values_out, N count,    \
-                           int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {                       \
-    return sort(storage, bytes, keys, keys_out, values, values_out, size_t(count), DESCENDING, begin, end);                      \
-  }                                                                                                                              \
-  template <class K, class V, class N>                                                                                           \
-  static cudaError_t PAIRS(void* storage, size_t& bytes, DoubleBuffer<K>& keys, DoubleBuffer<V>& values, N count, int begin = 0, \
-                           int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {                                      \
-    const cudaError_t error =                                                                                                    \
-        PAIRS(storage, bytes, keys.Current(), keys.Alternate(), values.Current(), values.Alternate(), count, begin, end);        \
-    if (storage) keys.selector ^= 1, values.selector ^= 1;                                                                       \
-    return error;                                                                                                                \
+#define EMULATOR_SORT(KEYS, PAIRS, DESCENDING)                                                                                \
+  template <class K, class N>                                                                                                 \
+  static cudaError_t KEYS(void* storage, size_t& bytes, const K* keys, K* keys_out, N count, int begin = 0,                   \
+                          int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {                                    \
+    const NullType* none = nullptr;                                                                                           \
+    return sort(storage, bytes, keys, keys_out, none, const_cast<NullType*>(none), size_t(count), DESCENDING, begin, end);    \
+  }                                                                                                                           \
+  template <class K, class N>                                                                                                 \
+  static cudaError_t KEYS(void* storage, size_t& bytes, DoubleBuffer<K>& keys, N count, int begin = 0,                        \
+                          int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {                                    \
+    const cudaError_t error = KEYS(storage, bytes, keys.Current(), keys.Alternate(), count, begin, end);                      \
+    if (storage) keys.selector ^= 1;                                                                                          \
+    return error;                                                                                                             \
+  }                                                                                                                           \
+  template <class K, class V, class N>                                                                                        \
+  static cudaError_t PAIRS(void* storage, size_t& bytes, const K* keys, K* keys_out, const V* values, V* values_out, N count, \
+                           int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {                    \
+    return sort(storage, bytes, keys, keys_out, values, values_out, size_t(count), DESCENDING, begin, end);                   \
+  }                                                                                                                           \
+  template <class K, class V, class N>                                                                                        \
+  static cudaError_t PAIRS(void* storage, size_t& bytes, DoubleBuffer<K>& keys, DoubleBuffer<V>& values, N count,             \
+                           int begin = 0, int end = 8 * sizeof(K), cudaStream_t = nullptr, bool = false) {                    \
+    const cudaError_t error =                                                                                                 \
+        PAIRS(storage, bytes, keys.Current(), keys.Alternate(), values.Current(), values.Alternate(), count, begin, end);     \
+    if (storage) keys.selector ^= 1, values.selector ^= 1;                                                                    \
+    return error;                                                                                                             \
   }
   EMULATOR_SORT(SortKeys, SortPairs, false)
   EMULATOR_SORT(SortKeysDescending, SortPairsDescending, true)
@@ -702,11 +711,12 @@ struct DeviceRadixSort {
 
  private:
   template <class K, class V>
-  static cudaError_t sort(void* storage, size_t& bytes, const K* keys, K* keys_out, const V* values, V* values_out, size_t count,
-                          bool descending, int begin, int end) {
+  static cudaError_t sort(void* storage, size_t& bytes, const K* keys, K* keys_out, const V* values, V* values_out,
+                          size_t count, bool descending, int begin, int end) {
     if (details::asks_for_size(storage, bytes)) return cudaSuccess;
     if (!details::has(keys, count, false) || !details::has(keys_out, count, true)) return cudaErrorIllegalAddress;
-    if (values && (!details::has(values, count, false) || !details::has(values_out, count, true))) return cudaErrorIllegalAddress;
+    if (values && (!details::has(values, count, false) || !details::has(values_out, count, true)))
+      return cudaErrorIllegalAddress;
     details::sort_pairs(keys, keys_out, values, values_out, count, descending, begin, end);
     return cudaSuccess;
   }
@@ -714,7 +724,8 @@ struct DeviceRadixSort {
 
 struct DeviceSelect {
   template <class I, class O, class C, class N, class P>
-  static cudaError_t If(void* storage, size_t& bytes, I from, O to, C selected, N count, P predicate, cudaStream_t = nullptr, bool = false) {
+  static cudaError_t If(void* storage, size_t& bytes, I from, O to, C selected, N count, P predicate, cudaStream_t = nullptr,
+                        bool = false) {
     return select(storage, bytes, from, to, selected, count, [&](N i) { return predicate(from[i]); });
   }
   template <class I, class G, class O, class C, class N>
@@ -723,7 +734,8 @@ struct DeviceSelect {
     return select(storage, bytes, from, to, selected, count, [&](N i) { return bool(flags[i]); });
   }
   template <class I, class O, class C, class N>
-  static cudaError_t Unique(void* storage, size_t& bytes, I from, O to, C selected, N count, cudaStream_t = nullptr, bool = false) {
+  static cudaError_t Unique(void* storage, size_t& bytes, I from, O to, C selected, N count, cudaStream_t = nullptr,
+                            bool = false) {
     return select(storage, bytes, from, to, selected, count, [&](N i) { return i == 0 || !(from[i] == from[i - 1]); });
   }
 
@@ -744,7 +756,8 @@ struct DeviceSelect {
 
 struct DeviceRunLengthEncode {
   template <class I, class U, class L, class C, class N>
-  static cudaError_t Encode(void* storage, size_t& bytes, I from, U unique, L lengths, C runs, N count, cudaStream_t = nullptr, bool = false) {
+  static cudaError_t Encode(void* storage, size_t& bytes, I from, U unique, L lengths, C runs, N count, cudaStream_t = nullptr,
+                            bool = false) {
     if (details::asks_for_size(storage, bytes)) return cudaSuccess;
     if (!details::has(from, count, false) || !details::has(runs, 1, true)) return cudaErrorIllegalAddress;
     N run = 0;
@@ -786,16 +799,21 @@ struct DeviceSegmentedReduce {
     return cudaSuccess;
   }
   template <class I, class O, class B, class E>
-  static cudaError_t Sum(void* storage, size_t& bytes, I from, O to, int segments, B begins, E ends, cudaStream_t = nullptr, bool = false) {
+  static cudaError_t Sum(void* storage, size_t& bytes, I from, O to, int segments, B begins, E ends, cudaStream_t = nullptr,
+                         bool = false) {
     return Reduce(storage, bytes, from, to, segments, begins, ends, cub::Sum(), details::ValueOf<I>(0));
   }
   template <class I, class O, class B, class E>
-  static cudaError_t Max(void* storage, size_t& bytes, I from, O to, int segments, B begins, E ends, cudaStream_t = nullptr, bool = false) {
-    return Reduce(storage, bytes, from, to, segments, begins, ends, cub::Max(), std::numeric_limits<details::ValueOf<I>>::lowest());
+  static cudaError_t Max(void* storage, size_t& bytes, I from, O to, int segments, B begins, E ends, cudaStream_t = nullptr,
+                         bool = false) {
+    return Reduce(storage, bytes, from, to, segments, begins, ends, cub::Max(),
+                  std::numeric_limits<details::ValueOf<I>>::lowest());
   }
   template <class I, class O, class B, class E>
-  static cudaError_t Min(void* storage, size_t& bytes, I from, O to, int segments, B begins, E ends, cudaStream_t = nullptr, bool = false) {
-    return Reduce(storage, bytes, from, to, segments, begins, ends, cub::Min(), std::numeric_limits<details::ValueOf<I>>::max());
+  static cudaError_t Min(void* storage, size_t& bytes, I from, O to, int segments, B begins, E ends, cudaStream_t = nullptr,
+                         bool = false) {
+    return Reduce(storage, bytes, from, to, segments, begins, ends, cub::Min(),
+                  std::numeric_limits<details::ValueOf<I>>::max());
   }
 };
 

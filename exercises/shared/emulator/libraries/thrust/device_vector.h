@@ -19,38 +19,38 @@
 #define THRUST_SUBMINOR_VERSION 0
 
 namespace thrust {
-// --- tuples, pairs, complex numbers, random numbers ------------------------------------------------------------------------------
+// --- tuples, pairs, complex numbers, random numbers --------------------------------------------------------------------------
+using std::abs;
+using std::arg;
 using std::complex;
+using std::conj;
 using std::get;
 using std::make_pair;
 using std::make_tuple;
+using std::norm;
 using std::pair;
+using std::polar;
 using std::swap;
 using std::tie;
 using std::tuple;
 using std::tuple_element;
 using std::tuple_size;
-using std::abs;
-using std::arg;
-using std::conj;
-using std::norm;
-using std::polar;
 struct minstd_rand : std::minstd_rand {
   using std::minstd_rand::minstd_rand;
 };
 typedef minstd_rand default_random_engine;
 namespace random {
-using thrust::default_random_engine;
-using thrust::minstd_rand;
 using std::normal_distribution;
 using std::uniform_int_distribution;
 using std::uniform_real_distribution;
+using thrust::default_random_engine;
+using thrust::minstd_rand;
 }  // namespace random
 using std::normal_distribution;
 using std::uniform_int_distribution;
 using std::uniform_real_distribution;
 
-// --- execution policies: all run on the CPU, at once ---------------------------------------------------------------------------
+// --- execution policies: all run on the CPU, at once -------------------------------------------------------------------------
 namespace details {
 struct Policy {
   template <class S>
@@ -233,7 +233,7 @@ class device_vector : public std::vector<T, A> {
 template <class T>
 using universal_vector = device_vector<T>;
 
-// --- function objects ----------------------------------------------------------------------------------------------------------
+// --- function objects --------------------------------------------------------------------------------------------------------
 template <class A, class R>
 struct unary_function {
   using argument_type = A;
@@ -322,12 +322,12 @@ template <class T>
 struct IsExpression : std::false_type {};
 template <class F>
 struct IsExpression<Expression<F>> : std::true_type {};
-#define EMULATOR_PLACEHOLDER(OPERATOR)                                                                                    \
-  template <class A, class B, class = std::enable_if_t<IsExpression<A>::value || IsExpression<B>::value>>                 \
-  auto operator OPERATOR(const A& a, const B& b) {                                                                        \
-    const auto left = evaluate(a);                                                                                        \
-    const auto right = evaluate(b);                                                                                       \
-    return express([=](const auto&... values) { return left(values...) OPERATOR right(values...); });                     \
+#define EMULATOR_PLACEHOLDER(OPERATOR)                                                                    \
+  template <class A, class B, class = std::enable_if_t<IsExpression<A>::value || IsExpression<B>::value>> \
+  auto operator OPERATOR(const A& a, const B& b) {                                                        \
+    const auto left = evaluate(a);                                                                        \
+    const auto right = evaluate(b);                                                                       \
+    return express([=](const auto&... values) { return left(values...) OPERATOR right(values...); });     \
   }
 EMULATOR_PLACEHOLDER(+)
 EMULATOR_PLACEHOLDER(-)
@@ -347,7 +347,7 @@ inline const auto _1 = express([](const auto& first, const auto&...) { return fi
 inline const auto _2 = express([](const auto&, const auto& second, const auto&...) { return second; });
 }  // namespace placeholders
 
-// --- iterators -----------------------------------------------------------------------------------------------------------------
+// --- iterators ---------------------------------------------------------------------------------------------------------------
 namespace details {
 // An iterator that derives its element from a position. `Self` has get(place).
 template <class Self, class Reference, class Value>
@@ -484,7 +484,8 @@ template <class Iterators>
 class zip_iterator;
 template <class... I>
 class zip_iterator<std::tuple<I...>>
-    : public details::Positioned<zip_iterator<std::tuple<I...>>, std::tuple<details::ReferenceOf<I>...>, std::tuple<details::ValueOf<I>...>> {
+    : public details::Positioned<zip_iterator<std::tuple<I...>>, std::tuple<details::ReferenceOf<I>...>,
+                                 std::tuple<details::ValueOf<I>...>> {
  public:
   explicit zip_iterator(std::tuple<I...> bases) : bases_(bases) {}
   std::tuple<details::ReferenceOf<I>...> get(std::ptrdiff_t place) const {
@@ -519,7 +520,7 @@ using std::advance;
 using std::distance;
 using std::next;
 
-// --- algorithms ------------------------------------------------------------------------------------------------------------------
+// --- algorithms --------------------------------------------------------------------------------------------------------------
 namespace algorithms {
 using details::ValueOf;
 using std::adjacent_difference;
@@ -550,9 +551,9 @@ using std::mismatch;
 using std::none_of;
 using std::partition_copy;
 using std::remove;
-using std::remove_if;
 using std::remove_copy;
 using std::remove_copy_if;
+using std::remove_if;
 using std::replace;
 using std::replace_copy;
 using std::replace_if;
@@ -651,11 +652,13 @@ O exclusive_scan(I first, I last, O out, T sum = T(0), F function = {}) {
 }
 template <class I, class O, class U, class F>
 O transform_inclusive_scan(I first, I last, O out, U change, F function) {
-  return algorithms::inclusive_scan(transform_iterator<U, I>(first, change), transform_iterator<U, I>(last, change), out, function);
+  return algorithms::inclusive_scan(transform_iterator<U, I>(first, change), transform_iterator<U, I>(last, change), out,
+                                    function);
 }
 template <class I, class O, class U, class T, class F>
 O transform_exclusive_scan(I first, I last, O out, U change, T sum, F function) {
-  return algorithms::exclusive_scan(transform_iterator<U, I>(first, change), transform_iterator<U, I>(last, change), out, sum, function);
+  return algorithms::exclusive_scan(transform_iterator<U, I>(first, change), transform_iterator<U, I>(last, change), out, sum,
+                                    function);
 }
 template <class K, class I, class O, class E = std::equal_to<>, class F = std::plus<>>
 O inclusive_scan_by_key(K first, K last, I values, O out, E equal = {}, F function = {}) {
@@ -760,13 +763,13 @@ void uninitialized_fill(I first, I last, const T& value) {
 }  // namespace algorithms
 
 // Each algorithm may be called with or without an execution policy.
-#define EMULATOR_THRUST(NAME)                                                            \
-  template <class P, class... A>                                                         \
-  auto NAME(P&& first, A&&... others) {                                                  \
-    if constexpr (details::is_policy<P>)                                                 \
-      return algorithms::NAME(std::forward<A>(others)...);                               \
-    else                                                                                 \
-      return algorithms::NAME(std::decay_t<P>(first), std::forward<A>(others)...);       \
+#define EMULATOR_THRUST(NAME)                                                      \
+  template <class P, class... A>                                                   \
+  auto NAME(P&& first, A&&... others) {                                            \
+    if constexpr (details::is_policy<P>)                                           \
+      return algorithms::NAME(std::forward<A>(others)...);                         \
+    else                                                                           \
+      return algorithms::NAME(std::decay_t<P>(first), std::forward<A>(others)...); \
   }
 EMULATOR_THRUST(adjacent_difference)
 EMULATOR_THRUST(all_of)
