@@ -244,10 +244,12 @@ def _check(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
     each = trial.experts // len(trial.tokens)
     for rank, one in enumerate(results):
         places = (_place(trial, rank), _place(trial, rank), slice(rank * each, (rank + 1) * each))
-        for name, leaf, place, given in zip(("x", "the weights", "an expert"), (x, weights, matrices), places, one["gradients"],
-                                            strict=True):  # fmt: skip
+        names = ("x", "the weights", "an expert")
+        for name, leaf, place, values in zip(names, (x, weights, matrices), places, one["gradients"], strict=True):
             expected = leaf.grad[place]
-            value = torch.zeros_like(expected) if given is None else torch.tensor(given, dtype=torch.float64).view_as(expected)
+            value = (
+                torch.zeros_like(expected) if values is None else torch.tensor(values, dtype=torch.float64).view_as(expected)
+            )
             off = float((value - expected).abs().max()) if expected.numel() else 0.0
             if off > TOLERANCE:
                 raise part.wrong("detached", trial.name, name=name, off=off)

@@ -109,7 +109,7 @@ def _judge_time(part: Part, seconds: Any, arguments: tuple[str, int, int, float,
     right = _time(*arguments)
     if right is None:
         try:
-            given = seconds(*arguments)
+            result = seconds(*arguments)
         except ValueError:
             return []
         except BaseException as error:  # noqa: BLE001  # the learner's code may raise anything
@@ -119,30 +119,30 @@ def _judge_time(part: Part, seconds: Any, arguments: tuple[str, int, int, float,
             name,
             algorithm=algorithm,
             ranks=ranks,
-            given=f"{given:.6g}" if isinstance(given, float) else repr(given)[:20],
+            given=f"{result:.6g}" if isinstance(result, float) else repr(result)[:20],
         )
-    given = part.call(seconds, *arguments, case=name)
+    result = part.call(seconds, *arguments, case=name)
     ways = {way: _time(*arguments, wrong=way) for way in list(WAYS)[:5]}
     rounds = {"ring": 2 * (ranks - 1), "doubling": (ranks - 1).bit_length()}.get(algorithm, 2 * (ranks - 1).bit_length())
     values = {"algorithm": algorithm, "rounds": rounds, "ranks": ranks, "levels": (ranks - 1).bit_length()}
-    return [Case(name, given, right, ways, values)]
+    return [Case(name, result, right, ways, values)]
 
 
 def _judge_choice(part: Part, choose: Any, offered: tuple[str, ...], ranks: int, size: int) -> Case:
     """Return the case of one choice. Raise the verdict on an algorithm that is not possible."""
     latency, speed = LINKS[0]
     name = f"choose({list(offered)}, {ranks}, {size}, {latency}, {speed})"
-    given = part.call(choose, list(offered), ranks, size, latency, speed, case=name)
+    result = part.call(choose, list(offered), ranks, size, latency, speed, case=name)
     times = {one: time for one in offered if (time := _time(one, ranks, size, latency, speed)) is not None}
     bytes_only = {one: _time(one, ranks, size, 0.0, speed) or 0.0 for one in times}
     right = min(times, key=times.__getitem__)
-    if given in offered and given not in times:
-        raise part.wrong("chooses-the-impossible", name, ranks=ranks, given=given)
-    if given in times and times[given] <= times[right] * (1 + 1e-9):
-        right = given  # equally fast
+    if result in offered and result not in times:
+        raise part.wrong("chooses-the-impossible", name, ranks=ranks, given=result)
+    if result in times and times[result] <= times[right] * (1 + 1e-9):
+        right = result  # equally fast
     fewest = min(bytes_only, key=bytes_only.__getitem__)
-    if given in times and bytes_only[given] <= bytes_only[fewest] * (1 + 1e-9):
-        fewest = given
+    if result in times and bytes_only[result] <= bytes_only[fewest] * (1 + 1e-9):
+        fewest = result
     ways = {"chooses-the-slowest": max(times, key=times.__getitem__), "chooses-by-bytes": fewest}
     values = {"ranks": ranks, "size_bytes": size, "offered": ", ".join(times)}
-    return Case(name, given, right, ways, values)
+    return Case(name, result, right, ways, values)
