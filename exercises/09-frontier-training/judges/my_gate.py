@@ -16,9 +16,8 @@ WAYS = {
         ("weights = probabilities.gather(-1, chosen)", "weights = scores.gather(-1, chosen)"),
     ),
     "bias-in-weights": Way(
-        "a bias changes the weights of token {token} from {right} to {given}: it may change which expert is chosen, not how "
-        "much "
-        "its output counts",
+        "a bias changes the weights of token {token} from {right} to {given}: it may change which expert is chosen, not "
+        "how much its output counts",
         ("weights = probabilities.gather(-1, chosen)", "weights = (probabilities + bias).gather(-1, chosen)"),
     ),
     "bias-ignored": Way(

@@ -12,9 +12,8 @@ WAYS = {
         ("return rounds * latency_s +", "return min(1, rounds) * latency_s +"),
     ),
     "bytes-twice": Way(
-        "{given} s instead of {right}: a rank keeps one of {ranks} chunks to itself, so it sends 2(n-1)/n of the bytes, not "
-        "twice "
-        "all of them",
+        "{given} s instead of {right}: a rank keeps one of {ranks} chunks to itself, so it sends 2(n-1)/n of the bytes, "
+        "not twice all of them",
         ("2 * (ranks - 1) * size_bytes / ranks", "2 * size_bytes"),
     ),
     "one-way": Way(
@@ -52,8 +51,7 @@ WAYS = {
     ),
     "chooses-by-bytes": Way(
         "for {ranks} ranks and {size_bytes:,} bytes you choose {given}, which sends the fewest bytes; {right} is the "
-        "fastest, as a "
-        "message of a few bytes takes its latency",
+        "fastest, as a message of a few bytes takes its latency",
         (
             "seconds(name, ranks, size_bytes, latency_s, bytes_per_s))",
             "seconds(name, ranks, size_bytes, 0.0, bytes_per_s))",
