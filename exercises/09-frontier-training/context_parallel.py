@@ -26,7 +26,6 @@ import crew
 import own_part
 import ranks
 import torch
-import torch._dynamo  # collectives import it, which takes seconds: here it is imported once for all ranks
 import torch.distributed as dist
 from attention_blocks import Shape, count_pairs, cut_contiguous, cut_striped
 from bench import say

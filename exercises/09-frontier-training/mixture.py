@@ -26,7 +26,7 @@ import dispatch_ranks
 import own_part
 import ranks
 import torch
-import torch._dynamo  # optimizers and collectives import it, which takes seconds: here it is imported once for all ranks
+import torch._dynamo  # optimizers import it, which takes seconds: here it is imported once for all ranks
 import torch.distributed as dist
 from bench import say
 from routing import Layer, draw_tokens, list_capacities, list_limits

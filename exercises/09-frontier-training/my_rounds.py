@@ -1,7 +1,7 @@
 """Your part of 9.1: two all-reduces as rounds of messages, one that halves and one that knows the nodes.
 
-You will learn    why few rounds and few bytes are different aims, and why the order of partners decides what crosses the
-network You will produce  `halving_doubling` and `hierarchical`, which the run executes on real ranks and on virtual GPUs
+You will learn    why few rounds and few bytes are different aims, and why the order of partners decides what crosses nodes
+You will produce  `halving_doubling` and `hierarchical`, which the run executes on real ranks and on virtual GPUs
 Try it            gpucourse try 9.1
 Your part         the bodies of both functions; keep their names and parameters
 Reading           modules/09-frontier-training/lesson-2-collectives.md

@@ -24,7 +24,6 @@ import crew
 import own_part
 import ranks
 import torch
-import torch._dynamo  # collectives import it, which takes seconds: here it is imported once for all ranks
 import torch.distributed as dist
 from bench import say
 from pieces import Piece, Times
@@ -34,7 +33,7 @@ from schedules import order_1f1b, order_gpipe, order_interleaved
 from split_pipeline import SEED, Shape, measure
 
 PIPELINES = ((4, 8), (3, 5), (2, 4), (1, 3), (4, 4), (5, 11), (8, 16), (3, 3))  # stages and micro-batches of your orders
-STEPS = 4
+STEPS = 3
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="pipelines whose backward pass has two pieces")

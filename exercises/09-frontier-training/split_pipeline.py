@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 import time
@@ -215,6 +216,11 @@ class Products(TorchDispatchMode):
         super().__init__()
         self.count = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False. With True, each rank would import torch._dynamo, which takes more than a second."""
+        return False
+
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         self.count += function is torch.ops.aten.mm.default
         return function(*arguments, **(keywords or {}))
@@ -275,6 +281,7 @@ def _compare(gradient: torch.Tensor | None, right: torch.Tensor) -> float:
     return ((gradient - right).abs().max() / right.abs().max()).item()
 
 
+@functools.cache
 def compute_alone(shape: Shape) -> tuple[float, list[torch.Tensor]]:
     """Return the loss and the gradients of one process that has the whole model."""
     model = WholeBackward(shape.draw_weights())
@@ -324,6 +331,6 @@ def run_your_split(world: World, shape: Sequence[int], steps: int, orders: Seque
     slots = order_zero_bubble_v(size, sizes.micro_batches)
     rows = [measure(world, sizes, "zb-v, your split", slots, 2 * size, steps, YourSplit)]
     if orders:
-        own = [[tuple(Piece(*piece) for piece in slot) for slot in order] for order in orders]
-        rows.append(measure(world, sizes, "your order and split", own, size, steps, YourSplit))
+        slots = [[tuple(Piece(*piece) for piece in slot) for slot in order] for order in orders]
+        rows.append(measure(world, sizes, "your order and split", slots, size, steps, YourSplit))
     return {"rows": rows}

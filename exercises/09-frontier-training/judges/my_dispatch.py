@@ -22,21 +22,18 @@ WAYS = {
         seen="expert {expert} gets a row of a token that has not chosen it",
     ),
     "not-grouped": Way(
-        "expert {expert} computes a row of expert {other}: rows arrive sorted by the rank that sent them, and only then by "
-        "expert. "
-        "Group them by expert before you compute",
+        "expert {expert} computes a row of expert {other}: rows arrive sorted by the rank that sent them, and only then "
+        "by expert. Group them by expert before you compute",
         ("grouped = labels.argsort(stable=True)", "grouped = torch.arange(len(labels))"),
     ),
     "not-put-back": Way(
-        "rank {rank} sends its results home in the order in which its experts computed them: undo the grouping first, as the "
-        "other "
-        "ranks expect the order in which they sent the rows",
+        "rank {rank} sends its results home in the order in which its experts computed them: undo the grouping first, as "
+        "the other ranks expect the order in which they sent the rows",
         ("back = torch.empty_like(outputs).index_copy(0, grouped, outputs)", "back = outputs"),
     ),
     "weights-in-the-old-order": Way(
-        "each output is multiplied by the weight of another pair: the rows are sorted by expert, the weights are not. Bring "
-        "both "
-        "into one order",
+        "each output is multiplied by the weight of another pair: the rows are sorted by expert, the weights are not. "
+        "Bring both into one order",
         ("weights.flatten()[order, None]", "weights.flatten()[:, None]"),
         seen="each token is a sum of the right outputs, and their weights are others than its own",
     ),
@@ -65,18 +62,16 @@ WAYS = {
         ("receive = arriving.sum(1).tolist()", "receive = send"),
     ),
     "padded": Way(
-        "rank {rank} sends {sent:,} bytes of rows to other ranks, and its tokens and experts need {limit:,}: send as many "
-        "rows as "
-        "there are",
+        "rank {rank} sends {sent:,} bytes of rows to other ranks, and its tokens and experts need {limit:,}: send as "
+        "many rows as there are",
         (
             "    rows = exchange(",
             "    exchange(x.new_zeros(8 * ranks, x.shape[1]), [8] * ranks, [8] * ranks)\n    rows = exchange(",
         ),
     ),
     "detached": Way(
-        "the output is right, and the gradient of {name} is {off:.2g} off: gradients go back through the exchange only if "
-        "you send "
-        "the rows of x themselves, without detach, and use what it returns",
+        "the output is right, and the gradient of {name} is {off:.2g} off: gradients go back through the exchange only "
+        "if you send the rows of x themselves, without detach, and use what it returns",
         ("exchange(x[tokens], send, receive)", "exchange(x.detach()[tokens], send, receive)"),
     ),
     "alone-in-the-backward-pass": Way(
@@ -244,10 +239,12 @@ def _check(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
     each = trial.experts // len(trial.tokens)
     for rank, one in enumerate(results):
         places = (_place(trial, rank), _place(trial, rank), slice(rank * each, (rank + 1) * each))
-        for name, leaf, place, given in zip(("x", "the weights", "an expert"), (x, weights, matrices), places, one["gradients"],
-                                            strict=True):  # fmt: skip
+        names = ("x", "the weights", "an expert")
+        for name, leaf, place, values in zip(names, (x, weights, matrices), places, one["gradients"], strict=True):
             expected = leaf.grad[place]
-            value = torch.zeros_like(expected) if given is None else torch.tensor(given, dtype=torch.float64).view_as(expected)
+            value = (
+                torch.zeros_like(expected) if values is None else torch.tensor(values, dtype=torch.float64).view_as(expected)
+            )
             off = float((value - expected).abs().max()) if expected.numel() else 0.0
             if off > TOLERANCE:
                 raise part.wrong("detached", trial.name, name=name, off=off)

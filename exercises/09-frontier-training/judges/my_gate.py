@@ -16,9 +16,8 @@ WAYS = {
         ("weights = probabilities.gather(-1, chosen)", "weights = scores.gather(-1, chosen)"),
     ),
     "bias-in-weights": Way(
-        "a bias changes the weights of token {token} from {right} to {given}: it may change which expert is chosen, not how "
-        "much "
-        "its output counts",
+        "a bias changes the weights of token {token} from {right} to {given}: it may change which expert is chosen, not "
+        "how much its output counts",
         ("weights = probabilities.gather(-1, chosen)", "weights = (probabilities + bias).gather(-1, chosen)"),
     ),
     "bias-ignored": Way(
@@ -113,15 +112,15 @@ def _judge_choices(part: Part, case: str, chosen: Any, scores: Any, bias: Any) -
     def sets(preferred: Any) -> list[set[int]]:
         return [set(row) for row in preferred.topk(k, -1).indices.tolist()]
 
-    given, probabilities = [set(row) for row in chosen.tolist()], scores.softmax(-1)
+    choices, probabilities = [set(row) for row in chosen.tolist()], scores.softmax(-1)
     right = sets(probabilities + bias)
-    if given == right:
+    if choices == right:
         return
-    token = next(token for token, pair in enumerate(zip(given, right, strict=True)) if pair[0] != pair[1])
-    values = {"token": token, "given": sorted(given[token]), "right": sorted(right[token])}
-    if given == sets(probabilities):
+    token = next(token for token, pair in enumerate(zip(choices, right, strict=True)) if pair[0] != pair[1])
+    values = {"token": token, "given": sorted(choices[token]), "right": sorted(right[token])}
+    if choices == sets(probabilities):
         raise part.wrong("bias-ignored", case, **values)
-    if given == sets(scores + bias):
+    if choices == sets(scores + bias):
         raise part.wrong("bias-on-scores", case, **values)
     text = "token {token} has experts {given}, and {right} have the largest sum of probability and bias"
     raise Verdict("failed", "other", text.format_map(values), case)
@@ -179,10 +178,10 @@ def _judge_loss(part: Part, loss: Any) -> None:
 
     even = torch.full((EXPERTS, EXPERTS), 1 / EXPERTS, dtype=torch.float64)
     name = "one rank, equal loads"
-    given = _read(part.call(loss, even, torch.arange(EXPERTS)[:, None], lambda tensor: tensor, case=name), name)
-    if abs(given - 1 / EXPERTS) < TOLERANCE:
-        raise part.wrong("not-times-experts", name, given=f"{given:.6g}", experts=EXPERTS)
-    part.compare([Case(name, given, 1.0)], tolerance=TOLERANCE)
+    value = _read(part.call(loss, even, torch.arange(EXPERTS)[:, None], lambda tensor: tensor, case=name), name)
+    if abs(value - 1 / EXPERTS) < TOLERANCE:
+        raise part.wrong("not-times-experts", name, given=f"{value:.6g}", experts=EXPERTS)
+    part.compare([Case(name, value, 1.0)], tolerance=TOLERANCE)
     tokens = (5, 0, 9)
     scores = _draw_scores(sum(tokens), torch.float64)
     chosen = scores.topk(2, -1).indices
@@ -206,9 +205,9 @@ def _judge_loss(part: Part, loss: Any) -> None:
     name = "3 ranks with 5, 0 and 9 tokens"
     results = part.on_ranks(3, run)
     local = float(_find_loss(scores[:5].softmax(-1), chosen[:5]))
-    given = results[0][0]
-    if abs(given - local) < TOLERANCE:
-        raise part.wrong("own-tokens-only", name, given=f"{given:.6g}", right=f"{expected:.6g}")
+    result = results[0][0]
+    if abs(result - local) < TOLERANCE:
+        raise part.wrong("own-tokens-only", name, given=f"{result:.6g}", right=f"{expected:.6g}")
     part.compare([Case(name, value, expected) for value, _ in results], tolerance=TOLERANCE)
     gradient = torch.tensor([row for _, rows in results for row in rows or []], dtype=torch.float64)
     if gradient.numel() != whole.grad.numel() or not torch.allclose(gradient, whole.grad, rtol=0, atol=TOLERANCE):

@@ -35,6 +35,11 @@ WAYS = {
         "{bubble:g} instead of {right:g}: weights that are kept back for too long fill no gap",
         ("delay, waiting = stage", "delay, waiting = stages"),
     ),
+    "all-forward-first": Way(
+        "stage {stage} holds {held} micro-batches, where {room} are enough: it runs {ahead} of them forward before its first "
+        "inputs. Begin with the gradients as soon as they can arrive",
+        ("min(stages - stage - 1, micro_batches)", "micro_batches"),
+    ),
     "too-early": Way(
         "the bubble takes {bubble:g}, where {right:g} is possible: stage {stage} keeps at most {delay} weights back, and has "
         "nothing to do while it waits for the last gradients",
@@ -149,6 +154,9 @@ def _check_together(part: Part, orders: list[list[Slot]], name: str) -> None:
             raise part.wrong("upside-down", name)
         if is_slow and not any(delays):
             raise part.wrong("weights-at-once", name, **values)
+        ahead = _count_ahead(orders[fullest])
+        if ahead > stages:
+            raise part.wrong("all-forward-first", name, **values, ahead=ahead)
         if is_full:
             is_last = all(slot[0].kind == WEIGHTS for slot in orders[fullest][-held[fullest] :])
             way = "weights-last" if is_last else "too-much-and-slow" if is_slow else "too-much"

@@ -188,8 +188,8 @@ def _judge_merge(part: Part) -> None:
     merge = part.function("merge")
     results, cases = {}, make_merges()
     for case, (arguments, right) in cases.items():
-        given = part.call(merge, *(tensor.clone() for tensor in arguments), case=f"merge, {case}")
-        results[case] = _read_pair(given, arguments, f"merge, {case}")
+        pair = part.call(merge, *(tensor.clone() for tensor in arguments), case=f"merge, {case}")
+        results[case] = _read_pair(pair, arguments, f"merge, {case}")
         if _is_right(results[case], right):
             continue
         for way, module in plant_ways(WAYS, __file__):
@@ -203,21 +203,21 @@ def _judge_merge(part: Part) -> None:
         raise Verdict("failed", "other", f"{what} of two sets of keys differs from that of all keys", f"merge, {case}")
 
 
-def _is_right(given: torch.Tensor, right: torch.Tensor) -> bool:
-    tolerance = 1e-9 if given.dtype == torch.float64 else 2e-4
-    return torch.allclose(given.double(), right, rtol=tolerance, atol=tolerance)
+def _is_right(result: torch.Tensor, right: torch.Tensor) -> bool:
+    tolerance = 1e-9 if result.dtype == torch.float64 else 2e-4
+    return torch.allclose(result.double(), right, rtol=tolerance, atol=tolerance)
 
 
-def _read_pair(given: Any, arguments: list[torch.Tensor], case: str) -> torch.Tensor:
-    if given is None:
+def _read_pair(pair: Any, arguments: list[torch.Tensor], case: str) -> torch.Tensor:
+    if pair is None:
         raise Verdict("failed", "no-answer", "it returned None: is the return missing?", case)
-    if not isinstance(given, tuple | list) or len(given) != 2 or not all(isinstance(item, torch.Tensor) for item in given):
+    if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(item, torch.Tensor) for item in pair):
         raise Verdict("failed", "other", "it returned something else than the result and its lse, two tensors", case)
-    if given[0].shape != arguments[0].shape or given[1].shape != arguments[1].shape:
-        shapes = [list(tensor.shape) for tensor in given]
+    if pair[0].shape != arguments[0].shape or pair[1].shape != arguments[1].shape:
+        shapes = [list(tensor.shape) for tensor in pair]
         due = [list(tensor.shape) for tensor in arguments[:2]]
         raise Verdict("failed", "other", f"it returned the shapes {shapes}: {due} are due", case)
-    return torch.cat(list(given), -1)
+    return torch.cat(list(pair), -1)
 
 
 def _cut_zigzag(length: int, ranks: int, rank: int) -> torch.Tensor:
@@ -247,20 +247,19 @@ def _run(forward: Any, backward: Any, rank: int, ranks: int, name: str, causal: 
     combined = _read_pair(pair, [q, q[..., :1]], "forward")
     result: dict[str, Any] = {"forward": combined, "blocks": blocks[0], "alive": alive[0], "forward_messages": messages.count}
     if backward is not None:
-        own = make_right(shape, causal)
-        out, lse = (tensor[:, positions[rank]] for tensor in own[:2])
+        out, lse = (tensor[:, positions[rank]] for tensor in make_right(shape, causal)[:2])
         messages.count = 0
-        given = backward(
+        gradients = backward(
             gradient, q, k, v, out, lse, positions, rank, causal, messages.send_on,
             lambda *call: block_gradients(*call, causal),
         )  # fmt: skip
-        if not isinstance(given, tuple | list) or [getattr(item, "shape", None) for item in given] != [
+        if not isinstance(gradients, tuple | list) or [getattr(item, "shape", None) for item in gradients] != [
             q.shape,
             k.shape,
             v.shape,
         ]:
             raise Verdict("failed", "other", "it returned something else than the gradients of q, k and v", "backward")
-        result |= {"backward": [item.clone() for item in given], "backward_messages": messages.count}
+        result |= {"backward": [item.clone() for item in gradients], "backward_messages": messages.count}
     return result
 
 
@@ -291,13 +290,13 @@ def _judge_ring(part: Part, ranks: int) -> None:
             for rank in range(ranks):
                 mine = results[rank][number]
                 positions = [CUTS[name](shape.length, ranks, other) for other in range(ranks)]
-                own = [tensor[:, positions[rank]] for tensor in right]
-                if not torch.allclose(mine["forward"], torch.cat(own[:2], -1), rtol=TOLERANCE, atol=TOLERANCE):
+                expected = [tensor[:, positions[rank]] for tensor in right]
+                if not torch.allclose(mine["forward"], torch.cat(expected[:2], -1), rtol=TOLERANCE, atol=TOLERANCE):
                     _name_way(part, case, "forward", results, rank, ranks)
                 needed = sum(not causal or int(each.min()) <= int(positions[rank].max()) for each in positions)
                 _judge_counts(part, case, mine, rank, ranks, needed)
                 if key == "backward":
-                    _judge_gradients(part, case, results, (rank, ranks, number), own)
+                    _judge_gradients(part, case, results, (rank, ranks, number), expected)
 
 
 def _judge_counts(part: Part, case: str, mine: dict[str, Any], rank: int, ranks: int, needed: int) -> None:
@@ -313,12 +312,14 @@ def _judge_counts(part: Part, case: str, mine: dict[str, Any], rank: int, ranks:
         raise Verdict("failed", "other", text, f"forward, {case}")
 
 
-def _judge_gradients(part: Part, case: str, results: list[Any], place: tuple[int, int, int], own: list[torch.Tensor]) -> None:
+def _judge_gradients(
+    part: Part, case: str, results: list[Any], place: tuple[int, int, int], expected: list[torch.Tensor]
+) -> None:
     rank, ranks, number = place
     mine = results[rank][number]
     if not all(
-        torch.allclose(given, right, rtol=TOLERANCE, atol=TOLERANCE)
-        for given, right in zip(mine["backward"], own[2:], strict=True)
+        torch.allclose(gradient, right, rtol=TOLERANCE, atol=TOLERANCE)
+        for gradient, right in zip(mine["backward"], expected[2:], strict=True)
     ):
         _name_way(part, case, "backward", results, rank, ranks)
     if mine["backward_messages"] != 4 * (ranks - 1) + 2:

@@ -21,9 +21,8 @@ WAYS = {
         ("return halving + doubling[::-1]", "return halving"),
     ),
     "keeps-what-it-gives": Way(
-        "number {element} of rank {rank} lacks the value of rank {peer}: of two partners, one keeps the lower half and gets "
-        "the "
-        "other's, and the other keeps the upper half",
+        "number {element} of rank {rank} lacks the value of rank {peer}: of two partners, one keeps the lower half and "
+        "gets the other's, and the other keeps the upper half",
         ("if rank >> bit & 1:", "if rank < 0:"),
         seen="number {element} of rank {rank} lacks the value of rank {peer} after all rounds",
     ),
@@ -39,9 +38,9 @@ WAYS = {
         ("edges[passed[0]], edges[passed[1]], True", "edges[passed[0]], edges[passed[1]], False"),
     ),
     "far-first": Way(
-        "with {per_node} ranks on each of {nodes} nodes, {crossing:,} numbers cross the network, and {least:,} are enough: "
-        "your "
-        "first exchange is the largest, and rank {rank} has it with rank {peer} of another node. Begin with the nearest rank",
+        "with {per_node} ranks on each of {nodes} nodes, {crossing:,} numbers cross the network, and {least:,} are "
+        "enough: your first exchange is the largest, and rank {rank} has it with rank {peer} of another node. Begin with "
+        "the nearest rank",
         (
             "for bit in range(ranks.bit_length() - 1):",
             "for bit in reversed(range(ranks.bit_length() - 1)):",
@@ -49,8 +48,7 @@ WAYS = {
     ),
     "two-at-once": Way(
         "rank {rank} {does} {count} messages in round {round}: a rank has one port each way, so a round has room for one "
-        "message "
-        "in each direction",
+        "message in each direction",
         (
             "            there.append(Message(rank, rank ^ 1 << bit, edges[passed[0]], edges[passed[1]], True))\n",
             "            half = (edges[passed[0]] + edges[passed[1]]) // 2\n"
@@ -59,9 +57,8 @@ WAYS = {
         ),
     ),
     "one-way-at-a-time": Way(
-        "there are {count} rounds, and {limit} are enough: a rank can send and receive in the same round, and all ranks work "
-        "at "
-        "the same time",
+        "there are {count} rounds, and {limit} are enough: a rank can send and receive in the same round, and all ranks "
+        "work at the same time",
         ("halving.append(there)", "halving += [there[::2], there[1::2]]"),
     ),
     "not-a-power": Way(
@@ -76,9 +73,8 @@ WAYS = {
         ),
     ),
     "all-over-the-network": Way(
-        "with {per_node} ranks on each of {nodes} nodes, {crossing:,} numbers cross the network, and {least:,} are enough: "
-        "after "
-        "the first phase, a rank needs to send only its own chunk to other nodes",
+        "with {per_node} ranks on each of {nodes} nodes, {crossing:,} numbers cross the network, and {least:,} are "
+        "enough: after the first phase, a rank needs to send only its own chunk to other nodes",
         ("parts = _cut(chunks[owned], chunks[owned + 1], nodes)", "parts = _cut(0, numbers, nodes)"),
     ),
     "wrong-owner": Way(
@@ -89,9 +85,8 @@ WAYS = {
         "its own node",
     ),
     "one-leader": Way(
-        "only {used} of the {per_node} ranks of a node send to other nodes, and the others wait: let each rank take its own "
-        "chunk "
-        "over the network",
+        "only {used} of the {per_node} ranks of a node send to other nodes, and the others wait: let each rank take its "
+        "own chunk over the network",
         (
             "    chunks = _cut(0, numbers, per_node)\n",
             "    if nodes > 1 and per_node > 1:\n"
@@ -108,8 +103,7 @@ WAYS = {
     ),
     "inside-forgotten": Way(
         "each number is right on one rank of each node only: after the network, the ranks of a node must exchange their "
-        "finished "
-        "chunks",
+        "finished chunks",
         ("return summing + crossing + gathering", "return summing + crossing"),
         seen="each number is right on one rank of each node only",
     ),
@@ -229,7 +223,14 @@ def _judge_crossing(part: Part, trial: Trial, per_node: int) -> None:
     if trial.nodes:
         raise part.wrong("all-over-the-network", trial.name, **values)
     _judge_bytes(part, trial)
-    raise part.wrong("far-first", trial.name, **values)
+    number = next(number for number, messages in enumerate(trial.rounds) if first in messages)
+    if number == 0:
+        raise part.wrong("far-first", trial.name, **values)
+    text = (
+        "with {per_node} ranks on each of {nodes} nodes, {crossing:,} numbers cross the network, and {least:,} are enough: "
+        "round {round} is the first that crosses, and rank {rank} exchanges with rank {peer} in it"
+    )
+    raise Verdict("failed", "other", text.format_map(values | {"round": number}), trial.name)
 
 
 def _judge_bytes(part: Part, trial: Trial) -> None:

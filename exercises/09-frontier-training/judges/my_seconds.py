@@ -12,9 +12,8 @@ WAYS = {
         ("return rounds * latency_s +", "return min(1, rounds) * latency_s +"),
     ),
     "bytes-twice": Way(
-        "{given} s instead of {right}: a rank keeps one of {ranks} chunks to itself, so it sends 2(n-1)/n of the bytes, not "
-        "twice "
-        "all of them",
+        "{given} s instead of {right}: a rank keeps one of {ranks} chunks to itself, so it sends 2(n-1)/n of the bytes, "
+        "not twice all of them",
         ("2 * (ranks - 1) * size_bytes / ranks", "2 * size_bytes"),
     ),
     "one-way": Way(
@@ -52,8 +51,7 @@ WAYS = {
     ),
     "chooses-by-bytes": Way(
         "for {ranks} ranks and {size_bytes:,} bytes you choose {given}, which sends the fewest bytes; {right} is the "
-        "fastest, as a "
-        "message of a few bytes takes its latency",
+        "fastest, as a message of a few bytes takes its latency",
         (
             "seconds(name, ranks, size_bytes, latency_s, bytes_per_s))",
             "seconds(name, ranks, size_bytes, 0.0, bytes_per_s))",
@@ -109,7 +107,7 @@ def _judge_time(part: Part, seconds: Any, arguments: tuple[str, int, int, float,
     right = _time(*arguments)
     if right is None:
         try:
-            given = seconds(*arguments)
+            result = seconds(*arguments)
         except ValueError:
             return []
         except BaseException as error:  # noqa: BLE001  # the learner's code may raise anything
@@ -119,30 +117,30 @@ def _judge_time(part: Part, seconds: Any, arguments: tuple[str, int, int, float,
             name,
             algorithm=algorithm,
             ranks=ranks,
-            given=f"{given:.6g}" if isinstance(given, float) else repr(given)[:20],
+            given=f"{result:.6g}" if isinstance(result, float) else repr(result)[:20],
         )
-    given = part.call(seconds, *arguments, case=name)
+    result = part.call(seconds, *arguments, case=name)
     ways = {way: _time(*arguments, wrong=way) for way in list(WAYS)[:5]}
     rounds = {"ring": 2 * (ranks - 1), "doubling": (ranks - 1).bit_length()}.get(algorithm, 2 * (ranks - 1).bit_length())
     values = {"algorithm": algorithm, "rounds": rounds, "ranks": ranks, "levels": (ranks - 1).bit_length()}
-    return [Case(name, given, right, ways, values)]
+    return [Case(name, result, right, ways, values)]
 
 
 def _judge_choice(part: Part, choose: Any, offered: tuple[str, ...], ranks: int, size: int) -> Case:
     """Return the case of one choice. Raise the verdict on an algorithm that is not possible."""
     latency, speed = LINKS[0]
     name = f"choose({list(offered)}, {ranks}, {size}, {latency}, {speed})"
-    given = part.call(choose, list(offered), ranks, size, latency, speed, case=name)
+    result = part.call(choose, list(offered), ranks, size, latency, speed, case=name)
     times = {one: time for one in offered if (time := _time(one, ranks, size, latency, speed)) is not None}
     bytes_only = {one: _time(one, ranks, size, 0.0, speed) or 0.0 for one in times}
     right = min(times, key=times.__getitem__)
-    if given in offered and given not in times:
-        raise part.wrong("chooses-the-impossible", name, ranks=ranks, given=given)
-    if given in times and times[given] <= times[right] * (1 + 1e-9):
-        right = given  # equally fast
+    if result in offered and result not in times:
+        raise part.wrong("chooses-the-impossible", name, ranks=ranks, given=result)
+    if result in times and times[result] <= times[right] * (1 + 1e-9):
+        right = result  # equally fast
     fewest = min(bytes_only, key=bytes_only.__getitem__)
-    if given in times and bytes_only[given] <= bytes_only[fewest] * (1 + 1e-9):
-        fewest = given
+    if result in times and bytes_only[result] <= bytes_only[fewest] * (1 + 1e-9):
+        fewest = result
     ways = {"chooses-the-slowest": max(times, key=times.__getitem__), "chooses-by-bytes": fewest}
     values = {"ranks": ranks, "size_bytes": size, "offered": ", ".join(times)}
-    return Case(name, given, right, ways, values)
+    return Case(name, result, right, ways, values)

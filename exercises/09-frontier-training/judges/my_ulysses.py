@@ -54,8 +54,8 @@ def judge(part: Part) -> None:
             right = make_right(shape, causal)
             for rank in range(ranks):
                 mine = results[rank][at]
-                own = [tensor[:, cut(shape.length, ranks, rank)] for tensor in right]
-                if not _is_alike(mine["tensors"], own):
+                expected = [tensor[:, cut(shape.length, ranks, rank)] for tensor in right]
+                if not _is_alike(mine["tensors"], expected):
                     _name_way(part, case, [[row["tensors"] for row in rows] for rows in results], rank, cases)
                 if mine["exchanges"] != 4:
                     text = f"rank {rank} called all_to_all {mine['exchanges']} times: once for q, k, v and the result"
