@@ -16,8 +16,8 @@ HERE = Path(__file__).parent
 EXERCISES = HERE.parents[1] / "exercises"
 FOLDER = EXERCISES / "05-gpu-programming"
 N, TILE, WORD, WARP = 64, 16, 4, 32
-NAMES = {"naive": "naive", "coalesced": "coalesced", "tiled": "tiled<TILE>", "tensor": "tensor"}
-REGISTERS = "registers<2 * TILE, 8, 4>"
+NAMES = {"naive": "naive", "coalesced": "coalesced", "tiled": f"tiled<{TILE}>", "tensor": "tensor"}
+REGISTERS = f"registers<{2 * TILE}, 8, 4>"
 
 
 def list_loads(kernel: Any) -> list[list[int]]:
@@ -46,7 +46,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         sources = [FOLDER / "gemm_harness.cu", FOLDER / "solutions" / "my_gemm.cu"]
         program = emulator.build(sources, folder=Path(folder), defines={"TILE": TILE})
-        kernels = program.run(str(N), trace=1 << 20).kernels
+        kernels = program.run(str(N), trace=1 << 20, every=True).kernels
     document = {
         "what": f"numbers of both matrices (row x {N} + column) that a warp, or a block, of the kernels of 5.3 asks for; bytes",
         "n": N,
