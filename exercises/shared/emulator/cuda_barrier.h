@@ -1,7 +1,7 @@
 // <cuda/barrier>, <cuda/pipeline> and <cuda/atomic> for kernels in which all threads of a block take part.
 //
-// Copies are made at once, so a pipeline has nothing to wait for but the other threads. A barrier or a pipeline of a part of a
-// block is refused when the kernel runs.
+// Copies are made at once, so a pipeline has nothing to wait for but the other threads, and a forgotten wait is not found. A
+// barrier of a part of a block is refused when the kernel runs.
 #pragma once
 #include <atomic>
 
