@@ -110,14 +110,14 @@ def draw_journey() -> Canvas:
         ((("e0", "a"), ("e2", "c"), ("e3", "e")), (("e0", "a"), ("e1", "b"), ("e2", "c"))),
     )
     origins = (None, ((0, 1, 1), (0, 0, 1)), ((0, 1, 1), (0, 1, 0)), ((0, 1, 1), (0, 0, 1)), None)
-    for (left, _), ranks, froms in zip(columns, rows, origins, strict=True):
+    for (left, _), ranks, sources in zip(columns, rows, origins, strict=True):
         for rank, boxes in enumerate(ranks):
             top = 50 + 98 * rank
             picture.note(left, top - 6, f"rank {rank}")
             for place, (words, kind) in enumerate(boxes):
                 picture.box(left, top + 24 * place, 60, 20, kind, words)
-                if froms:
-                    picture.note(left + 66, top + 15 + 24 * place, f"from {froms[rank][place]}")
+                if sources:
+                    picture.note(left + 66, top + 15 + 24 * place, f"from {sources[rank][place]}")
     picture.note(
         380,
         250,
