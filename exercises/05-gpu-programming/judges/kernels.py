@@ -33,8 +33,8 @@ class TensorCase:
 class WatchedKernels:
     """Calls functions of the learner's part, and counts the loads and stores of its Triton kernels in the interpreter.
 
-    A load or store outside the tensors is the wrong way `outside`, and two programs that store to the same number are the way
-    `stored_twice`. An error in a kernel is shown with its line.
+    A race between programs or lanes is the wrong way `race`. Other faults, such as a load outside a pointer's tensor, are the
+    way `outside`. An error in a kernel is shown with its line.
     """
 
     def __init__(self, part: Part) -> None:
@@ -43,7 +43,7 @@ class WatchedKernels:
         self.part = part
         self.kernels = [value for value in vars(part.module).values() if hasattr(value, "pre_run_hooks")]
         self.memory: Any = None
-        self.stored_twice = "outside"
+        self.race = "outside"
 
     def call(self, case: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the result of `function`, and set `memory` to the kernels' loads and stores. Raises Verdict."""
@@ -51,15 +51,15 @@ class WatchedKernels:
 
     def _run(self, case: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         import numpy as np
-        from kernel_memory import KernelMemory, OutsideTensors, StoredTwice, reason_of
+        from kernel_memory import KernelFault, KernelMemory, Race, reason_of
 
         try:
             with KernelMemory(*self.kernels) as self.memory, np.errstate(over="ignore", invalid="ignore"):
                 return function(*arguments)
         except Exception as error:  # noqa: BLE001  # the interpreter hides what a kernel raised in an error of its own
             reason = reason_of(error)
-            if isinstance(reason, (OutsideTensors, StoredTwice)):
-                way = self.stored_twice if isinstance(reason, StoredTwice) else "outside"
+            if isinstance(reason, KernelFault):
+                way = self.race if isinstance(reason, Race) else "outside"
                 raise self.part.wrong(way, case, what=str(reason)) from None
             raise reason from None
 

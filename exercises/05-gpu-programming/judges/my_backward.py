@@ -188,7 +188,7 @@ def judge(part: Part) -> None:
     cases = []
     for shape in SHAPES:
         inputs = shape.make()
-        watched.stored_twice = "outside" if shape.length % shape.block else "race"  # a race shows first in whole blocks
+        watched.race = "outside" if shape.length % shape.block else "race"  # a race shows first in whole blocks
         out, *gradients = watched.call(shape.name, differentiate, shape, *inputs)
         cases += make_cases(shape, inputs, out, gradients)
     compare(part, sorted(cases, key=lambda case: (not case.values["level"], case.knobs["transposed"] == "nothing")), TOLERANCE)
