@@ -35,7 +35,7 @@ class CudaPrograms(JsonDocument):
 
 def cuda(
     session: Session,
-    sources: Annotated[list[Path], typer.Argument(help="A CUDA program in one file: my.cu", metavar="FILE...")],
+    sources: Annotated[list[Path], typer.Argument(help="A CUDA program, my.cu, or Triton kernels, my.py.", metavar="FILE...")],
     includes: Annotated[list[Path] | None, typer.Option("-I", help="A folder with headers.", metavar="DIR")] = None,
     defines: Annotated[list[str] | None, typer.Option("-D", help="A macro: -D N=1024", metavar="NAME=VALUE")] = None,
     order: Annotated[
@@ -47,7 +47,7 @@ def cuda(
     compare: Annotated[bool, typer.Option("--compare", help="Show two programs side by side.")] = False,
     page: Annotated[bool, typer.Option("--open", help="Write a page with a heat for each line, and open it.")] = False,
 ) -> int:
-    """Run a CUDA program without a GPU, and see its accesses and faults."""
+    """Run a CUDA program or Triton kernels without a GPU, and see their accesses and faults."""
     from gpucourse.learning.cuda import CudaOptions, list_sources, run_cuda
 
     arguments = session.options.passed_on

@@ -1,7 +1,11 @@
-"""`cuda`: runs a CUDA program on the emulator, on this computer. No lab and no workspace is needed."""
+"""`cuda`: runs a CUDA program on the emulator, or Triton kernels in Triton's interpreter, on this computer.
+
+No lab and no workspace is needed.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -14,11 +18,14 @@ from gpucourse.course.locate import find_course
 from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, UsageError
 from gpucourse.launch.neighbours import find_included_files
 from gpucourse.model.cuda import CudaReport
+from gpucourse.model.launching import advise_install
 from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.files import read_bounded, read_named
 from gpucourse.outside.names import OutsideError, printable
 
-SUFFIXES = (".cu", ".cuda", ".cpp", ".cc")
+SUFFIXES = (".cu", ".cuda", ".cpp", ".cc", ".py")
+TRITON_SUFFIX = ".py"
+TRITON_NEEDS = ("torch", "triton")
 ORDERS = ("0", "1", "2", "3", "all")
 DEFAULT_LIMIT_S = 60.0
 MAX_LIMIT_S = 86_400.0
@@ -53,26 +60,26 @@ class CudaOptions:
 def run_cuda(source: Path, options: CudaOptions) -> CudaReport:
     """Build and run a program, and return the report on it.
 
-    Raises UsageError if the file cannot be used, MissingError if this computer cannot run the emulator, and ExerciseFailed if
-    the program does not compile or was ended.
+    Raises UsageError if the file cannot be used, MissingError if this computer cannot run the emulator or the interpreter, and
+    ExerciseFailed if the program does not compile or was ended.
     """
     _check(source, options)
-    shared = find_course({}).exercises / "shared"
+    exercises = find_course({}).exercises
     with tempfile.TemporaryDirectory(prefix="gpucourse-cuda-") as folder:
         file = Path(folder) / "report.json"
-        words = [sys.executable, "-P", "-m", "emulator", str(source), "--report", str(file), "--order", options.order]
-        words += ["--limit", f"{options.limit_s:g}", "--requests", str(options.requests)]
-        words += [f"-I{include}" for include in options.includes]
-        words += ["--every"] * options.every
-        words += [f"-D{define}" for define in options.defines]
+        if source.suffix == TRITON_SUFFIX:
+            words = [sys.executable, str(exercises / "05-gpu-programming" / "triton_report.py"), str(source.absolute())]
+        else:
+            words = [sys.executable, "-P", "-m", "emulator", str(source), "--order", options.order]
+            words += [f"-I{include}" for include in options.includes]
+            words += ["--every"] * options.every
+            words += [f"-D{define}" for define in options.defines]
+        words += ["--report", str(file), "--limit", f"{options.limit_s:g}", "--requests", str(options.requests)]
         process = subprocess.run(
             [*words, "--", *options.arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(shared),
-            },
+            env=_make_environment(source, exercises),
             check=False,
         )
         report = _read(file, process.stderr)
@@ -81,12 +88,31 @@ def run_cuda(source: Path, options: CudaOptions) -> CudaReport:
     return report
 
 
+def _make_environment(source: Path, exercises: Path) -> dict[str, str]:
+    """Return the environment of the process: a CUDA program needs the emulator, a Python program its own modules."""
+    paths = {} if source.suffix == TRITON_SUFFIX else {"PYTHONPATH": str(exercises / "shared")}
+    return {**os.environ, **paths}
+
+
+def _check_triton(source: Path, options: CudaOptions) -> None:
+    """Raise MissingError if Triton or torch is not installed, and UsageError for an option that is for CUDA programs."""
+    flags = {"-I": options.includes, "-D": options.defines, "--order": options.order != "0", "--every": options.every}
+    if unfit := [flag for flag, value in flags.items() if value]:
+        raise UsageError(f"{', '.join(unfit)}: for CUDA programs, not for Triton kernels", hint=f"gpucourse cuda {source}")
+    if missing := [name for name in TRITON_NEEDS if importlib.util.find_spec(name) is None]:
+        raise MissingError(
+            f"a program with Triton kernels needs {' and '.join(missing)}, which this Python does not have",
+            hint=advise_install(missing, sys.executable, on_this_computer=True),
+        )
+
+
 def _check(source: Path, options: CudaOptions) -> None:
     command = f"gpucourse cuda {source}"
     if not source.is_file():
         raise UsageError(f"{source}: {'it is not a file' if source.exists() else 'there is no such file'}", hint="ls *.cu")
     if source.suffix not in SUFFIXES:
-        raise UsageError(f"{source} is not a CUDA program: its name ends in none of {', '.join(SUFFIXES)}", hint="ls *.cu")
+        endings = ", ".join(SUFFIXES)
+        raise UsageError(f"{source} has no CUDA or Triton kernels: its name ends in none of {endings}", hint="ls *.cu *.py")
     for folder in options.includes:
         if not folder.is_dir():
             raise UsageError(f"-I {folder}: there is no such folder", hint=f"{command} -I FOLDER")
@@ -97,6 +123,8 @@ def _check(source: Path, options: CudaOptions) -> None:
         raise UsageError(f"--order {options.order}: the orders are {', '.join(ORDERS)}", hint=f"{command} --order all")
     if not 0 < options.limit_s <= MAX_LIMIT_S:
         raise UsageError("--limit needs more than 0 seconds and at most a day", hint=f"{command} --limit 60s")
+    if source.suffix == TRITON_SUFFIX:
+        _check_triton(source, options)
 
 
 def _read(file: Path, complaint: bytes) -> CudaReport:

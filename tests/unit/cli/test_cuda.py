@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.learning import Learning
-from tests.parts import need
+from tests.parts import need, need_module
 
 TRANSPOSE = """#include <cstdio>
 #include <cstdlib>
@@ -47,6 +47,40 @@ int main(int count, char** words) {
   printf("way %c, pad %d\\n", way, PAD);
   return way == 'x' ? 7 : 0;
 }
+"""
+
+
+ADD = """import sys
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = places < n
+    tl.store(out + places, tl.load(x + places, mask=inside) + tl.load(y + places, mask=inside), mask=inside)
+
+@triton.jit
+def column(x, out, n, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    values = tl.load(x + places * n)
+    tl.store(out + places, tl.load(x + places, mask=places < 8))
+    tl.atomic_add(out + places, values)
+
+way = sys.argv[1] if len(sys.argv) > 1 else ""
+x, out = torch.ones(1024, device="cuda"), torch.zeros(1024).cuda()
+add[(4,)](x, x, out, 1024, BLOCK=256)
+print("way", way, out.sum().item())
+if way == "fault":
+    column[(1,)](x, out, 16, BLOCK=64)
+    add[(5,)](x, x, out, 1025, BLOCK=256)
+if way == "wrong":
+    raise ValueError("no such way")
+if way == "exit":
+    sys.exit(7)
+while way == "spin":
+    pass
 """
 
 
@@ -126,3 +160,42 @@ def test_watch_of_a_program_runs_it_now_and_on_each_save(program: Learning, monk
 def test_cuda_without_a_compiler_names_the_command_that_installs_it(program: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert "sudo apt-get install g++" in program.types("cuda", "my.cu", code=3).err
+
+
+@pytest.fixture
+def kernels(learning: Learning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Learning:
+    need_module("triton")
+    monkeypatch.chdir(tmp_path)
+    Path("my.py").write_text(ADD)
+    return learning
+
+
+def test_cuda_shows_the_counts_and_the_faults_of_triton_kernels(kernels: Learning) -> None:
+    result = kernels.types("cuda", "my.py", "--lines").out
+    assert "1 kernel, no fault" in result
+    assert "way  2048.0" in result
+    assert "add: 1 launch, 512 threads, blocks of 128" in result
+    assert next(line.split() for line in result.splitlines() if line.startswith("global load"))[2:5] == ["64", "4", "–"]
+    assert "      4         –    32   10      tl.store(out + places" in result
+    assert "the processor, where the interpreter runs" in result
+    (document,) = kernels.types("cuda", "my.py", "--json", "--", "fault", code=5).document["programs"]
+    assert [(fault["kernel"], fault["kind"], fault["line"]) for fault in document["report"]["faults"]] == [
+        ("column", "undefined value", 16),
+        ("add", "out of bounds", 10),
+    ]
+    column = document["report"]["kernels"][1]
+    assert (column["atomics"], column["global_load"]["requests"]) == (64, 3)
+    assert [line["counts"]["sectors"] for line in column["lines"] if line["line"] == 15] == [64], "a sector for each lane"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--", "wrong"], "It failed: my.py:27: ValueError: no such way"),
+        pytest.param(["--", "exit"], "It failed with exit code 7", marks=pytest.mark.slow),
+        (["--limit", "1s", "--", "spin"], "the program did not end within 1 s"),
+    ],
+)
+def test_cuda_says_why_a_program_with_triton_kernels_failed(kernels: Learning, arguments: list[str], words: str) -> None:
+    result = kernels.types("cuda", "my.py", *arguments, code=4)
+    assert words in result.out + result.err

@@ -36,11 +36,32 @@ def test_wrong_option_is_refused_before_anything_is_built(source: Path, options:
         run_cuda(source, options)
 
 
-@pytest.mark.parametrize(("name", "words"), [("none.cu", "no such file"), (".", "not a file"), ("my.py", "not a CUDA program")])
-def test_file_that_is_no_cuda_program_is_refused(tmp_path: Path, name: str, words: str) -> None:
-    (tmp_path / "my.py").touch()
+@pytest.mark.parametrize(
+    ("name", "words"), [("none.cu", "no such file"), (".", "not a file"), ("my.txt", "no CUDA or Triton kernels")]
+)
+def test_file_without_kernels_is_refused(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "my.txt").touch()
     with pytest.raises(UsageError, match=words):
         run_cuda(tmp_path / name, CudaOptions())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [CudaOptions(includes=(Path(),)), CudaOptions(defines=("N=1",)), CudaOptions(order="all"), CudaOptions(every=True)],
+)
+def test_option_for_cuda_is_refused_for_triton(tmp_path: Path, options: CudaOptions) -> None:
+    (kernel := tmp_path / "my.py").touch()
+    with pytest.raises(UsageError, match="for CUDA programs, not for Triton kernels"):
+        run_cuda(kernel, options)
+
+
+def test_missing_triton_is_named_with_the_command_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (kernel := tmp_path / "my.py").touch()
+    monkeypatch.setattr("gpucourse.learning.cuda.importlib.util.find_spec", lambda name: None if name == "triton" else name)
+    monkeypatch.setattr("gpucourse.model.launching.sys.platform", "linux")
+    with pytest.raises(MissingError, match="needs triton, which this Python does not have") as error:
+        run_cuda(kernel, CudaOptions())
+    assert "-m pip install 'gpucourse[kernels]'" in error.value.hint
 
 
 def test_several_programs_need_compare_and_compare_needs_two() -> None:
