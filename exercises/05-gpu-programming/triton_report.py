@@ -30,7 +30,8 @@ import numpy as np
 import torch
 from kernel_memory import OWNER, KernelFault, KernelMemory, OutsideTensors, find_place, reason_of
 from torch.overrides import TorchFunctionMode
-from triton.runtime import interpreter
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver, interpreter
 
 LANES, SECTOR_BYTES, USUAL_WARPS, MAX_OUTPUT = 32, 32, 4, 1 << 20
 ACCESSES = ("global_load", "global_store", "shared_load", "shared_store")
@@ -210,6 +211,22 @@ class OnProcessor(TorchFunctionMode):
         return torch.device("cpu") if is_gpu else value
 
 
+class ProcessorDriver:
+    """Stands in for Triton's driver of a GPU: programs ask it for the device, and `triton.autotune` for the times."""
+
+    def get_active_torch_device(self) -> torch.device:
+        """Return the processor."""
+        return torch.device("cpu")
+
+    def get_current_target(self) -> GPUTarget:
+        """Return the GPU that a program chooses its settings for: compute capability 8.0, with warps of 32."""
+        return GPUTarget("cuda", 80, LANES)
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        """Return a function that runs nothing. So `triton.autotune` takes the first of its settings."""
+        return lambda _call, quantiles: [0.0 for _ in quantiles]
+
+
 class BoundedOutput(io.StringIO):
     """Keeps what a program prints. Raises EndedEarly after a megabyte."""
 
@@ -229,6 +246,7 @@ def run_program(source: Path, arguments: Sequence[str], *, limit_s: float, has_r
     sys.argv, sys.path[0] = [str(source), *arguments], str(source.parent)
     output, on_processor, report = BoundedOutput(), OnProcessor(), KernelReport(has_requests=has_requests)
     state, message, code = "ended", "", 0
+    driver.set_active(ProcessorDriver())
     signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:

@@ -55,6 +55,7 @@ import torch
 import triton
 import triton.language as tl
 
+@triton.autotune([triton.Config({"BLOCK": 256}), triton.Config({"BLOCK": 128})], key=["n"])
 @triton.jit
 def add(x, y, out, n, BLOCK: tl.constexpr):
     places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -69,12 +70,13 @@ def column(x, out, n, BLOCK: tl.constexpr):
     tl.atomic_add(out + places, values)
 
 way = sys.argv[1] if len(sys.argv) > 1 else ""
-x, out = torch.ones(1024, device="cuda"), torch.zeros(1024).cuda()
-add[(4,)](x, x, out, 1024, BLOCK=256)
+device = triton.runtime.driver.active.get_active_torch_device()
+x, out = torch.ones(1024, device="cuda"), torch.zeros(1024).cuda().to(device)
+add[(4,)](x, x, out, 1024)
 print("way", way, out.sum().item())
 if way == "fault":
     column[(1,)](x, out, 16, BLOCK=64)
-    add[(5,)](x, x, out, 1025, BLOCK=256)
+    add[(5,)](x, x, out, 1025)
 if way == "wrong":
     raise ValueError("no such way")
 if way == "exit":
@@ -176,22 +178,22 @@ def test_cuda_shows_the_counts_and_the_faults_of_triton_kernels(kernels: Learnin
     assert "way  2048.0" in result
     assert "add: 1 launch, 512 threads, blocks of 128" in result
     assert next(line.split() for line in result.splitlines() if line.startswith("global load"))[2:5] == ["64", "4", "–"]
-    assert "      4         –    32   10      tl.store(out + places" in result
+    assert "      4         –    32   11      tl.store(out + places" in result
     assert "the processor, where the interpreter runs" in result
     (document,) = kernels.types("cuda", "my.py", "--json", "--", "fault", code=5).document["programs"]
     assert [(fault["kernel"], fault["kind"], fault["line"]) for fault in document["report"]["faults"]] == [
-        ("column", "undefined value", 16),
-        ("add", "out of bounds", 10),
+        ("column", "undefined value", 17),
+        ("add", "out of bounds", 11),
     ]
     column = document["report"]["kernels"][1]
     assert (column["atomics"], column["global_load"]["requests"]) == (64, 3)
-    assert [line["counts"]["sectors"] for line in column["lines"] if line["line"] == 15] == [64], "a sector for each lane"
+    assert [line["counts"]["sectors"] for line in column["lines"] if line["line"] == 16] == [64], "a sector for each lane"
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--", "wrong"], "It failed: my.py:27: ValueError: no such way"),
+        (["--", "wrong"], "It failed: my.py:29: ValueError: no such way"),
         pytest.param(["--", "exit"], "It failed with exit code 7", marks=pytest.mark.slow),
         (["--limit", "1s", "--", "spin"], "the program did not end within 1 s"),
     ],
