@@ -82,6 +82,9 @@ def run_cuda(source: Path, options: CudaOptions) -> CudaReport:
             env=_make_environment(source, exercises),
             check=False,
         )
+        if not file.exists() and process.returncode < 0:
+            words = f"{source.name} was ended by signal {-process.returncode}"
+            raise ExerciseFailed(words, hint=f"change the program, then: gpucourse cuda {source}")
         report = _read(file, process.stderr)
     if (error := _find_error(source, options, report)) is not None:
         raise error

@@ -97,6 +97,13 @@ def test_program_without_a_result_is_an_error(
     assert error.value.hint
 
 
+def test_program_that_a_signal_ended_is_named(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = SimpleNamespace(stderr=b"", returncode=-6)
+    monkeypatch.setattr("gpucourse.learning.cuda.subprocess.run", lambda *_, **_options: process)
+    with pytest.raises(ExerciseFailed, match=r"my\.cu was ended by signal 6"):
+        run_cuda(source, CudaOptions())
+
+
 def test_watched_files_are_the_program_and_what_it_includes_in_its_folder(source: Path) -> None:
     (source.parent / "tile.h").write_text('#include "deep/more.h"\n#include <cstdio>\n#include "../outside.h"\n')
     (source.parent / "deep").mkdir()
