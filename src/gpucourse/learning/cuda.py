@@ -64,11 +64,11 @@ def run_cuda(source: Path, options: CudaOptions) -> CudaReport:
     ExerciseFailed if the program does not compile or was ended.
     """
     _check(source, options)
-    exercises = find_course({}).exercises
+    shared = find_course({}).exercises / "shared"
     with tempfile.TemporaryDirectory(prefix="gpucourse-cuda-") as folder:
         file = Path(folder) / "report.json"
         if source.suffix == TRITON_SUFFIX:
-            words = [sys.executable, str(exercises / "05-gpu-programming" / "triton_report.py"), str(source.absolute())]
+            words = [sys.executable, str(shared / "triton_report.py"), str(source.absolute())]
         else:
             words = [sys.executable, "-P", "-m", "emulator", str(source), "--order", options.order]
             words += [f"-I{include}" for include in options.includes]
@@ -79,21 +79,21 @@ def run_cuda(source: Path, options: CudaOptions) -> CudaReport:
             [*words, "--", *options.arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            env=_make_environment(source, exercises),
+            env=_make_environment(source, shared),
             check=False,
         )
         if not file.exists() and process.returncode < 0:
-            words = f"{source.name} was ended by signal {-process.returncode}"
-            raise ExerciseFailed(words, hint=f"change the program, then: gpucourse cuda {source}")
+            end = f"{source.name} was ended by signal {-process.returncode}"
+            raise ExerciseFailed(end, hint=f"change the program, then: gpucourse cuda {source}")
         report = _read(file, process.stderr)
     if (error := _find_error(source, options, report)) is not None:
         raise error
     return report
 
 
-def _make_environment(source: Path, exercises: Path) -> dict[str, str]:
+def _make_environment(source: Path, shared: Path) -> dict[str, str]:
     """Return the environment of the process: a CUDA program needs the emulator, a Python program its own modules."""
-    paths = {} if source.suffix == TRITON_SUFFIX else {"PYTHONPATH": str(exercises / "shared")}
+    paths = {} if source.suffix == TRITON_SUFFIX else {"PYTHONPATH": str(shared)}
     return {**os.environ, **paths}
 
 

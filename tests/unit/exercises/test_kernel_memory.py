@@ -20,7 +20,7 @@ def np() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def memory(torch: ModuleType, np: ModuleType) -> ModuleType:
-    return beside_the_script("05-gpu-programming", "kernel_memory")
+    return beside_the_script("shared", "kernel_memory")
 
 
 def test_operations_count_bytes_and_leave_views_out(memory: ModuleType, torch: ModuleType) -> None:
