@@ -37,6 +37,9 @@ FILLED = {
     "R": "0", "CHECK": "nothing-twice", "TIME": "5m", "PATTERN": "loss", "DATA": "train.py",
     "FILE": "ddp_training.py", "...": "3.2",
 }  # fmt: skip
+PROGRAM = (
+    "__global__ void add(float* x) { x[threadIdx.x] = 1; }\nint main() { float* x; cudaMalloc(&x, 128); add<<<1, 32>>>(x); }\n"
+)
 PLACE = re.compile(rf"\[?(?<!\w)({'|'.join(map(re.escape, FILLED))})(?!\w)\]?")
 OF_AN_INSTRUCTOR = ("grade --open", "grade --rerun")
 
@@ -81,7 +84,9 @@ TYPED_ELSEWHERE = {
     "dev check --run --module 3": "runs a module",
     "dev schema": "writes into the course",
     "init --ssh-include": "changes the home that the system has of the user",
-    **dict.fromkeys(("watch 0.1", "watch 3.2", "watch 3.3", "status --watch"), "ends with Ctrl-C"),
+    **dict.fromkeys(("watch 0.1", "watch 3.2", "watch 3.3", "watch my.cu", "status --watch"), "ends with Ctrl-C"),
+    **dict.fromkeys(("cuda my.py", "cuda my.py --limit 5m", "cuda my.py --lines"), "tests of the command start Triton"),
+    **dict.fromkeys(("cuda my.cu -D NAME=VALUE", "cuda my.cu -I DIR"), "tests of the command name a macro and a folder"),
 }
 TYPED_BY_PAGE = {"any-gpu.md": set(ANSWERS), "slurm-cluster.md": set(TYPED)}
 
@@ -133,6 +138,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(desk)
     for name in ("train.py", "mine.py"):
         (desk / name).write_text("print('trained')\n")
+    for name in ("my.cu", "a.cu", "b.cu", "transpose.cu", "padded.cu"):
+        (desk / name).write_text(PROGRAM)
     (desk / "mine.yaml").write_text("checks: [{id: fast, title: It is fast, value: metrics.ms, below: 9, hint: Hurry.}]\n")
     for name in ("a.zip", "b.zip"):
         assert run_command(["grade", "--bundle", name]) == 0
