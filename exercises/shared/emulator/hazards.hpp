@@ -78,7 +78,8 @@ inline void check_range(Place begin, size_t bytes, Kind kind, const Clock& clock
 }
 
 // One end of a copy. Memory of the host that is not page-locked is copied before the call returns.
-inline bool add_transfer(const void* pointer, size_t bytes, Kind kind, const CUstream_st& stream, unsigned number, void* caller) {
+inline bool add_transfer(const void* pointer, size_t bytes, Kind kind, const CUstream_st& stream, unsigned number,
+                         void* caller) {
   const Place begin = Place(pointer);
   if (!arena.holds(begin) && !is_of_device(begin) && !is_registered(begin)) return false;
   check_range(begin, bytes, kind, stream.clock, caller, false);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,10 @@ def test_hazard_is_named_with_both_lines(program: Any, name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_order_has_no_fault(program: Any, name: str) -> None:
     assert list_faults(program.run(name)) == []
+
+
+def test_fault_of_the_host_adds_no_kernel_to_the_report(program: Any) -> None:
+    command = importlib.import_module("emulator.__main__")
+    report = command._make_report({0: program.run("host-after-kernel")}, [])
+    assert [kernel["name"] for kernel in report["kernels"]] == ["store"]
+    assert [(fault["kernel"], fault["kind"]) for fault in report["faults"]] == [("host code", "hazard between streams")]
