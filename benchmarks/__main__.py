@@ -1,7 +1,8 @@
 """One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of the benchmarks.
 
-Two are programs of their own: `python -m benchmarks gpu`, every exercise's GPU branch on one card (benchmarks/gpu.py), and
-`python -m benchmarks walk`, the whole course as Next says it (benchmarks/walk.py).
+Three are programs of their own: `python -m benchmarks gpu`, every exercise's GPU branch on one card (benchmarks/gpu.py),
+`python -m benchmarks walk`, the whole course as Next says it (benchmarks/walk.py), and `python -m benchmarks emulator FOLDER`,
+public CUDA programs in the emulator (benchmarks/emulator.py).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def measure(name: str) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    for name, function in (("gpu", "prove"), ("walk", "walk")):
+    for name, function in (("gpu", "prove"), ("walk", "walk"), ("emulator", "prove")):
         if sys.argv[1:2] == [name]:
             sys.exit(getattr(importlib.import_module(f"benchmarks.{name}"), function)(sys.argv[2:]))
     sys.exit(main(sys.argv[1:], {name: partial(measure, name) for name in NAMES}))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.emulator import Verdict, list_causes, list_repositories, make_rows, measure_programs
 from benchmarks.measure import Row
+from tests.parts import need
 
 
 def make_row(name: str) -> Row:
@@ -39,3 +42,27 @@ runpy.run_module("benchmarks", run_name="__main__")
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr[:29]) == (2, "there is no exercise 9.9 here"), result.stderr
+
+
+def test_emulator_measures_the_programs_that_are_there(tmp_path: Path) -> None:
+    need("g++")
+    texts = {
+        "right.cu": "__global__ void add() {}\nint main() { add<<<1, 1>>>(); }",
+        "wrong.cu": "int main() { return absent; }",
+    }
+    for name, text in texts.items():
+        path = tmp_path / "someone+samples" / "add" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    programs = [("someone/samples", f"add/{name}") for name in (*texts, "lost.cu")]
+    verdicts = [verdict for _, verdict in measure_programs(tmp_path, programs)]
+    assert [verdict.state for verdict in verdicts] == ["ran", "not compiled", "not there"]
+    assert "'absent' was not declared" in verdicts[1].cause
+    assert [(row.ours, row.held) for row in make_rows(verdicts)] == [(50, False), (50, False)]
+    assert list_repositories(verdicts)[1].split() == ["someone/samples", "1", "0", "0", "1", "1"]
+
+
+def test_emulator_adds_up_causes_of_different_lines() -> None:
+    verdicts = [Verdict("a/b", "failed", f"my.cu:{line}: the program crashed") for line in (3, 4)]
+    assert list_causes(verdicts) == ["    2  failed        the program crashed"]
+    assert make_rows([Verdict("a/b", "not there", "no such file")])[0].failure

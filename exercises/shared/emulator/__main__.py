@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator import CompileError, Endless, Kernel, Request, Result, TooMuchOutput, Unsupported, build
+from emulator.kernels import HOST_CODE
 
 ORDERS = (0, 1, 2, 3)
 ACCESSES = ("global_load", "global_store", "shared_load", "shared_store")
@@ -29,6 +30,7 @@ KINDS = {  # of faults, in a person's words
     "out_of_bounds": "out of bounds",
     "barrier_divergence": "barrier",
     "races": "race",
+    "stream_hazards": "hazard between streams",
     "unwritten_reads": "unwritten read",
 }
 MAX_SOURCE_BYTES = 4 << 20
@@ -151,7 +153,7 @@ def _make_report(results: dict[int, Result], notes: list[str]) -> dict[str, Any]
         "output": failed.output,
         "orders": list(results),
         "faults": faults,
-        "kernels": [_describe_kernel(kernel) for kernel in first.kernels.values()],
+        "kernels": [_describe_kernel(kernel) for kernel in first.kernels.values() if kernel.name != HOST_CODE],
     }
 
 

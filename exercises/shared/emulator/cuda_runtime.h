@@ -4,7 +4,7 @@
 // local variables. Functions marked EMULATOR_UNSEEN get no hooks, nor do built-in variables, because they are `extern const`.
 // CUDA's qualifiers are no macros: cuda_source.py rewrites them once the preprocessor has run.
 #pragma once
-#define __CUDA_makeTIME_H__  // headers of programs look for these two names of NVIDIA's
+#define __CUDA_RUNTIME_H__  // headers of programs look for these two names of NVIDIA's
 #define __DRIVER_TYPES_H__
 #include <cassert>
 #include <math.h>  // not <cmath>: nvcc has exp(float) and its like outside of std

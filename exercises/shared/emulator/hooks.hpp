@@ -1,5 +1,6 @@
 // Every access of a kernel arrives here, through the hooks that -fsanitize=thread inserts. libtsan is not linked.
 #pragma once
+#include "hazards.hpp"
 #include "memory.hpp"
 #include "races.hpp"
 #include "requests.hpp"
@@ -23,7 +24,6 @@ inline Shadow shared_shadow;
 // Variables of the device are in sections of their own. `const` ones need one for themselves, because g++ does not mix them.
 extern "C" char __start_emulator_variables[] __attribute__((weak)), __stop_emulator_variables[] __attribute__((weak));
 extern "C" char __start_emulator_constants[] __attribute__((weak)), __stop_emulator_constants[] __attribute__((weak));
-inline Shadow variable_shadow;
 
 bool is_of_device(Place place) {
   return (place >= Place(__start_emulator_variables) && place < Place(__stop_emulator_variables)) ||
@@ -62,6 +62,7 @@ inline void touch_variable(Place place, unsigned size, Kind kind, void* caller) 
          variable ? (long long)variable->bytes : 0, (long long)begin);
     return;
   }
+  check_transfers(place, size, kind, caller);
   check_races(variable_shadow, place - Place(__data_start), size, Place(_end) - Place(__data_start), kind, caller, "global");
 }
 
@@ -88,6 +89,7 @@ inline void touch_global(Place place, unsigned size, Kind kind, void* caller) {
     note(now.report->out_of_bounds, "global", here(caller, kind), {}, offset, size, (long long)owner->bytes);
   } else {
     const bool fresh = kind != WRITE && owner->kind == DEVICE && arena.is_fresh(*owner, size_t(offset), size);
+    check_transfers(place, size, kind, caller);
     check_races(owner->shadow, size_t(offset), size, owner->bytes, kind, caller, "global", fresh);
   }
 }
@@ -126,8 +128,9 @@ inline void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
   if (now.inside) {
     now.last = caller;
     if (!now.bytes_only && --now.turn == 0) threads.give_turn();
-  } else if (kind == WRITE && arena.holds(Place(pointer))) {
-    arena.fill(Place(pointer), bytes);
+  } else if (arena.holds(Place(pointer))) {
+    check_host(Place(pointer), bytes, kind, caller);
+    if (kind == WRITE) arena.fill(Place(pointer), bytes);
   }
 }
 

@@ -222,7 +222,8 @@ enum MemoryKind { DEVICE, MANAGED, PINNED };
 cudaError_t allocate(void** pointer, size_t bytes, MemoryKind kind);
 cudaError_t allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t rows);
 // A copy in a stream. A range of a variable of the device is checked as memory of the device.
-cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits);
+cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits,
+                 void* caller = __builtin_return_address(0));
 // A library's use of a range. Returns false, with an error, if the device does not have all of it, or while a stream is captured.
 bool reach_from_library(const void* begin, size_t bytes, bool writes);
 }  // namespace emulator
@@ -276,25 +277,25 @@ cudaError_t cudaHostGetDevicePointer(T** on_device, void* on_host, unsigned) {
 }
 template <class S>
 cudaError_t cudaMemcpyToSymbolAsync(const S& symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind,
-                                    cudaStream_t stream = nullptr) {
+                                    cudaStream_t stream = nullptr, bool waits = false) {
   if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
-  return emulator::copy(const_cast<char*>(reinterpret_cast<const char*>(&symbol)) + offset, from, bytes, kind, stream, false);
+  return emulator::copy(const_cast<char*>(reinterpret_cast<const char*>(&symbol)) + offset, from, bytes, kind, stream, waits);
 }
 template <class S>
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const S& symbol, size_t bytes, size_t offset, cudaMemcpyKind kind,
-                                      cudaStream_t stream = nullptr) {
+                                      cudaStream_t stream = nullptr, bool waits = false) {
   if (offset + bytes > sizeof symbol) return cudaErrorInvalidValue;
-  return emulator::copy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes, kind, stream, false);
+  return emulator::copy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes, kind, stream, waits);
 }
 template <class S>
 cudaError_t cudaMemcpyToSymbol(const S& symbol, const void* from, size_t bytes, size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind);
+  return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, nullptr, true);
 }
 template <class S>
 cudaError_t cudaMemcpyFromSymbol(void* to, const S& symbol, size_t bytes, size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-  return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind);
+  return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, nullptr, true);
 }
 template <class P, class S>
 cudaError_t cudaGetSymbolAddress(P** pointer, const S& symbol) {

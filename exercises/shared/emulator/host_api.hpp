@@ -7,21 +7,17 @@
 
 #include <chrono>
 
-struct CUstream_st {
-  unsigned flags = 0;
-  int priority = 0;
-};
 struct CUevent_st {
   unsigned flags = 0;
   bool recorded = false;
   std::chrono::steady_clock::time_point at{};
+  emulator::Clock clock{};
 };
 
 namespace emulator {
 constexpr size_t PITCH = 512;  // bytes: a row of cudaMallocPitch begins at a multiple
 constexpr int RESIDENT_BLOCKS = 32;
 constexpr size_t SHARED_OF_MULTIPROCESSOR = 164 << 10;
-bool is_of_device(Place place);
 
 // Memory of the host that cudaHostRegister has made known: kernels may use it, and its accesses are not checked.
 inline std::map<Place, size_t> registered;
@@ -42,35 +38,43 @@ inline bool is_allocated(const void* pointer, size_t bytes) {
   return !bytes || !arena.holds(Place(pointer)) || arena.owns(Place(pointer), bytes);
 }
 
-cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
+cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits, void* caller) {
   if (is_capturing(stream))
-    return record(stream, cudaGraphNodeTypeMemcpy, [=](cudaStream_t later) { return copy(to, from, bytes, kind, later, waits); });
+    return record(stream, cudaGraphNodeTypeMemcpy,
+                  [=](cudaStream_t later) { return copy(to, from, bytes, kind, later, waits, caller); });
   if (is_lasting(last_error)) return last_error;
   const bool wants_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (kind != cudaMemcpyDefault && !(fits(side_of(to), wants_to) && fits(side_of(from), wants_from)))
     return keep(cudaErrorInvalidValue);
   if (!is_allocated(to, bytes) || !is_allocated(from, bytes)) return keep(cudaErrorInvalidValue);
+  order_copy(to, from, bytes, stream, waits, caller);
   memmove(to, from, bytes);
   arena.fill(Place(to), bytes);
   return cudaSuccess;
 }
 
 inline cudaError_t copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t rows,
-                             cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
+                             cudaMemcpyKind kind, cudaStream_t stream, bool waits,
+                             void* caller = __builtin_return_address(0)) {
   if (width > to_pitch || width > from_pitch) return keep(cudaErrorInvalidPitchValue);
   for (size_t row = 0; row < rows; ++row) {
-    const cudaError_t error = copy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width, kind, stream, waits);
+    char* const to_row = static_cast<char*>(to) + row * to_pitch;
+    const char* const from_row = static_cast<const char*>(from) + row * from_pitch;
+    const cudaError_t error = copy(to_row, from_row, width, kind, stream, waits, caller);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;
 }
 
-inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t stream) {
+inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t stream, bool waits = false,
+                        void* caller = __builtin_return_address(0)) {
   if (is_capturing(stream))
-    return record(stream, cudaGraphNodeTypeMemset, [=](cudaStream_t later) { return fill(to, value, bytes, later); });
+    return record(stream, cudaGraphNodeTypeMemset,
+                  [=](cudaStream_t later) { return fill(to, value, bytes, later, waits, caller); });
   if (is_lasting(last_error)) return last_error;
   if (side_of(to) == ON_HOST || !is_allocated(to, bytes)) return keep(cudaErrorInvalidValue);
+  order_copy(to, nullptr, bytes, stream, waits, caller);
   memset(to, value, bytes);
   arena.fill(Place(to), bytes);
   return cudaSuccess;
@@ -78,6 +82,7 @@ inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t stream) 
 
 bool reach_from_library(const void* begin, size_t bytes, bool) {
   if (!captures.empty()) return keep(cudaErrorStreamCaptureUnsupported), false;
+  wait_for(streams.all);  // which stream a library uses is not compared
   if (!bytes || (side_of(begin) != ON_HOST && is_allocated(begin, bytes))) return true;
   keep(cudaErrorIllegalAddress);
   return false;
@@ -215,7 +220,7 @@ cudaError_t cudaProfilerStop() { return cudaSuccess; }
 
 // --- streams and events ----------------------------------------------------------------------------------------------------
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  *stream = new CUstream_st{flags, priority};
+  *stream = new CUstream_st{flags, priority, emulator::streams.count++};
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
@@ -226,23 +231,37 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaDeviceSynchronize(); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  CUstream_st& waited_for = emulator::streams.find(stream);
+  emulator::streams.begin(waited_for);
+  emulator::wait_for(waited_for.clock);
+  return emulator::find_lasting_error();
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) { return *priority = stream->priority, cudaSuccess; }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) { return *flags = stream->flags, cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const auto captured = emulator::captured_events.find(event);
-  if (stream && captured != emulator::captured_events.end()) emulator::captures[stream] = captured->second;
-  return cudaDeviceSynchronize();
+  if (stream && captured != emulator::captured_events.end())
+    emulator::captures[stream] = captured->second;
+  else if (event)
+    emulator::streams.find(stream).clock.join(event->clock);
+  return emulator::find_lasting_error();
 }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void* data, unsigned) {
-  call(stream, cudaDeviceSynchronize(), data);
+  emulator::streams.begin(emulator::streams.find(stream));
+  emulator::streams.calls_host = true;
+  call(stream, emulator::find_lasting_error(), data);
+  emulator::streams.calls_host = false;
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* data) {
   if (emulator::is_capturing(stream))
     return emulator::record(stream, cudaGraphNodeTypeHost, [=](cudaStream_t) { return call(data), cudaSuccess; });
+  emulator::streams.begin(emulator::streams.find(stream));
+  emulator::streams.calls_host = true;
   call(data);
+  emulator::streams.calls_host = false;
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
@@ -256,11 +275,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return emulator::record(stream, cudaGraphNodeTypeEventRecord, [=](cudaStream_t later) { return cudaEventRecord(event, later); });
   }
   event->recorded = true, event->at = std::chrono::steady_clock::now();
-  return cudaDeviceSynchronize();
+  emulator::streams.begin(emulator::streams.find(stream));
+  event->clock = emulator::streams.current;
+  return emulator::find_lasting_error();
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) { return cudaEventRecord(event, stream); }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaDeviceSynchronize(); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event) emulator::wait_for(event->clock);
+  return emulator::find_lasting_error();
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (!start || !end || !start->recorded || !end->recorded || ((start->flags | end->flags) & cudaEventDisableTiming))
     return keep(cudaErrorInvalidResourceHandle);
@@ -293,7 +317,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  return emulator::copy(to, from, bytes, kind, nullptr, true);
+  const bool waits = emulator::side_of(to) != emulator::ON_DEVICE || emulator::side_of(from) != emulator::ON_DEVICE;
+  return emulator::copy(to, from, bytes, kind, nullptr, waits);
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   return emulator::copy(to, from, bytes, kind, stream, false);
@@ -312,7 +337,9 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
                               cudaMemcpyKind kind, cudaStream_t stream) {
   return emulator::copy_rows(to, to_pitch, from, from_pitch, width, rows, kind, stream, false);
 }
-cudaError_t cudaMemset(void* to, int value, size_t bytes) { return emulator::fill(to, value, bytes, nullptr); }
+cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+  return emulator::fill(to, value, bytes, nullptr, emulator::side_of(to) != emulator::ON_DEVICE);
+}
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   return emulator::fill(to, value, bytes, stream);
 }

@@ -76,7 +76,7 @@ struct Report {
   size_t dynamic_bytes = 0;
   std::map<Accessing, Counts> lines;
   std::vector<Traced> trace;  // the first requests, as many as EMULATOR_TRACE asks for
-  Faults races, unwritten_reads, out_of_bounds, used_after_free, barrier_divergence, illegal_address, refused_launches;
+  Faults races, stream_hazards, unwritten_reads, out_of_bounds, used_after_free, barrier_divergence, illegal_address, refused_launches;
 };
 
 struct Launching {

@@ -86,7 +86,13 @@ cudaError_t cudaGetLastError() {
   if (!emulator::is_lasting(error)) emulator::last_error = cudaSuccess;
   return error;
 }
-cudaError_t cudaDeviceSynchronize() { return emulator::is_lasting(emulator::last_error) ? emulator::last_error : cudaSuccess; }
+namespace emulator {
+inline cudaError_t find_lasting_error() { return is_lasting(last_error) ? last_error : cudaSuccess; }
+}
+cudaError_t cudaDeviceSynchronize() {
+  if (!emulator::now.running) emulator::wait_for(emulator::streams.all);
+  return emulator::find_lasting_error();
+}
 
 // building.py makes these of `malloc`, `free`, `new` and `delete` in the learner's program. A kernel gets memory of the device.
 extern "C" {
@@ -101,6 +107,7 @@ void emulator_delete(void* pointer) {
 }
 
 cudaError_t cudaFree(void* pointer) {
+  if (!emulator::now.running) emulator::wait_for(emulator::streams.all);  // as cudaFree does
   if (!pointer || emulator::arena.release(emulator::Place(pointer))) return cudaSuccess;
   return emulator::keep(cudaErrorInvalidValue);
 }

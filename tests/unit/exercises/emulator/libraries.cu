@@ -184,6 +184,7 @@ void run_graph() {
   cudaGraphAddDependencies(graph, &fill_node, &kernel_node, 1);
   cudaGraphInstantiate(&exec, graph, 0);
   cudaGraphLaunch(exec, nullptr);
+  cudaDeviceSynchronize();
   printf("nodes in order %g", x[7]);
 }
 

@@ -1,0 +1,134 @@
+"""Public CUDA programs in the emulator: `python -m benchmarks emulator FOLDER` (with `--every 12`, each twelfth program).
+
+public_programs.json lists the programs, which each are one file, with their repositories, commits and licences. None is part
+of this project, and nothing is fetched: a program is looked for at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Row, seconds, table
+
+LIST = Path(__file__).with_name("public_programs.json")
+SHARED = Path(__file__).resolve().parents[1] / "exercises" / "shared"
+STATES = ("ran", "failed", "late", "not compiled", "not there")
+LIMIT_S = 60.0
+MAX_CAUSES = 20
+SGEMM = Path(__file__).with_name("sgemm.cu")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of one program: its repository, one of STATES, and the cause in words unless it ran."""
+
+    repository: str
+    state: str
+    cause: str = ""
+
+
+def prove(arguments: list[str]) -> int:
+    """Compile and run the programs below a folder, and print the tables. Returns 1 if a promise does not hold."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks emulator")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th program (default: all)")
+    options = parser.parse_args(arguments)
+    programs = [(entry["repository"], path) for entry in json.loads(LIST.read_text()) for path in entry["paths"]]
+    verdicts = []
+    for (repository, path), verdict in measure_programs(options.folder.resolve(), programs[:: options.every]):
+        print(f"{verdict.state:12}  {repository}/{path}  {verdict.cause}", file=sys.stderr, flush=True)
+        verdicts.append(verdict)
+    rows = make_rows(verdicts)
+    print("\n".join([*list_repositories(verdicts), "", *list_causes(verdicts), "", table(rows), "", *measure_speed()]))
+    return int(not all(row.held for row in rows))
+
+
+def measure_programs(folder: Path, programs: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Verdict]]:
+    """Yield each program, which is a repository and a path in it, and its verdict."""
+    emulator = _import_emulator()
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
+        for repository, path in programs:
+            root = folder / repository.replace("/", "+")
+            state, cause = _try_program(emulator, root, root / path, Path(place))
+            yield (repository, path), Verdict(repository, state, cause)
+
+
+def _import_emulator() -> Any:
+    if str(SHARED) not in sys.path:
+        sys.path.insert(0, str(SHARED))
+    return importlib.import_module("emulator")
+
+
+def _try_program(emulator: Any, root: Path, source: Path, work: Path) -> tuple[str, str]:
+    if not source.is_file():
+        return "not there", "no such file"
+    near = (source.parent, source.parent.parent, root, root / "cpp")
+    folders = [folder / name for folder in near for name in (".", "include", "common", "Common")]
+    try:
+        program = emulator.build([source], folder=work, includes=[folder for folder in folders if folder.is_dir()])
+    except emulator.CompileError as error:
+        return "not compiled", error.message
+    before = Path.cwd()
+    os.chdir(source.parent)  # many read or write files there
+    try:
+        result = program.run(limit_s=LIMIT_S)
+    except emulator.Endless as error:
+        return "late", str(error)
+    except emulator.TooMuchOutput as error:
+        return "failed", str(error)
+    finally:
+        os.chdir(before)
+    if result.crash or result.code:
+        return "failed", result.crash or f"exit code {result.code}"
+    return "ran", ""
+
+
+def make_rows(verdicts: list[Verdict]) -> list[Row]:
+    """Return the two promises. Programs that are not there do not count."""
+    states = Counter(verdict.state for verdict in verdicts)
+    count = len(verdicts) - states["not there"]
+    if not count:
+        return [Row(what="public programs", ours=None, failure="none of the programs is below this folder")]
+    compile_percent, run_percent = 100 - 100 * states["not compiled"] / count, 100 * states["ran"] / count
+    return [
+        Row(what=f"of {count} public programs compile", ours=compile_percent, unit="%", limit=90, is_minimum=True),
+        Row(what=f"... run to their end in {LIMIT_S:g} s", ours=run_percent, unit="%", limit=75, is_minimum=True),
+    ]
+
+
+def list_repositories(verdicts: list[Verdict]) -> list[str]:
+    """Return the lines of a table: each repository, and how many of its programs are in each state."""
+    counts = Counter((verdict.repository, verdict.state) for verdict in verdicts)
+    repositories = dict.fromkeys(verdict.repository for verdict in verdicts)
+    lines = [(name, *(counts[name, state] for state in STATES)) for name in repositories]
+    return [f"{name:48}" + "".join(f"{cell:>14}" for cell in cells) for name, *cells in [("repository", *STATES), *lines]]
+
+
+def list_causes(verdicts: list[Verdict]) -> list[str]:
+    """Return the most frequent causes, without the lines of the programs, and how often each came."""
+    causes = Counter((verdict.state, re.sub(r"^\S+:\d+: ", "", verdict.cause)) for verdict in verdicts if verdict.cause)
+    return [f"{count:5}  {state:12}  {cause}" for (state, cause), count in causes.most_common(MAX_CAUSES)]
+
+
+def measure_speed() -> Iterator[str]:
+    """Yield the seconds that a plain product of 256 x 256 matrices takes: watched, sampled, and in the host's code."""
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
+        program = _import_emulator().build([SGEMM], folder=Path(place))
+        subprocess.run(["g++", "-O1", "-x", "c++", str(SGEMM), "-o", f"{place}/bare"], check=True)
+        yield f"SGEMM of 256, every access watched: {program.run(every=True, limit_s=LIMIT_S).seconds:.2f} s"
+        yield f"... sampled: {program.run(limit_s=LIMIT_S).seconds:.2f} s"
+        yield f"... in the host's code of the same program: {program.run('host', limit_s=LIMIT_S).seconds:.2f} s"
+        bare_s = seconds(lambda: subprocess.run([f"{place}/bare", "host"], check=True))
+        yield f"... the same loops by g++ -O1: {bare_s:.2f} s"
