@@ -190,7 +190,7 @@ SUSPECTS = {
     "histogram": {"races": "count-not-atomic"},
     "embedding": {"wrong late": "first-threads", "wrong": "place-for-token"},
     "transpose": {"out_of_bounds": "old-row-length"},
-    "dot": {"races": "sum-not-atomic", "nan": "lanes-returned", "wrong": "every-lane-adds"},
+    "dot": {"races": "sum-not-atomic", "barrier_divergence": "lanes-returned", "wrong": "every-lane-adds"},
 }
 SAME_X = re.compile(r"thread \((\d+),(\d+),0\) of block (\S+) writes .* thread \(\1,(?!\2,)\d+,0\) of block \3 writes")
 FAULTS = {
