@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("a bit flips before the sum, and no rank that computes the gradient again sees it"),
-    "false-alarm": Way("{count} checks see a flipped bit where none has flipped"),
+    "still": Way("{count} checks see a flipped bit where none has flipped"),
+    "unseen": Way("a bit flips before the sum, and no rank that computes the gradient again sees it"),
 }
 RUNS = {
     "right": {"silent_seen_by_replay": True, "false_alarms": 0},
@@ -17,7 +17,7 @@ RUNS = {
 def judge(part: Part) -> None:
     """Require that replay sees the flipped bit, and nothing else."""
     if part.metrics["false_alarms"]:
-        raise part.wrong("false-alarm", count=part.metrics["false_alarms"])
+        raise part.wrong("still", count=part.metrics["false_alarms"])
     if not part.metrics["silent_seen_by_replay"]:
-        raise part.wrong("still")
+        raise part.wrong("unseen")
     part.note("another rank's computation differs in the step of the fault, and in no other job")
