@@ -47,7 +47,7 @@ def cuda(
     compare: Annotated[bool, typer.Option("--compare", help="Show two programs side by side.")] = False,
     page: Annotated[bool, typer.Option("--open", help="Write a page with a heat for each line, and open it.")] = False,
 ) -> int:
-    """Run a CUDA program or Triton kernels without a GPU, and see their accesses and faults."""
+    """Show the accesses and faults of a CUDA program or Triton kernel."""
     from gpucourse.learning.cuda import CudaOptions, list_sources, run_cuda
 
     arguments = session.options.passed_on
