@@ -32,7 +32,7 @@ def order_micro_batches(stage: int, stages: int, count: int) -> list[tuple[str, 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a job's ranks are divided. Rank (d * pp + p) * tp + t is slice t of stage p of copy d."""
+    """Divide a job's ranks. Rank (d * pp + p) * tp + t is slice t of stage p of copy d."""
 
     dp: int
     pp: int

@@ -18,7 +18,7 @@ Round = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass
 class Recipe:
-    """How the operands of all products are rounded, and how many numbers of gradients became 0 by it."""
+    """Round the operands of all products, and count the numbers of gradients that became 0 by it."""
 
     name: str
     rounding: Round

@@ -104,7 +104,7 @@ class YourSplit(WholeBackward):
 
 @dataclass
 class Step:
-    """What one rank recorded in a step: each slot with its seconds of processor time, and the loss on the last stage.
+    """Hold what one rank recorded in a step: each slot with its seconds of processor time, and the loss on the last stage.
 
     `early` counts weights that had a gradient after the first `inputs`. `held` is the largest number of micro-batches whose
     weights were not done.

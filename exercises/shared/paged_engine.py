@@ -121,10 +121,10 @@ class PrefixPool(PagePool):
         """Let the request hold pages for its text and for `tokens` tokens in all. Return False if too few are free."""
         name, is_new = request.name, request.name not in self._found
         if is_new:
-            found = self._cache.start(name, list(self._texts[name]), "")
-            if found is None:
+            start = self._cache.start(name, list(self._texts[name]), "")
+            if start is None:
                 return False
-            self._found[name] = int(found)
+            self._found[name] = int(start)
         has_room = bool(self._cache.grow(name, tokens))
         if is_new and not has_room:
             self.release(request)

@@ -131,7 +131,7 @@ def _place(trial: Trial, rank: int) -> slice:
 
 
 class _Watch:
-    """What one rank's experts get and what goes home, as lists."""
+    """List what one rank's experts get, and what goes home."""
 
     def __init__(self, part: Part, trial: Trial, rank: int, size: int) -> None:
         from exchange import Exchange

@@ -37,7 +37,7 @@ MAX_SOURCE_BYTES = 4 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class CudaOptions:
-    """How a program is built and run.
+    """Say how a program is built and run.
 
     `includes`: folders with headers.
     `defines`: macros, as NAME or NAME=VALUE.
