@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
+from decision_file import DecisionFile
 from plans import CHECKPOINTING, PRECISIONS, SCHEDULES, ZERO, Plan
 from targets import CLUSTERS, PUZZLES, TARGETS
 
-MIN_WORDS, MIN_DIFFERENT = 30, 20
 WORDS = {"target": tuple(TARGETS), "cluster": tuple(CLUSTERS), "checkpointing": CHECKPOINTING, "precision": PRECISIONS}
 WORDS["schedule"] = SCHEDULES
 DEFAULTS = {"ranks.cp": 1, "ranks.ep": 1, "schedule": "1f1b"}  # of keys that a plan may leave out
@@ -19,32 +17,17 @@ NUMBERS = ("puzzle", *RANKS, "ranks.cp", "ranks.ep", "zero", "micro_batches", "s
 MAX_NUMBER = 10**9
 
 
-@dataclass
-class PlanFile:
-    """The content of the file.
-
-    `values`: the values by key. The keys of `ranks` are ranks.dp and so on.
-    `empty`: the keys that are still empty.
-    `faults`: the faults, one sentence each.
-    """
-
-    values: dict[str, Any] = field(default_factory=dict)
-    empty: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+class PlanFile(DecisionFile):
+    """The content of the file. The keys of `ranks` are ranks.dp and so on."""
 
     @property
     def plan(self) -> Plan | None:
         """Return the plan, or None while one of its keys is empty or wrong. `reasons` may be empty."""
-        if self.faults or set(self.empty) - {"reasons"}:
+        if not self.is_complete:
             return None
         ranks = (self.values[name] for name in RANKS)
         settings = (self.values[name] for name in ("zero", "checkpointing", "micro_batches", "precision", "save_every"))
         return Plan(*ranks, *settings, *(self.values.get(name, default) for name, default in DEFAULTS.items()))
-
-    @property
-    def words(self) -> list[str]:
-        """Return the words of the reasons, in lower case."""
-        return str(self.values.get("reasons", "")).lower().split()
 
 
 def read_plan(document: object) -> PlanFile:
@@ -53,25 +36,15 @@ def read_plan(document: object) -> PlanFile:
     Faults are unknown and missing keys, and values of a wrong type or out of range.
     """
     file = PlanFile()
-    if not isinstance(document, Mapping):
-        file.faults.append("it holds no keys with values, such as target: 1.3b")
-        return file
-    entries = {key: value for key, value in document.items() if key != "ranks"}
-    ranks = document.get("ranks")
-    if isinstance(ranks, Mapping):
-        entries |= {f"ranks.{key}": value for key, value in ranks.items()}
-    elif ranks is not None:
-        file.faults.append(f"ranks: {ranks} is not a mapping; write dp, pp and tp below it, each with its number")
-    file.faults += [f"{key}: there is no such key; the keys are {', '.join((*KEYS, *DEFAULTS))}"
-                    for key in entries if key not in (*KEYS, *DEFAULTS)]  # fmt: skip
-    for key in (*KEYS, *DEFAULTS):
-        value = entries.get(key)
-        if value is None or value == "":
-            file.empty += [key] if key in KEYS else []
-        elif (fault := _find_fault(key, value)) is not None:
-            file.faults.append(fault)
-        else:
-            file.values[key] = value
+    entries = document
+    if isinstance(document, Mapping):
+        entries = {key: value for key, value in document.items() if key != "ranks"}
+        ranks = document.get("ranks")
+        if isinstance(ranks, Mapping):
+            entries |= {f"ranks.{key}": value for key, value in ranks.items()}
+        elif ranks is not None:
+            file.faults.append(f"ranks: {ranks} is not a mapping; write dp, pp and tp below it, each with its number")
+    file.read(entries, KEYS, _find_fault, example="target: 1.3b", optional=DEFAULTS)
     return file
 
 

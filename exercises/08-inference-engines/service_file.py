@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
+from decision_file import DecisionFile
 from service_plans import MAX_BUDGET, MAX_ENGINES, MIN_BUDGET, PLAN_ROUTERS, RENTED, Plan
 from slice_clock import FORMATS
 
-MIN_WORDS, MIN_DIFFERENT, PUZZLES = 30, 20, 99
+PUZZLES = 99
 NUMBERS = {"puzzle": (1, PUZZLES), "slices": (1, 8), "engines": (1, MAX_ENGINES), "budget": (MIN_BUDGET, MAX_BUDGET)}
 WORDS = {"gpu": RENTED, "router": PLAN_ROUTERS, "format": tuple(FORMATS)}
 KEYS = ("puzzle", "gpu", "slices", "engines", "pools", "budget", "router", "format", "reasons")
 SIDES = ("prefill", "decode")
 
 
-@dataclass
-class ServiceFile:
-    """The content of the file: `values` by key, the keys that are still `empty`, and `faults`, one sentence each."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    empty: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+class ServiceFile(DecisionFile):
+    """The content of the file."""
 
     @property
     def plan(self) -> Plan | None:
         """Return the plan, or None if one of its keys is empty or wrong. `reasons` may be empty."""
-        if self.faults or set(self.empty) - {"reasons"}:
+        if not self.is_complete:
             return None
         values = self.values
         prefill = 0 if values["pools"] == "one" else values["pools"]["prefill"]
         return Plan(
             values["gpu"], values["slices"], values["engines"], prefill, values["budget"], values["router"], values["format"]
         )
-
-    @property
-    def words(self) -> list[str]:
-        """Return the words of the reasons, in lower case."""
-        return str(self.values.get("reasons", "")).lower().split()
 
 
 def read_service(document: object) -> ServiceFile:
@@ -47,18 +36,7 @@ def read_service(document: object) -> ServiceFile:
     Faults are unknown keys, values of a wrong type or out of range, and pools that do not add up to the engines.
     """
     file = ServiceFile()
-    if not isinstance(document, Mapping):
-        file.faults.append("it holds no keys with values, such as gpu: l4")
-        return file
-    file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in document if key not in KEYS]
-    for key in KEYS:
-        value = document.get(key)
-        if value is None or value == "":
-            file.empty.append(key)
-        elif (fault := _find_fault(key, value)) is not None:
-            file.faults.append(fault)
-        else:
-            file.values[key] = value
+    file.read(document, KEYS, _find_fault, example="gpu: l4")
     pools, engines = file.values.get("pools"), file.values.get("engines")
     if isinstance(pools, Mapping) and engines is not None and sum(pools.values()) != engines:
         file.faults.append(f"pools: {pools['prefill']} and {pools['decode']} engines are not {engines}, the value of engines")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from decision_file import DecisionFile
 from fsdp_clock import BACKWARD, FORWARD, GATHER, REDUCE, Issue, measure_exposure, simulate_step
 
 LAYERS, PUZZLES = 8, 99
@@ -43,18 +44,13 @@ class Choice(NamedTuple):
     room: int
 
 
-@dataclass
-class ChoiceFile:
-    """The content of my_overlap.yaml: `values` by key, the keys that are still `empty`, and `faults`, one sentence each."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    empty: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+class ChoiceFile(DecisionFile):
+    """The content of my_overlap.yaml."""
 
     @property
     def choice(self) -> Choice | None:
         """Return the choice, or None if a key is empty or wrong."""
-        return None if self.faults or self.empty else Choice(self.values["order"], self.values["room"])
+        return Choice(self.values["order"], self.values["room"]) if self.is_complete else None
 
 
 def make_job(puzzle: int) -> Job:
@@ -74,9 +70,8 @@ def make_job(puzzle: int) -> Job:
 def read_choice(document: object) -> ChoiceFile:
     """Return a choice from the content of a YAML file. Faults are unknown keys, and values of a wrong type or out of range."""
     file = ChoiceFile()
-    if not isinstance(document, Mapping):
-        file.faults.append("it holds no keys with values, such as room: 3")
-        return file
+    file.read(document, KEYS, _find_fault, example="room: 3")
+    return file
     file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in document if key not in KEYS]
     for key in KEYS:
         value = document.get(key)

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
+from decision_file import DecisionFile
 from pipeline_choice import ALL_CHOICES, CHUNKS, PUZZLES, SCHEDULES, Choice
 
-MIN_WORDS, MIN_DIFFERENT = 30, 20
 KEYS = "puzzle", "schedule", "chunks", "reasons"
 
 
-@dataclass
-class PipelineFile:
-    """The content of the file: `values` by key, the keys that are still `empty`, and `faults`, one sentence each."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    empty: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+class PipelineFile(DecisionFile):
+    """The content of the file."""
 
     @property
     def choice(self) -> Choice | None:
         """Return the choice, or None if one of its keys is empty or wrong. `reasons` may be empty."""
-        if self.faults or set(self.empty) - {"reasons"}:
+        if not self.is_complete:
             return None
         return Choice(self.values["schedule"], self.values["chunks"])
-
-    @property
-    def words(self) -> list[str]:
-        """Return the words of the reasons, in lower case."""
-        return str(self.values.get("reasons", "")).lower().split()
 
 
 def read_pipeline(document: object) -> PipelineFile:
@@ -39,18 +25,7 @@ def read_pipeline(document: object) -> PipelineFile:
     Faults are unknown keys, values of a wrong type or out of range, and a number of stages that the schedule does not have.
     """
     file = PipelineFile()
-    if not isinstance(document, Mapping):
-        file.faults.append("it holds no keys with values, such as schedule: 1f1b")
-        return file
-    file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in document if key not in KEYS]
-    for key in KEYS:
-        value = document.get(key)
-        if value is None or value == "":
-            file.empty.append(key)
-        elif (fault := _find_fault(key, value)) is not None:
-            file.faults.append(fault)
-        else:
-            file.values[key] = value
+    file.read(document, KEYS, _find_fault, example="schedule: 1f1b")
     schedule, chunks = file.values.get("schedule"), file.values.get("chunks")
     if schedule is not None and chunks is not None and Choice(schedule, chunks) not in ALL_CHOICES:
         right = [str(choice.chunks) for choice in ALL_CHOICES if choice.schedule == schedule]

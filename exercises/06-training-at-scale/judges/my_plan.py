@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from plan_file import MIN_DIFFERENT, MIN_WORDS, PlanFile, read_plan
+from decision_file import MIN_DIFFERENT, MIN_WORDS
+from plan_file import PlanFile, read_plan
 from plan_report import WORST_RANK_PERCENT
 from plans import (
     bubble,

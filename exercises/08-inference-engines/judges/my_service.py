@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from service_file import MIN_DIFFERENT, MIN_WORDS, ServiceFile, read_service
+from decision_file import MIN_DIFFERENT, MIN_WORDS
+from service_file import ServiceFile, read_service
 from service_plans import MAX_TIMES, find_cheapest, find_problems, make_load, price
 
 from gpucourse.judge import Part, Verdict, Way

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from decision_file import MIN_DIFFERENT, MIN_WORDS
 from pipeline_choice import find_best, list_rows, make_job
-from pipeline_file import MIN_DIFFERENT, MIN_WORDS, read_pipeline
+from pipeline_file import read_pipeline
 
 from gpucourse.judge import Part, Verdict, Way
 

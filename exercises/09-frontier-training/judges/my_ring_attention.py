@@ -199,8 +199,8 @@ def _judge_merge(part: Part) -> None:
                 values = {"given": float(results[case][place][-1]), "right": float(right[place][-1])}
                 raise part.wrong(way, f"merge, {case}", score=float(arguments[1].max()), **values)
         off = (results[case].double() - right).abs().nan_to_num(nan=math.inf, posinf=math.inf)
-        what = "the lse" if float(off[..., :-1].max()) < 1e-3 else "the result"
-        raise Verdict("failed", "other", f"{what} of two sets of keys differs from that of all keys", f"merge, {case}")
+        quantity = "the lse" if float(off[..., :-1].max()) < 1e-3 else "the result"
+        raise Verdict("failed", "other", f"{quantity} of two sets of keys differs from that of all keys", f"merge, {case}")
 
 
 def _is_right(result: torch.Tensor, right: torch.Tensor) -> bool:

@@ -56,7 +56,7 @@ def judge(part: Part) -> None:
     cases = []
     for name, requests, trace, right in _make_traces():
         answer = part.call(explain, LAYERS, list(requests), dict(trace), case=name)
-        given = list(answer) if isinstance(answer, tuple) else answer
+        values = list(answer) if isinstance(answer, tuple) else answer
         ways = {
             "prompt-token-by-token": _explain(requests, trace, by_token=True),
             "last-token-in-cache": _explain(requests, trace, cached=0),
@@ -66,7 +66,7 @@ def judge(part: Part) -> None:
             "totals": _explain(requests, trace, totals=True),
             "lost-as-early": ["early", 1] if right[0] == "lost" else right,
         }
-        cases.append(Case(name, given, right, ways, {"index": right[1], "lost": right[1]}))
+        cases.append(Case(name, values, right, ways, {"index": right[1], "lost": right[1]}))
     part.compare(cases)
     part.note(f"right for {len(cases)} traces")
 

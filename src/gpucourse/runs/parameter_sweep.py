@@ -213,16 +213,16 @@ def _complete(context: Context, record: Sweep, files: RunPaths) -> None:
 def _make_stop_error(record: Sweep, files: RunPaths, array: ArrayOfRuns, error: BaseException) -> Interrupted:
     """Return the error for a sweep that the user stopped. The jobs of an array continue."""
     count = sum(point.state != _OPEN for point in record.points)
-    what = f"the sweep stopped after {count} of {len(record.values)} values"
+    message = f"the sweep stopped after {count} of {len(record.values)} values"
     if array.run_ids:
         return Interrupted(
-            f"{what}; its {len(array.run_ids)} jobs continue",
+            f"{message}; its {len(array.run_ids)} jobs continue",
             hint=f"gpucourse runs {record.place or record.exercise} shows their states, and completes the sweep when all have "
             "ended\ngpucourse cancel RUN stops one",
         )
     reason = error.what if isinstance(error, Interrupted) else "interrupted"
     return Interrupted(
-        f"{what}; saved in {files.folder}: {reason}",
+        f"{message}; saved in {files.folder}: {reason}",
         hint=error.hint if isinstance(error, Interrupted) else f"gpucourse runs {record.exercise}",
     )
 

@@ -89,8 +89,7 @@ class SlurmLab(HostsLab):
 
     @staticmethod
     def _combine(answers: Sequence[host_probe.Belongings]) -> host_probe.Belongings:
-        found = tuple(dict.fromkeys(item for answer in answers for item in answer.found))
-        return replace(answers[-1], found=found)
+        return replace(answers[-1], found=tuple(dict.fromkeys(item for answer in answers for item in answer.found)))
 
 
 def open_lab(context: Context, deployment: SlurmDeployment, *, without: Collection[str] = ()) -> SlurmLab:
