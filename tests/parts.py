@@ -28,13 +28,13 @@ def need(tool: str, provider: str = "make system-deps") -> str:
     return str(path)
 
 
-def need_module(name: str) -> ModuleType:
-    """Return a Python module that only tests need. Skips the test where it is missing; fails it where `make test` installed
+def need_module(name: str, provider: str = "make system-deps") -> ModuleType:
+    """Return a Python module that only tests need. Skips the test where it is missing; fails it where `provider` installed
     it."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        lack(name)
+        lack(name, provider=provider)
         raise
 
 

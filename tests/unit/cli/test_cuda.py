@@ -166,7 +166,7 @@ def test_cuda_without_a_compiler_names_the_command_that_installs_it(program: Lea
 
 @pytest.fixture
 def kernels(learning: Learning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Learning:
-    need_module("triton")
+    need_module("triton", "make .venv/.kernels")
     monkeypatch.chdir(tmp_path)
     Path("my.py").write_text(ADD)
     return learning

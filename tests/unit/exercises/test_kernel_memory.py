@@ -119,7 +119,7 @@ def count_with_a_lock(lock, y):
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """Return kernels for the interpreter."""
-    need_module("triton")
+    need_module("triton", "make .venv/.kernels")
     path = tmp_path_factory.mktemp("kernels") / "kernels.py"
     path.write_text(KERNELS)
     spec = importlib.util.spec_from_file_location("kernels", path)

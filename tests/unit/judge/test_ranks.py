@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
-from gpucourse.judge.ranks import QUIET_S, QuietSpan, _gather, _pack, _RankProcess, line_of_stack
+from gpucourse.judge.ranks import QUIET_S, QuietSpan, _describe_wait, _gather, _pack, _RankProcess, line_of_stack
 from gpucourse.judge.verdict import Verdict
 
 JUDGE = """
@@ -51,7 +51,15 @@ def test_on_ranks_passes_ranks_that_are_right(judge: Judge, tmp_path: Path) -> N
 def test_on_ranks_says_where_ranks_wait_for_each_other(judge: Judge, tmp_path: Path) -> None:
     answer = ask(judge, tmp_path, "if rank == 2:", "    dist.recv(torch.zeros(1), 1)", "dist.barrier()", "return rank")
     assert (answer.word, answer.way) == ("failed", "hang"), answer
-    assert "rank 0, 1 of 3 wait at my_ranks.py:10; rank 2 of 3 waits at my_ranks.py:9, and never ended" in answer.says
+    assert "rank 0, 1 of 3 wait at my_ranks.py:10; rank 2 of 3 waits at my_ranks.py:9, and " in answer.says
+
+
+@pytest.mark.parametrize(
+    ("quiet", "end"),
+    [(True, "and never ended: which rank waits for a message that no rank sends?"), (False, "that is very busy")],
+)
+def test_describe_wait_is_certain_only_of_ranks_that_are_quiet(tmp_path: Path, quiet: bool, end: str) -> None:
+    assert _describe_wait([], 3, tmp_path, "my_ranks.py", quiet=quiet).endswith(end)
 
 
 def test_on_ranks_names_the_rank_that_failed(judge: Judge, tmp_path: Path) -> None:
