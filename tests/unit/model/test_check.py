@@ -40,7 +40,7 @@ def test_check_with_a_fault_names_it(changes: dict[str, Any], place: tuple[str, 
 
 
 @pytest.mark.parametrize("changes", [{"equals": 1}, {"below": 2, "equals": 1}, {}, {"at_least": [1]}, {"above": True}])
-def test_schema_of_a_check_refuses_what_the_program_refuses(changes: dict[str, Any]) -> None:
+def test_check_that_the_program_refuses_is_refused_by_its_schema(changes: dict[str, Any]) -> None:
     whole = schema()
     judge = Draft202012Validator({"$ref": "#/$defs/Check", "$defs": whole["$defs"]})
     assert judge.is_valid(CHECK | changes) == (complaints(CHECK | changes) == [])

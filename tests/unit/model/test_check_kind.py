@@ -40,7 +40,7 @@ def course_with(root: Path, check: str) -> Catalog:
 
 @pytest.mark.usefixtures("multiple_of")
 @pytest.mark.parametrize(("springs", "verdict"), [(2, "passed"), (3, "failed")])
-def test_check_kind_of_one_entry_is_known_everywhere(tmp_path: Path, springs: int, verdict: str) -> None:
+def test_check_kinds_of_one_entry_are_known_everywhere(tmp_path: Path, springs: int, verdict: str) -> None:
     catalog = course_with(tmp_path, EVEN)
     assert lint(catalog) == []
     module, exercise = catalog.exercise("7.1")

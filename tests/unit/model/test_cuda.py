@@ -17,7 +17,7 @@ def test_count_turns_is_the_most_words_of_one_bank(step: int, turns: int) -> Non
     assert count_turns([1024 + lane * step for lane in range(32)]) == turns
 
 
-def test_row_one_element_wider_is_computed_only_for_a_walk_down_a_column() -> None:
+def test_widen_rows_computes_a_wider_row_only_for_a_walk_down_a_column() -> None:
     assert widen_rows(make_request(128)) == 1
     assert widen_rows(make_request(64)) == 1
     assert widen_rows(make_request(124)) == 32, "a wider row may also be worse"

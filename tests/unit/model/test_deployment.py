@@ -9,7 +9,7 @@ from gpucourse.model.slurm_settings import SlurmContainer, SlurmSettings
 from tests.unit.ui.examples import aws_deployment, deployment
 
 
-def test_lab_is_up_while_it_has_nodes_that_can_be_used() -> None:
+def test_deployment_is_up_while_it_has_nodes_that_can_be_used() -> None:
     assert [deployment(phase=phase).up for phase in ("ready", "failed", "creating", "destroying")] == [True, True, False, False]
     assert not deployment(inventory=None).up
     stopped_lab = aws_deployment()
@@ -17,7 +17,7 @@ def test_lab_is_up_while_it_has_nodes_that_can_be_used() -> None:
     assert (stopped_lab.is_stopped, stopped_lab.up) == (True, False)
 
 
-def test_lab_is_simulated_if_one_of_its_nodes_is() -> None:
+def test_deployment_is_simulated_if_one_of_its_nodes_is() -> None:
     local = deployment(inventory=None)
     assert (local.is_simulated, local.mode) == (True, "local"), "before a node exists"
     cloud = aws_deployment()

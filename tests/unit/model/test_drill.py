@@ -3,7 +3,7 @@ from __future__ import annotations
 from gpucourse.model.drill import BY_RANK, HOWS, MEANING, Attempt, InjectedFault
 
 
-def test_fault_is_solved_by_one_right_diagnosis() -> None:
+def test_drill_is_solved_by_one_right_diagnosis() -> None:
     fault = InjectedFault(run="otter", exercise="3.2", how="kill-rank", rank=1)
     fault.attempts.append(Attempt(how="slow-rank", rank=1, right=False, at=""))
     assert not fault.is_solved
@@ -11,5 +11,5 @@ def test_fault_is_solved_by_one_right_diagnosis() -> None:
     assert fault.is_solved
 
 
-def test_every_fault_has_its_meaning() -> None:
+def test_drill_has_a_meaning_for_every_fault() -> None:
     assert set(MEANING) == set(HOWS) > BY_RANK

@@ -26,7 +26,7 @@ from gpucourse.model.fields import Strict, is_evidence
         (fields.ExerciseId, "B.3", "B.3"),
     ],
 )
-def test_field_accepts_what_a_person_writes(kind: Any, raw_value: object, value: object) -> None:
+def test_fields_accept_what_a_person_writes(kind: Any, raw_value: object, value: object) -> None:
     assert TypeAdapter(kind).validate_python(raw_value) == value
 
 
@@ -44,7 +44,7 @@ def test_field_accepts_what_a_person_writes(kind: Any, raw_value: object, value:
         (fields.Text, " "), (fields.ExerciseId, "first"), (fields.Name, "Depth"), (fields.FileName, "../flow"),
     ],
 )  # fmt: skip
-def test_field_refuses_what_has_another_form(kind: Any, value: object) -> None:
+def test_fields_refuse_what_has_another_form(kind: Any, value: object) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(kind).validate_python(value)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from gpucourse.model.launchers import find_traits, list_choices, list_launchers
 
 
-def test_list_choices_leaves_out_the_terminal() -> None:
+def test_list_launchers_has_the_terminal_and_list_choices_leaves_it_out() -> None:
     assert list_choices() == ("python", "torchrun", "mpi", "accelerate", "slurm")
     assert list_launchers(lambda traits: traits.by_slurm) == ("slurm", "slurm-pty")
 

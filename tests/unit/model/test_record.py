@@ -47,7 +47,7 @@ def test_rank_count_is_the_group_when_each_rank_starts_as_many(sizes: tuple[int 
     assert make_record(*sizes).rank_count == count
 
 
-def test_result_counts_the_ranks_that_the_planned_ranks_forked(learning: Learning) -> None:
+def test_rank_count_includes_the_ranks_that_the_planned_ranks_forked(learning: Learning) -> None:
     record = learning.record(metrics=METRICS, world_size=2, launcher="torchrun", rank_exits=ends(4, 4))
     output = learning.types("show", "1.1", "--run", record.id).out
     assert f"{record.id}, 4 ranks on 1 node" in output

@@ -15,7 +15,7 @@ from gpucourse.model.score import Piece, Signs, list_missing
         (Signs(ran=False, yours=True, answered=True), False),
     ],
 )
-def test_exercise_is_done_when_nothing_of_it_is_open(signs: Signs, is_done: bool) -> None:
+def test_exercise_score_is_done_when_nothing_of_it_is_open(signs: Signs, is_done: bool) -> None:
     assert signs.is_done is is_done
 
 

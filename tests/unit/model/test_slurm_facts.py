@@ -46,7 +46,7 @@ def test_admits_follows_the_accounts_of_a_partition() -> None:
     assert [denied.admits(["abc"]), denied.admits(["abc", "own"])] == [False, True]
 
 
-def test_facts_refuse_what_no_cluster_says() -> None:
+def test_slurm_facts_refuse_what_no_cluster_says() -> None:
     for make in (
         lambda: PartitionFacts(name="a b"),
         lambda: PartitionFacts(name="a", accounts=("\x1b[31m",)),

@@ -57,12 +57,12 @@ def test_flags_are_the_words_after_sbatch(settings: SlurmSettings, gpus: int | N
         ({"options": {"exclude": "a\x1b"}}, "options: must be one line"),
     ],
 )
-def test_settings_refuse_what_no_cluster_can_use(values: dict[str, Any], complaint: str) -> None:
+def test_slurm_settings_refuse_what_no_cluster_can_use(values: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         SlurmSettings(**values)
 
 
-def test_container_is_one_image() -> None:
+def test_slurm_settings_have_one_image_as_container() -> None:
     for values in ({}, {"apptainer": "a.sif", "pyxis": "b"}):
         with pytest.raises(ValueError, match="name one image"):
             SlurmContainer(**values)
@@ -126,6 +126,6 @@ def test_choose_returns_the_cluster_of_a_name_or_a_login() -> None:
     assert SlurmClusters(login="me@uni").choose().login == "me@uni"
 
 
-def test_clusters_refuse_an_unknown_default() -> None:
+def test_slurm_settings_refuse_an_unknown_default_cluster() -> None:
     with pytest.raises(ValueError, match="default: there is no cluster 'un'"):
         SlurmClusters(default="un", clusters={"uni": SlurmSettings()})
