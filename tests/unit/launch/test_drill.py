@@ -53,7 +53,7 @@ def test_plan_faults_gives_a_wrong_world_size_to_the_ranks_only() -> None:
 
 
 @pytest.mark.parametrize("kind", ["kill-rank", "slow-rank", "block-port"])
-def test_other_faults_leave_the_command_as_it_is_and_give_the_node_an_order(kind: str) -> None:
+def test_prepare_drill_of_other_faults_leaves_the_command_and_gives_the_node_an_order(kind: str) -> None:
     rank = None if kind == "block-port" else 1
     assert [command.argv for command in drill.prepare_drill(plan(), make_fault(kind, rank)).commands] == [
         command.argv for command in plan().commands

@@ -26,7 +26,7 @@ def test_make_script_variables_sets_every_variable_that_matters() -> None:
     }
 
 
-def test_plan_shares_the_cores_of_one_machine_among_simulated_nodes_only() -> None:
+def test_environment_shares_the_cores_of_one_machine_among_simulated_nodes_only() -> None:
     local = make_plan(node(0), node(1), node(2), node(3), cores=2)
     real = make_plan(node(0, gpus=1, mode="aws"), node(1, gpus=1, mode="aws"), cores=8)
     assert {command.env["OMP_NUM_THREADS"] for command in local.commands} == {"1"}
@@ -48,7 +48,7 @@ def test_read_variables_tells_values_from_names() -> None:
     assert read_variables(["A=1", "B=x=y", "TOKEN", "EMPTY"], environ) == ({"A": "1", "B": "x=y"}, ("TOKEN", "EMPTY"))
 
 
-def test_typed_variable_wins_and_is_shown_and_a_secret_is_a_name() -> None:
+def test_environment_prefers_a_typed_variable_and_shows_a_secret_as_a_name() -> None:
     plan = make_plan(node(0), node(1), environment={"OMP_NUM_THREADS": "7", "MINE": "a b"}, handed_on=("TOKEN",))
     assert [command.env["OMP_NUM_THREADS"] for command in plan.commands] == ["7", "7"]
     assert json.loads(json.dumps(asdict(plan), default=str))["handed_on"] == ["TOKEN"]

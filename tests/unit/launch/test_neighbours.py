@@ -43,7 +43,7 @@ def test_find_imports_takes_a_package_without_init(tmp_path: Path) -> None:
     assert names(script) == ["models/tiny.py"]
 
 
-def test_script_that_does_not_parse_has_no_neighbours(tmp_path: Path) -> None:
+def test_find_imports_of_a_script_that_does_not_parse_is_empty(tmp_path: Path) -> None:
     assert names(lay(tmp_path, train="def :\n", helper="")) == []
 
 

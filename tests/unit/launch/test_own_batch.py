@@ -91,7 +91,7 @@ def test_read_finds_where_standard_error_goes(tmp_path: Path, wish: str, error: 
 
 
 @pytest.mark.parametrize("error", ["/scratch/me/e.txt", "../e.txt", "logs/%x.%j.out"])
-def test_errors_that_cannot_be_collected_join_the_output(tmp_path: Path, error: str) -> None:
+def test_plan_joins_errors_that_cannot_be_collected_to_the_output(tmp_path: Path, error: str) -> None:
     """A folder of somebody's own cluster is not here; and one file for both stays one."""
     batch_file = own_batch.read(file(tmp_path, "--output=logs/%x.%j.out", f"--error={error}"))
     plan, batch = make_plan(batch_file)
@@ -108,7 +108,7 @@ def test_errors_that_cannot_be_collected_join_the_output(tmp_path: Path, error: 
         ("--array=what", [], 0),  # sbatch says what is wrong with it
     ],
 )
-def test_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish: str, tasks: list[int], at_once: int) -> None:
+def test_plan_of_an_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish: str, tasks: list[int], at_once: int) -> None:
     batch_file = own_batch.read(file(tmp_path, wish))
     assert (list(batch_file.tasks), batch_file.at_once) == (tasks, at_once)
     plan, batch = make_plan(batch_file)
@@ -117,7 +117,7 @@ def test_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish: str, task
     assert list(slurm_client.spec(plan)["slurm"]["files"][0]["numbers"]) == tasks  # type: ignore[index]
 
 
-def test_job_that_cannot_be_followed_is_refused_by_name(tmp_path: Path) -> None:
+def test_read_refuses_a_job_that_cannot_be_followed_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"an array of 10,001 tasks, and at most 10,000 can be followed"):
         own_batch.read(file(tmp_path, "--array=0-10000"))
     for word in ("hetjob", "packjob"):
