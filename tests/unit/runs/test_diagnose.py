@@ -68,7 +68,9 @@ def test_diagnose_reads_the_last_life_only(context: Context, changes: dict[str, 
         ({"own_script": "/home/me/pkg/train.py", "own_module": "pkg.train"}, "--module pkg.train"),
     ],
 )
-def test_advice_about_an_own_script_names_it_as_it_was_typed(context: Context, script: dict[str, object], words: str) -> None:
+def test_diagnose_names_a_script_of_the_learner_as_it_was_typed(
+    context: Context, script: dict[str, object], words: str
+) -> None:
     record = make_record(place="scripts/train.py", restarts=0, max_restarts=0, rank_exits=[FAILED], **script)
     (diagnosis,) = diagnose_log(context, record, FIRST_LIFE)
     assert diagnosis.next.startswith(f"gpucourse run {words} with a smaller batch_size")

@@ -97,7 +97,7 @@ def test_deliver_hands_nothing_in_of_a_run_that_is_not_good(context: Context, ve
     assert read_handed_in_logs(context) == {}
 
 
-def test_seal_shows_a_later_change_and_takes_the_screen_in(context: Context) -> None:
+def test_seal_screen_adds_the_screen_to_the_seal_that_shows_a_later_change(context: Context) -> None:
     record = save_an_ended_run(context, "20260101-000000-a", ranks=1)
     files = runs.files_of(context.paths, record)
     seal(files, "local")
@@ -146,7 +146,7 @@ class Answering:
         self.alive = True
 
 
-def test_node_is_told_the_limit_of_the_settings(context: Context) -> None:
+def test_finish_sends_the_limit_of_the_settings_to_the_node(context: Context) -> None:
     context.paths.settings.write_text("output_limit: 3 MiB\n")
     record, node = save_an_ended_run(context, "20260101-000000-a", ranks=1), Answering()
     with Fleet(node, [NODE]) as fleet, pytest.raises(UnreachableError, match="ends early"):

@@ -39,18 +39,18 @@ NUMBERS = b"".join(b"line %d\n" % number for number in range(200_000))
 
 
 @pytest.mark.parametrize("tail", [0, 1, 3, 100_000, 200_000, 300_000])
-def test_tail_begins_where_it_should(tmp_path: Path, tail: int) -> None:
+def test_read_tail_begins_at_the_first_of_the_last_lines(tmp_path: Path, tail: int) -> None:
     log = write_log(tmp_path, (0, NUMBERS), part=LogPart(tail=tail))
     assert text_of(log).splitlines() == NUMBERS.splitlines()[max(0, 200_000 - tail) :]
 
 
-def test_last_line_without_a_newline_counts(tmp_path: Path) -> None:
+def test_read_counts_a_last_line_without_a_newline(tmp_path: Path) -> None:
     assert text_of(write_log(tmp_path, (0, b"a\nb\nc"), part=LogPart(tail=2))) == b"b\nc"
     assert text_of(write_log(tmp_path, (0, b""), part=LogPart(tail=2))) == b""
     assert text_of(write_log(tmp_path, (0, b"\n\n\n"), part=LogPart(tail=2))) == b"\n\n"
 
 
-def test_grep_gives_the_lines_that_match_and_tail_the_last_of_them(tmp_path: Path) -> None:
+def test_read_grep_returns_the_lines_that_match_and_tail_the_last_of_them(tmp_path: Path) -> None:
     pattern = re.compile(rb"^line \d*77$")
     matching = [line for line in NUMBERS.splitlines() if line.endswith(b"77")]
     assert text_of(write_log(tmp_path, (0, NUMBERS), part=LogPart(grep=pattern))).splitlines() == matching
@@ -62,18 +62,18 @@ def test_grep_gives_the_lines_that_match_and_tail_the_last_of_them(tmp_path: Pat
 @pytest.mark.parametrize(
     ("since", "text"), [(0.5, b"four\n"), (2.5, b"three\nfour\n"), (9, b"one\ntwo\nthree\nfour\n"), (0, b"four\n")]
 )
-def test_since_counts_back_from_the_newest(tmp_path: Path, since: float, text: bytes) -> None:
+def test_read_since_counts_back_from_the_newest(tmp_path: Path, since: float, text: bytes) -> None:
     """A line came when its end came."""
     pieces = (1, b"one\ntw"), (4, b"o\nthr"), (8, b"ee\n"), (10, b"four\n")
     assert text_of(write_log(tmp_path, *pieces, part=LogPart(since=since), newest=10)) == text
 
 
-def test_each_line_has_the_time_of_its_end(tmp_path: Path) -> None:
+def test_read_timed_returns_the_time_of_the_end_of_each_line(tmp_path: Path) -> None:
     log = write_log(tmp_path, (1, b"one\ntw"), (4, b"o\nthr"), (8, b"ee\nfour\n"), (7, b"five"))
     assert read_timed_lines(log) == [(1.0, b"one\n"), (4.0, b"two\n"), (8.0, b"three\nfour\n"), (8.0, b"five")]
 
 
-def test_line_without_a_time_comes_last_and_is_not_lost(tmp_path: Path) -> None:
+def test_read_timed_returns_a_line_without_a_time_last(tmp_path: Path) -> None:
     log = write_log(tmp_path, (3, b"one\n"))
     with log.path.open("ab") as stream:
         stream.write(b"two\n")
@@ -82,7 +82,7 @@ def test_line_without_a_time_comes_last_and_is_not_lost(tmp_path: Path) -> None:
     assert read_timed_lines(log) == [(0.0, b"one\ntwo\n")]
 
 
-def test_damaged_times_are_named(tmp_path: Path) -> None:
+def test_read_timed_names_damaged_times(tmp_path: Path) -> None:
     log = write_log(tmp_path, (3, b"one\n"))
     log.times.write_text("4 soon\n")
     with pytest.raises(DamagedFile, match=r"node0-rank0\.times is damaged"):
@@ -90,7 +90,7 @@ def test_damaged_times_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [LogPart(), LogPart(tail=1), LogPart(grep=re.compile(b"xy")), LogPart(since=1)])
-def test_line_of_any_length_fits_in_the_memory(tmp_path: Path, part: LogPart) -> None:
+def test_read_needs_little_memory_for_a_line_of_any_length(tmp_path: Path, part: LogPart) -> None:
     def long_line() -> Iterator[tuple[float, bytes]]:
         for second in range(40):
             yield second, b"x" * CHUNK

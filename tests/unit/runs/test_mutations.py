@@ -13,7 +13,7 @@ from tests.learning import Learning
 from tests.unit.ui.examples import RESULTS, VERDICT, record
 
 
-def test_check_expectation_without_an_edit_or_a_known_check_is_refused(learning: Learning) -> None:
+def test_find_edited_files_without_an_edit_is_refused(learning: Learning) -> None:
     module, exercise = learning.context.catalog.exercise("1.1")
     names = learning.context.catalog.sources(module, exercise)
     ensure_copies(learning.context.paths, learning.context.folders.exercises, names.values())

@@ -53,11 +53,13 @@ def make_request(
 
 
 @pytest.mark.parametrize(("link", "environment"), [("", {}), ("1gbit", LINK), ("1gbit,2ms", LINK)])
-def test_ranks_learn_the_speed_of_the_link_that_the_lab_has(tmp_path: Path, link: str, environment: dict[str, str]) -> None:
+def test_make_launch_request_tells_ranks_the_speed_of_the_link_of_the_lab(
+    tmp_path: Path, link: str, environment: dict[str, str]
+) -> None:
     assert make_request(tmp_path, "3.3", 2, link=link)[0].environment == environment
 
 
-def test_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> None:
+def test_make_launch_request_for_a_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> None:
     _, notes = make_request(tmp_path, "3.7", 2)
     assert notes == ["3.7 is meant for 4 nodes, but only 2 are deployed; to deploy more: gpucourse deploy 3 --nodes 4"]
     for nodes, number in ((4, None), (2, 2)):  # enough, or asked for
@@ -131,7 +133,7 @@ def test_make_launch_request_announces_a_script_that_python_starts_on_each_node(
     assert (message in [event.text for event in events if isinstance(event, Note)]) is is_announced
 
 
-def test_cuda_program_is_started_by_a_script_of_the_course_with_what_it_includes(context: Context, tmp_path: Path) -> None:
+def test_make_launch_request_starts_a_cuda_program_by_a_script_with_what_it_includes(context: Context, tmp_path: Path) -> None:
     lab(context, 1)
     program = tmp_path / "my.cu"
     program.write_text('#include "tile.h"\nint main() {}\n')
@@ -174,7 +176,7 @@ def list_names(paths: WorkspacePaths) -> list[str]:
     return [upload.name for upload in list_earlier_runs(paths, CATALOG.exercise("4.4")[1])]
 
 
-def test_earlier_runs_are_the_newest_of_each_device_and_model(tmp_path: Path) -> None:
+def test_list_earlier_runs_returns_the_newest_of_each_device_and_model(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     write_run(paths, 1)
     newest = write_run(paths, 2)
@@ -183,7 +185,7 @@ def test_earlier_runs_are_the_newest_of_each_device_and_model(tmp_path: Path) ->
     assert list_names(paths) == [other_device, other_model, newest]
 
 
-def test_failed_or_damaged_run_is_left_out(tmp_path: Path) -> None:
+def test_list_earlier_runs_leaves_out_a_failed_or_damaged_run(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     good_run = write_run(paths, 1, verdict="not_measured")
     write_run(paths, 2, verdict="failed")

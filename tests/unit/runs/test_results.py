@@ -12,7 +12,7 @@ from tests.unit.learning.test_evidence_own_scripts import book_an_earlier_run
 from tests.unit.model.test_record import ends
 
 
-def test_read_handed_in_verdict_leaves_out_one_on_a_script_of_the_learner(learning: Learning) -> None:
+def test_read_stored_verdict_has_one_on_a_script_of_the_learner_that_is_not_handed_in(learning: Learning) -> None:
     assert read_handed_in_verdict(learning.context.paths, "1.1") is None
     earlier = book_an_earlier_run(learning)
     assert read_stored_verdict(learning.context.paths, "1.1").run == earlier.id  # type: ignore[union-attr]

@@ -20,7 +20,7 @@ def test_settle_marks_a_run_lost_whose_nodes_are_gone_unless_another_process_fol
     assert runs.reread(context.paths, record) == settled
 
 
-def test_follow_on_finishes_a_run_that_ended_unattended_and_then_reads_its_verdict(learning: Learning) -> None:
+def test_collect_later_finishes_a_run_that_ended_unattended_and_then_reads_its_verdict(learning: Learning) -> None:
     deploy(learning)
     record, nodes = leave_run(learning)
     context = replace(learning.open_context(), make_transport=lambda _key: nodes)

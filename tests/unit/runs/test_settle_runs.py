@@ -26,7 +26,7 @@ def test_list_settled_runs_has_a_reason_for_one_whose_nodes_are_silent_and_for_o
     assert [damaged.id in error.what for error in errors] == [True]
 
 
-def test_list_settled_runs_asks_a_cluster_once_for_all_its_runs_and_says_why_they_wait(learning: Learning) -> None:
+def test_describe_waits_asks_a_cluster_once_for_all_its_runs(learning: Learning) -> None:
     deploy(learning)
     nodes, expected = AgentNodes(learning.root / "nodes"), "2031-02-03T04:05:06"
     records = [learning.record(state="running", collected=False) for _ in range(3)]

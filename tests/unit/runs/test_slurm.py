@@ -55,7 +55,7 @@ def find(context: Context, exercise_id: str, text: str | None = None, **options:
     return find_written_batch(context, resolve(context, RunRequest(exercise=exercise_id, **options)))  # type: ignore[arg-type]
 
 
-def test_unedited_batch_file_is_not_submitted_in_place_of_the_courses(context: Context) -> None:
+def test_find_written_batch_ignores_an_unedited_file(context: Context) -> None:
     assert find(context, "2.1") is None
     assert find(context, "2.2") is None  # a part, but none to submit
 
@@ -63,12 +63,12 @@ def test_unedited_batch_file_is_not_submitted_in_place_of_the_courses(context: C
 @pytest.mark.parametrize(
     ("exercise", "name", "tasks"), [("2.1", "my_job", 0), ("2.3", "my_multi_node", 0), ("2.4", "my_array", 4)]
 )
-def test_file_that_is_right_is_taken_as_it_is(context: Context, exercise: str, name: str, tasks: int) -> None:
+def test_find_written_batch_returns_a_right_file_as_it_is(context: Context, exercise: str, name: str, tasks: int) -> None:
     text = (SOLUTIONS / f"{name}.sbatch").read_text()
     assert find(context, exercise, text) == WrittenBatch(name=name, text=text, tasks=tasks)
 
 
-def test_file_that_is_wrong_is_refused_with_the_reason(context: Context) -> None:
+def test_find_written_batch_refuses_a_wrong_file_with_the_reason(context: Context) -> None:
     text = (SOLUTIONS / "my_job.sbatch").read_text().replace("#SBATCH --gres=gpu:1\n", "")
     with pytest.raises(CheckFailed, match=r"my_job\.sbatch was not submitted: your file asks for no GPU"):
         find(context, "2.1", text)
@@ -95,7 +95,7 @@ def test_choose_gpus_is_one_for_each_process_and_no_more(
     assert batch.tasks_of(launch_request, gpus) == tasks
 
 
-def test_values_that_are_typed_take_the_course_file(context: Context, events: list[Event]) -> None:
+def test_find_written_batch_prefers_the_file_of_the_course_for_typed_values(context: Context, events: list[Event]) -> None:
     text = (SOLUTIONS / "my_array.sbatch").read_text()
     assert find(context, "2.4", text, settings={"values": "16,32"}) is None
     assert "the course's own file is submitted" in str(events[-1])
@@ -155,7 +155,7 @@ def choose(
     return slurm._choose_partition(launch_request, slurm_cluster, deployment or lab(), SlurmSettings(**settings), 1, TYPED)
 
 
-def test_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
+def test_choose_partition_of_an_unknown_name_is_refused_and_of_none_is_the_default() -> None:
     gpu_partition, cpu_partition = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
     assert choose(request(partition="gpu"), cluster(gpu_partition, cpu_partition)).name == "a100"
     assert choose(request(partition="cpu"), cluster(gpu_partition, cpu_partition)).name == "cpu"
@@ -166,7 +166,7 @@ def test_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
         choose(request(partition="gpu"), cluster(cpu_partition))
 
 
-def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> None:
+def test_choose_partition_returns_the_one_that_its_file_or_the_login_names() -> None:
     """As sbatch reads them; the record, the screen and the warning about GPUs are of that partition."""
     site = cluster(
         partition(node("c1", gpus=0), name="cpu"),
@@ -193,7 +193,7 @@ def test_job_goes_to_the_partition_that_its_own_file_or_the_login_names() -> Non
         choose(absent, cluster(partition(node("c1", gpus=0), name="cpu")))
 
 
-def test_partition_that_is_down_is_refused() -> None:
+def test_choose_partition_refuses_one_that_is_down() -> None:
     with pytest.raises(UsageError, match="gpu is down"):
         choose(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
 
@@ -207,7 +207,7 @@ def test_partition_that_is_down_is_refused() -> None:
         ("torchrun", "local", "gpucourse run 2.9 --launcher slurm --nodes 2; a larger lab: gpucourse deploy 2 --nodes 4"),
     ],
 )
-def test_more_nodes_than_there_are_is_refused_with_the_command_that_works(kind: str, mode: Mode, hint: str) -> None:
+def test_choose_nodes_refuses_more_than_there_are_with_the_command_that_works(kind: str, mode: Mode, hint: str) -> None:
     with pytest.raises(UsageError, match="4 nodes were asked for, but the partition gpu has 2 nodes with 1 GPU each") as caught:
         enough(request(kind), partition(node("a"), node("b")), 4, mode=mode)
     assert caught.value.hint == hint
@@ -220,13 +220,13 @@ def test_more_nodes_than_there_are_is_refused_with_the_command_that_works(kind: 
         (None, 2, "1 node was asked for, but the partition gpu has 0 nodes with 2 GPU each"),
     ],
 )
-def test_more_than_a_node_has_is_refused(processes: int | None, gpus: int, message: str) -> None:
+def test_choose_nodes_refuses_more_than_a_node_has(processes: int | None, gpus: int, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         enough(replace(request(gpus=gpus), processes=processes), partition(node("a")), 1, gpus=gpus)
     assert "sinfo -N -o '%N %c %G'" in caught.value.hint
 
 
-def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
+def test_choose_nodes_names_those_that_are_down_or_drained_with_their_reason() -> None:
     queue = partition(
         node("a"), node("b", state="down*", reason="Not responding"), node("c", state="drained", reason="bad fan")
     )
