@@ -146,7 +146,7 @@ def test_collect_runs_takes_all_other_runs_when_a_node_has_lost_one(lab: _Lab) -
     assert kept_ids <= {record.id for record in lab.records if runs.reread(lab.context.paths, record).collected}
 
 
-def test_list_settled_runs_asks_each_node_for_nothing_twice(lab: _Lab) -> None:
+def test_collect_runs_asks_each_node_for_nothing_twice(lab: _Lab) -> None:
     lab.leaves_runs(3)
     rows, errors = list_settled_runs(lab.context)
     assert not errors

@@ -69,7 +69,7 @@ def test_ssh_include_removes_a_config_that_it_made(learning: Learning, config: P
 
 
 @pytest.mark.parametrize("fault", ["unreadable", "outside", "folder", "foreign", "no home", "another home", "name"])
-def test_ssh_include_leaves_a_config_that_it_may_not_change(
+def test_read_answer_is_no_if_the_config_may_not_be_changed(
     learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, fault: str
 ) -> None:
     target = tmp_path_factory.mktemp("outside") / "config"

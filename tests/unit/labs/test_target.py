@@ -23,7 +23,7 @@ from gpucourse.workspace import deployments
 from tests.unit.labs.records import record
 
 
-def test_load_targets_says_what_each_can_do() -> None:
+def test_list_targets_says_what_each_can_do() -> None:
     assert [target.name for target in load_targets()] == list(list_targets()) == list(TARGETS)
     for target in load_targets():
         can = [isinstance(target, ability) for ability in (HasClock, Searchable, HasAccount)]

@@ -96,7 +96,7 @@ def test_arm_records_which_node_has_no_schedule(context: Context) -> None:
     assert (lab.cloud.backstop, armed) == ("", [["i-0"], ["i-0"]])
 
 
-def test_schedules_are_made_even_if_the_deploy_fails(tmp_path: Path) -> None:
+def test_build_makes_schedules_even_if_terraform_fails(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers |= {

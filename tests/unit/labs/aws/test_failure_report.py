@@ -58,7 +58,7 @@ def test_make_error_names_every_place_that_was_tried() -> None:
     assert "Tried 2 times: g4dn.xlarge in us-east-2a: InsufficientInstanceCapacity; g4dn.xlarge in us-east-2b" in error.what
 
 
-def test_record_outcome_keeps_the_phase_and_says_what_exists(tmp_path: Path) -> None:
+def test_describe_existing_and_record_outcome_keep_the_phase_of_the_failure(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     context = replace(context, environ=WITHOUT_CREDENTIALS)
     deployment = deployment_of()

@@ -203,7 +203,7 @@ def test_settle_ends_what_nobody_saw_end_at_its_deadline(context: Context) -> No
     assert bill.spans[0].cost(NOW) == pytest.approx(Decimal(2), abs=Decimal("0.01"))
 
 
-def test_sum_reserved_counts_labs_until_their_deadlines(context: Context) -> None:
+def test_sum_reserved_in_cents_counts_labs_until_their_deadlines(context: Context) -> None:
     """By the ledger; one that is being built by its offer; one that failed and left nothing, or is over, nothing at all."""
     labs = {
         "ready": deployment_of("3", hours=4, usd_per_hour="9"),
@@ -233,7 +233,7 @@ def with_prices(context: Context) -> Context:
     return context
 
 
-def test_read_prices_gives_ledger_and_plan_one_price(with_prices: Context) -> None:
+def test_store_prices_keeps_one_price_for_ledger_and_plan(with_prices: Context) -> None:
     book = read_prices(with_prices.paths, HERE)
     assert book.instance(KIND) == TODAY
     assert book.instance(KIND, "spot", f"{HERE}a") == SPOT

@@ -10,7 +10,7 @@ from gpucourse.model.node import Inventory
 from tests.unit.labs.aws.fakes import deployment_of, node
 
 
-def test_outlook_is_what_the_account_says_of_each_node(context: Context) -> None:
+def test_health_is_what_the_account_says_of_each_node(context: Context) -> None:
     lab = deployment_of(backstop="")
     lab.inventory = Inventory(stack=lab.stack, nodes=tuple(node(f"node{number}", address="203.0.113.7") for number in range(3)))
     instances = [

@@ -54,7 +54,7 @@ def test_explain_end_says_why_an_instance_is_gone(reason: str, minutes: float | 
     assert explain_end(instance(reason, minutes), DEADLINE.isoformat()) == words
 
 
-def test_explain_end_of_a_stop_and_of_a_lab_without_a_deadline() -> None:
+def test_describe_termination_names_a_stop_and_a_lab_without_a_deadline() -> None:
     assert explain_end(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "a person stopped it through the account"
     assert explain_end(instance(USER, 60), "") == "a person ended it through the account"
     line = describe_termination(instance(SPOT, 0), DEADLINE.isoformat())

@@ -51,7 +51,7 @@ def test_read_ports_names_a_machine_without_a_free_port() -> None:
         _read_ports(HEAD, iter([b"40123 0\n"]), RANGE)
 
 
-def test_listener_ends_when_all_others_have_called() -> None:
+def test_read_ports_ends_a_listener_when_all_others_have_called() -> None:
     first, last = min(ports := take_ports(3)), max(ports)
     words = [sys.executable, "-u", "-c", _LISTEN, "word", "60", "2", str(first), str(last)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listener:

@@ -33,7 +33,7 @@ def test_list_forgotten_has_a_command_that_removes_jobs_and_links(tmp_path: Path
     assert [path for path in (*jobs, *links) if os.path.lexists(path)] == []
 
 
-def test_plan_lists_the_machines_that_come_and_those_that_leave(tmp_path: Path) -> None:
+def test_open_hosts_and_plan_list_the_machines_that_come_and_those_that_leave(tmp_path: Path) -> None:
     context, _ = context_in(tmp_path)
     lab = open_hosts(context, make_hosts_lab())
     lab.candidate_nodes = (GONE, replace(GONE, name="node1", address="gpu2", port=22))

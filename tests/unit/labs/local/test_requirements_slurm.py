@@ -42,7 +42,7 @@ def mark_unpacked(context: Context) -> Path:
     ("can_unpack", "hint"),
     [(True, f"{INSTALL}; or, without root's rights: gpucourse deploy 2 --unpack-slurm"), (False, INSTALL)],
 )
-def test_choose_without_slurm_names_the_ways_to_get_it(
+def test_find_requirements_without_slurm_names_the_ways_to_get_it(
     context: Context, deployment: LocalDeployment, can_unpack: bool, hint: str
 ) -> None:
     with pytest.raises(MissingError, match="munged") as caught:
@@ -50,7 +50,7 @@ def test_choose_without_slurm_names_the_ways_to_get_it(
     assert caught.value.hint == hint
 
 
-def test_choose_unpacks_slurm_once_and_finds_it_from_then_on(context: Context, deployment: LocalDeployment) -> None:
+def test_find_requirements_unpacks_slurm_once_and_finds_it_from_then_on(context: Context, deployment: LocalDeployment) -> None:
     requests: list[list[str]] = []
 
     def unpack(_environ: object, words: list[str], _watch: object) -> Path:
@@ -66,7 +66,7 @@ def test_choose_unpacks_slurm_once_and_finds_it_from_then_on(context: Context, d
     assert first.variables.layer == second.variables.layer == folder
 
 
-def test_choose_takes_a_slurm_that_is_installed(context: Context, deployment: LocalDeployment) -> None:
+def test_find_requirements_takes_a_slurm_that_is_installed(context: Context, deployment: LocalDeployment) -> None:
     mark_unpacked(context)
     heard: list[object] = []
     context = context.watched_by(heard.append)
