@@ -108,7 +108,7 @@ def refuse_mount_target() -> Failure:
     ],
     ids=["quota", "storage", "spot"],
 )
-def test_cure_names_the_command_for_a_role_of_aws_that_may_not_be_made(failure: Failure, service: str) -> None:
+def test_classify_names_the_command_for_a_role_of_aws_that_may_not_be_made(failure: Failure, service: str) -> None:
     assert (failure.kind, failure.action) == ("permission", "iam:CreateServiceLinkedRole")
     assert f"(iam:CreateServiceLinkedRole) [{failure.code}" in sentence(failure)
     assert f"aws iam create-service-linked-role --aws-service-name {service}.amazonaws.com" in failure.cure
@@ -126,7 +126,7 @@ def test_from_text_takes_the_call_for_the_permission_that_a_refusal_does_not_nam
     assert (efs_failure.action, "--policy" in efs_failure.cure) == ("elasticfilesystem:CreateFileSystem", True)
 
 
-def test_cure_says_what_to_open_to_type_or_to_change() -> None:
+def test_classify_returns_a_cure_that_says_what_to_open_to_type_or_to_change() -> None:
     assert "105 GiB" in classify("InvalidBlockDeviceMapping", SNAPSHOT).cure
     assert "Paid plan" in classify("InvalidParameterCombination", FREE).cure
     assert "--request-quota" in classify("VcpuLimitExceeded", VCPU).cure

@@ -22,7 +22,7 @@ def test_total_counts_seconds_and_at_least_a_minute_for_an_instance() -> None:
     assert bill.sum_by("item", T0 + HOUR) == {"i-1": Decimal("0.06"), "vol-1": Decimal("0.01")}
 
 
-def test_by_sums_modules_stacks_kinds_and_markets() -> None:
+def test_sum_by_adds_modules_stacks_kinds_and_markets() -> None:
     spot_span = span("i-2", "2", stack="01-aws", module="1", market="spot")
     bill = Bill(spans=(span("i-1", "0.526"), span("vol-1", "0.01", kind="disk"), spot_span))
     now = T0 + HOUR

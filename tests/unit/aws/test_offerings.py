@@ -30,7 +30,7 @@ def test_type_for_refuses_a_v100_with_the_reason() -> None:
         instance_type("p3.2xlarge")
 
 
-def test_type_for_and_instance_type_show_near_names() -> None:
+def test_instance_type_and_type_for_show_near_names() -> None:
     with pytest.raises(UnknownName, match=r"Did you mean g4dn\.xlarge"):
         instance_type("g4n.xlarge")
     with pytest.raises(UnknownName, match="l40s"):
@@ -41,7 +41,7 @@ def zone(name: str, kind: str = "availability-zone") -> dict[str, Any]:
     return {"ZoneName": name, "ZoneId": f"id-{name}", "ZoneType": kind}
 
 
-def test_offers_ignores_local_zones_and_other_places() -> None:
+def test_zones_ignore_local_zones_and_other_places() -> None:
     account = ScriptedAccount(
         {
             ("ec2", "describe_availability_zones"): {"AvailabilityZones": [zone("us-east-2b"), zone("us-east-2a")]},

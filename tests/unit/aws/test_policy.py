@@ -60,7 +60,7 @@ def iam_action(service: str, operation: str) -> str:
 
 
 @pytest.mark.parametrize(("partition", "limit"), [("aws", 5000), ("aws-us-gov", 5300), ("aws-cn", 5300)])
-def test_policy_of_a_partition_has_its_arns_and_fits_into_a_managed_policy(partition: str, limit: int) -> None:
+def test_policy_text_of_a_partition_has_its_arns_and_fits_into_a_managed_policy(partition: str, limit: int) -> None:
     """IAM accepts 6,144 characters, without white space. ARNs of other partitions are longer."""
     text = policy_text(partition)
     assert json.loads(text.replace(f"arn:{partition}:", "arn:aws:"))["Statement"] == STATEMENTS
@@ -68,7 +68,7 @@ def test_policy_of_a_partition_has_its_arns_and_fits_into_a_managed_policy(parti
     assert len("".join(text.split())) < limit
 
 
-def test_policy_allows_every_call_of_the_program() -> None:
+def test_policy_text_allows_every_call_of_the_program() -> None:
     assert len(CALLS) > 40, "they are found in the source"
     patterns = [pattern for statement in STATEMENTS for pattern in actions(statement)]
     needed_actions = {iam_action(*call) for call in CALLS} - ADMINISTRATOR
@@ -91,7 +91,7 @@ def needs(item: str) -> bool:
 
 
 @pytest.mark.parametrize("index", range(len(STATEMENTS)), ids=NAMES)
-def test_policy_allows_nothing_that_is_not_needed(index: int) -> None:
+def test_policy_text_allows_nothing_that_is_not_needed(index: int) -> None:
     """Without any action or any resource of a statement, something that was asked for is refused."""
     concerned = [
         request for request in RECORDED if allows([STATEMENTS[index]], request.action, request.resource, request.context)
@@ -107,7 +107,7 @@ def test_policy_allows_nothing_that_is_not_needed(index: int) -> None:
     assert unused == []
 
 
-def test_policy_allows_no_change_on_everything_if_a_resource_can_be_named() -> None:
+def test_policy_text_allows_no_change_on_everything_if_a_resource_can_be_named() -> None:
     wide = [
         action
         for statement in STATEMENTS
@@ -119,7 +119,7 @@ def test_policy_allows_no_change_on_everything_if_a_resource_can_be_named() -> N
     assert wide == []
 
 
-def test_policy_names_one_service_and_one_type_in_each_resource() -> None:
+def test_policy_text_names_one_service_and_one_type_in_each_resource() -> None:
     """`arn:aws:ec2:*:*:*` would be everything by another name."""
     for resource in {name for statement in STATEMENTS for name in resources(statement)} - {"*"}:
         _arn, _partition, service, _region, _account, name = resource.split(":", 5)
@@ -127,7 +127,7 @@ def test_policy_names_one_service_and_one_type_in_each_resource() -> None:
         assert ("*" in service + kind, slash) == (False, "/"), resource
 
 
-def test_policy_starts_instances_only_with_our_tag_and_in_sizes_of_the_course() -> None:
+def test_policy_text_starts_instances_only_with_our_tag_and_in_sizes_of_the_course() -> None:
     def starts(instance_type: str, project: str = "gpucourse") -> bool:
         context = {"aws:RequestTag/Project": project, "ec2:InstanceType": instance_type}
         return allows(STATEMENTS, "ec2:RunInstances", INSTANCE, context)
@@ -141,7 +141,7 @@ def test_policy_starts_instances_only_with_our_tag_and_in_sizes_of_the_course() 
     assert not allows(STATEMENTS, "ec2:RunInstances", INSTANCE, {"aws:RequestTag/Project": "gpucourse"})
 
 
-def test_policy_lets_nobody_raise_their_own_rights() -> None:
+def test_policy_text_lets_nobody_raise_their_own_rights() -> None:
     for statement in STATEMENTS:
         for action in actions(statement):
             service, verb = action.split(":")
@@ -160,7 +160,7 @@ def test_policy_lets_nobody_raise_their_own_rights() -> None:
         ("servicequotas", "ServiceQuotas"),
     ],
 )
-def test_policy_makes_only_the_roles_that_aws_needs_at_first_use(service: str, role: str) -> None:
+def test_policy_text_makes_only_the_roles_that_aws_needs_at_first_use(service: str, role: str) -> None:
     name = f"{service}.amazonaws.com"
     arn = f"arn:aws:iam::123456789012:role/aws-service-role/{name}/AWSServiceRoleFor{role}"
     action = "iam:CreateServiceLinkedRole"
@@ -169,14 +169,14 @@ def test_policy_makes_only_the_roles_that_aws_needs_at_first_use(service: str, r
     assert not allows(STATEMENTS, action, arn)
 
 
-def test_policy_reads_only_public_parameters() -> None:
+def test_policy_text_reads_only_public_parameters() -> None:
     image = "parameter/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
     assert allows(STATEMENTS, "ssm:GetParameters", f"arn:aws:ssm:us-east-2::{image}")
     assert not allows(STATEMENTS, "ssm:GetParameters", "arn:aws:ssm:us-east-2:123456789012:parameter/database/password")
 
 
 @pytest.mark.parametrize("action", ["ec2:GetConsoleOutput", "ec2:TerminateInstances"])
-def test_policy_allows_it_only_on_our_own_instances(action: str) -> None:
+def test_policy_text_limits_such_calls_to_our_own_instances(action: str) -> None:
     assert allows(STATEMENTS, action, INSTANCE, OURS)
     assert not allows(STATEMENTS, action, INSTANCE, {"aws:ResourceTag/Project": "other"})
     assert not allows(STATEMENTS, action, INSTANCE)

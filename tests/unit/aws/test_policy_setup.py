@@ -20,7 +20,7 @@ ACCOUNT = "123456789012"
 UNKNOWN_TO_MOTO = {"AWS::IAM::ServiceLinkedRole", "AWS::Budgets::Budget"}
 
 
-def test_setup_makes_what_the_program_itself_knows_and_nothing_else() -> None:
+def test_setup_text_makes_what_the_program_uses_and_nothing_else() -> None:
     assert RESOURCES["Policy"]["Properties"]["PolicyDocument"] == json.loads(policy_text())
     role = RESOURCES["BackstopRole"]["Properties"]
     assert role["RoleName"] == schedule.ROLE
@@ -29,7 +29,7 @@ def test_setup_makes_what_the_program_itself_knows_and_nothing_else() -> None:
     assert kinds == ["Budgets::Budget", "IAM::ManagedPolicy", "IAM::Role", *["IAM::ServiceLinkedRole"] * 3, "IAM::User"]
 
 
-def test_setup_has_the_parameters_that_the_page_names() -> None:
+def test_setup_text_has_the_parameters_that_the_page_names() -> None:
     names = set(re.findall(r"\b([A-Z][A-Za-z]+)=", PAGE))
     assert names == set(TEMPLATE["Parameters"])
     [line] = re.findall(r"--parameter-overrides (.+)", PAGE)
@@ -38,7 +38,7 @@ def test_setup_has_the_parameters_that_the_page_names() -> None:
     assert f"--user-name {TEMPLATE['Parameters']['User']['Default']}\n" in PAGE
 
 
-def test_setup_gives_an_account_user_policy_and_role(moto: MotoAccount) -> None:
+def test_setup_text_gives_an_account_user_policy_and_role(moto: MotoAccount) -> None:
     values = {"Mail": "ada@example.org", "User": "gpucourse"}
     with warnings.catch_warnings():
         for kind in UNKNOWN_TO_MOTO:

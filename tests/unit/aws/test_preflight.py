@@ -223,7 +223,7 @@ BUDGETS, NOTICES = ("budgets", "describe_budgets"), ("budgets", "describe_notifi
 MAIL = {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": 50.0}
 
 
-def test_steps_of_the_page_are_what_a_new_account_lacks() -> None:
+def test_preflight_lists_as_steps_of_the_page_what_a_new_account_lacks() -> None:
     account = a_good_account(
         get_caller_identity=ROOT_USER,
         get_account_plan_state={"accountPlanType": "FREE"},
@@ -267,7 +267,7 @@ def test_find_bill_readers_says_who_sees_the_bill_and_gets_a_mail(
         ("quota role", {"get_service_quota": {"Quota": {"Value": 0.0}}}, 0, "ServiceQuotas", "servicequotas"),
     ],
 )
-def test_service_role_is_looked_for_when_the_labs_need_it(
+def test_preflight_looks_for_a_service_role_when_the_labs_need_it(
     message: str, answers: dict[str, Any], storage: int, role: str, service: str
 ) -> None:
     def look(**options: Any) -> Any:
@@ -283,7 +283,7 @@ def test_service_role_is_looked_for_when_the_labs_need_it(
     assert look(get_role=make_refusal("iam:GetRole")).state == "unknown"
 
 
-def test_quotas_that_are_too_small_come_with_the_command_and_with_targets_that_cost_nothing() -> None:
+def test_preflight_names_small_quotas_with_the_command_and_targets_that_cost_nothing() -> None:
     account = a_good_account(get_service_quota={"Quota": {"Value": 0.0}})
     ask = "gpucourse doctor --target aws --request-quota --module 3 --region us-west-2"
     findings = run_preflight(account, request=ask)

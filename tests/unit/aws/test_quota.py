@@ -58,7 +58,7 @@ def by_code(quotas: list[Quota]) -> dict[str, Quota]:
     return {item.code: item for item in quotas}
 
 
-def test_assess_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
+def test_needs_are_the_largest_lab_of_each_quota_not_the_sum() -> None:
     assert quota.needs(LABS, "on-demand") == {
         (G, "on-demand"): {"1": 4, "2": 12, "3": 16},
         (STANDARD, "on-demand"): {"2": 2},
@@ -87,7 +87,7 @@ def test_count_used_vcpus_counts_a_type_against_the_quota_of_its_family(name: st
     assert usage == ({code: 8} if code else {})
 
 
-def test_assess_takes_the_default_of_aws_when_no_limit_was_set() -> None:
+def test_limit_is_the_default_of_aws_when_none_was_set() -> None:
     scripted = account(error("NoSuchResourceException"))
     scripted.answers["service-quotas", "get_aws_default_service_quota"] = limit(0.0)
     quotas = by_code(assess(scripted, LABS))
@@ -122,7 +122,7 @@ def test_request_increase_asks_for_what_is_needed_on_top_of_what_runs() -> None:
     ]
 
 
-def test_request_increase_returns_a_request_that_is_open() -> None:
+def test_open_request_is_returned_by_request_increase() -> None:
     history = {"RequestedQuotas": [request("CASE_CLOSED"), request("CASE_OPENED")]}
     scripted = ScriptedAccount(
         {

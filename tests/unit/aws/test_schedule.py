@@ -49,7 +49,7 @@ def test_arm_takes_a_role_that_an_administrator_made(moto: MotoAccount) -> None:
     assert names(moto) == [schedule.ROLE]
 
 
-def test_move_and_arm_again_change_every_schedule_of_the_stack_alone(moto: MotoAccount) -> None:
+def test_read_scheduled_ends_after_move_or_arm_changes_every_schedule_of_the_stack_alone(moto: MotoAccount) -> None:
     assert schedule.move(moto, EXPIRES, stack="s-1").state == "warning", "there is nothing to move"
     schedule.arm(moto, ["i-1"], EXPIRES, project_tags=TAGS)
     schedule.arm(moto, ["i-9"], EXPIRES, project_tags={**TAGS, "Stack": "s-2"})
