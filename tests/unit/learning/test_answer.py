@@ -8,7 +8,7 @@ from tests.learning import METRICS, Learning
 SHEET = "deliverables/1.1/answers.yaml"
 
 
-def test_answer_with_set_judges_and_keeps_each_answer(learning: Learning) -> None:
+def test_judge_answer_of_set_judges_and_keeps_each_answer(learning: Learning) -> None:
     record = learning.record()
     result = learning.types("answer", "1.1", "--set", "speedup=1.92", "--set", "where=b", "--set", "why=It falls.")
     assert "you said 1.92 times; your run shows 1.9 times" in result.out
@@ -37,7 +37,7 @@ def test_answer_with_a_wrong_number_shows_the_recorded_one_after_the_last_attemp
     assert "busy" in learning.types("answer", "1.1", code=5).out
 
 
-def test_answer_review_asks_about_each_text_and_counts_half(learning: Learning) -> None:
+def test_review_asks_about_each_text_and_counts_half(learning: Learning) -> None:
     learning.record()
     assert "1.1 has no free text to review" in learning.types("answer", "1.1", "--review", code=2).err
     assert "A good answer says" not in learning.types("answer", "1.1", "--set", "where=b").out
@@ -59,7 +59,7 @@ def test_answer_review_asks_about_each_text_and_counts_half(learning: Learning) 
     assert learning.read_points()["understanding"] == 2.5, "another text was not reviewed"
 
 
-def test_answer_compares_with_the_run_that_the_sheet_names(learning: Learning) -> None:
+def test_answer_about_the_run_that_the_sheet_names_is_compared_with_it(learning: Learning) -> None:
     first = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
     learning.record(metrics={**METRICS, "speedup": 3.0})
@@ -70,7 +70,7 @@ def test_answer_compares_with_the_run_that_the_sheet_names(learning: Learning) -
     assert "shows 3 times" in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out
 
 
-def test_answer_in_two_terminals_keeps_both_answers(learning: Learning) -> None:
+def test_begin_and_take_in_two_terminals_keep_both_answers(learning: Learning) -> None:
     learning.record()
     first, second = (answer.begin(learning.open_context(), "1.1") for _ in range(2))
     answer.take(learning.open_context(), first, {"where": "b"})

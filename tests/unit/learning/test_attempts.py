@@ -34,14 +34,16 @@ def give(learning: Learning, *answers: str) -> str:
         (["speedup=1", "speedup=2", "speedup=1.9"], 0, True),
     ],
 )
-def test_answer_counts_less_after_each_wrong_attempt(learning: Learning, answers: list[str], share: float, final: bool) -> None:
+def test_count_wrong_lowers_the_credit_of_each_further_attempt(
+    learning: Learning, answers: list[str], share: float, final: bool
+) -> None:
     learning.record()
     give(learning, *answers)
     answer = read_answer(learning, answers[0].partition("=")[0])
     assert (answer["share"], answer["final"]) == (share, final)
 
 
-def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None:
+def test_is_submitted_is_false_for_answers_only_in_the_sheet(learning: Learning) -> None:
     learning.record()
     give(learning, "where=a")
     sheet = learning.workspace / SHEET
@@ -55,7 +57,7 @@ def test_answers_only_in_the_sheet_are_not_submitted(learning: Learning) -> None
     assert read_answer(learning, "where")["share"] == 0, "the second attempt of three options"
 
 
-def test_bundle_holds_the_attempts(learning: Learning) -> None:
+def test_read_attempts_reads_those_in_a_bundle(learning: Learning) -> None:
     learning.record()
     give(learning, "where=a", "where=b", "speedup=1.9")
     bundle = str(learning.root / "work.zip")

@@ -12,7 +12,7 @@ from gpucourse.workspace import runs
 from tests.learning import Learning
 
 
-def test_check_reviewer_refuses_the_workspace_that_made_the_bundle(learning: Learning) -> None:
+def test_check_reviewer_in_the_workspace_that_made_the_bundle_is_refused(learning: Learning) -> None:
     learning.record()
     path = learning.root / "work.zip"
     assert pack(learning.context, path, by="Noah").by == "Noah"

@@ -9,7 +9,7 @@ from tests.learning import Learning
 from tests.unit.learning.test_predictions import ask_for_prediction
 
 
-def test_draw_calibration_puts_predictions_over_measurements(learning: Learning, tmp_path: Path) -> None:
+def test_draw_files_puts_predictions_over_measurements(learning: Learning, tmp_path: Path) -> None:
     ask_for_prediction(learning)
     context = learning.context
     learning.record()

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from tests.learning import Learning
 
 
-def test_report_of_the_course_shows_the_words_of_the_learner_as_text(learning: Learning) -> None:
+def test_report_course_shows_the_words_of_the_learner_as_text(learning: Learning) -> None:
     hostile = "<img src=x onerror=alert(1)>![](http://evil/p.png)"
     learning.record()
     learning.types("answer", "1.1", "--set", f"why=first {hostile}\n\n<script>alert(2)</script>")

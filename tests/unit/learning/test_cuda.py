@@ -31,7 +31,7 @@ def source(tmp_path: Path) -> Path:
         (CudaOptions(limit_s=0), "--limit needs more than 0 seconds"),
     ],
 )
-def test_wrong_option_is_refused_before_anything_is_built(source: Path, options: CudaOptions, words: str) -> None:
+def test_run_cuda_with_a_wrong_option_builds_nothing(source: Path, options: CudaOptions, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         run_cuda(source, options)
 
@@ -39,7 +39,7 @@ def test_wrong_option_is_refused_before_anything_is_built(source: Path, options:
 @pytest.mark.parametrize(
     ("name", "words"), [("none.cu", "no such file"), (".", "not a file"), ("my.txt", "no CUDA or Triton kernels")]
 )
-def test_file_without_kernels_is_refused(tmp_path: Path, name: str, words: str) -> None:
+def test_run_cuda_of_a_file_without_kernels_is_refused(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / "my.txt").touch()
     with pytest.raises(UsageError, match=words):
         run_cuda(tmp_path / name, CudaOptions())
@@ -49,13 +49,13 @@ def test_file_without_kernels_is_refused(tmp_path: Path, name: str, words: str) 
     "options",
     [CudaOptions(includes=(Path(),)), CudaOptions(defines=("N=1",)), CudaOptions(order="all"), CudaOptions(every=True)],
 )
-def test_option_for_cuda_is_refused_for_triton(tmp_path: Path, options: CudaOptions) -> None:
+def test_run_cuda_of_triton_refuses_an_option_for_cuda(tmp_path: Path, options: CudaOptions) -> None:
     (kernel := tmp_path / "my.py").touch()
     with pytest.raises(UsageError, match="for CUDA programs, not for Triton kernels"):
         run_cuda(kernel, options)
 
 
-def test_missing_triton_is_named_with_the_command_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_cuda_without_triton_names_the_command_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (kernel := tmp_path / "my.py").touch()
     monkeypatch.setattr("gpucourse.learning.cuda.importlib.util.find_spec", lambda name: None if name == "triton" else name)
     monkeypatch.setattr("gpucourse.model.launching.sys.platform", "linux")
@@ -64,7 +64,7 @@ def test_missing_triton_is_named_with_the_command_that_installs_it(tmp_path: Pat
     assert "-m pip install 'gpucourse[kernels]'" in error.value.hint
 
 
-def test_several_programs_need_compare_and_compare_needs_two() -> None:
+def test_list_sources_of_several_programs_needs_compare_and_compare_needs_two() -> None:
     paths = [Path("a.cu"), Path("b.cu")]
     assert list_sources(paths, compare=True) == tuple(paths)
     with pytest.raises(UsageError) as error:
@@ -84,7 +84,7 @@ def test_several_programs_need_compare_and_compare_needs_two() -> None:
         (EMPTY % ("ended by the emulator", "the program did not end within 2 s"), ExerciseFailed, "did not end"),
     ],
 )
-def test_program_without_a_result_is_an_error(
+def test_run_cuda_of_a_program_without_a_result_is_an_error(
     source: Path, monkeypatch: pytest.MonkeyPatch, report: str, kind: type[GpucourseError], words: str
 ) -> None:
     def run(command: list[str], **_options: Any) -> Any:
@@ -97,14 +97,14 @@ def test_program_without_a_result_is_an_error(
     assert error.value.hint
 
 
-def test_program_that_a_signal_ended_is_named(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_cuda_names_a_program_that_a_signal_ended(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = SimpleNamespace(stderr=b"", returncode=-6)
     monkeypatch.setattr("gpucourse.learning.cuda.subprocess.run", lambda *_, **_options: process)
     with pytest.raises(ExerciseFailed, match=r"my\.cu was ended by signal 6"):
         run_cuda(source, CudaOptions())
 
 
-def test_watched_files_are_the_program_and_what_it_includes_in_its_folder(source: Path) -> None:
+def test_list_watched_files_returns_the_program_and_what_it_includes_in_its_folder(source: Path) -> None:
     (source.parent / "tile.h").write_text('#include "deep/more.h"\n#include <cstdio>\n#include "../outside.h"\n')
     (source.parent / "deep").mkdir()
     (source.parent / "deep/more.h").write_text('#include "../tile.h"\n#include "missing.h"\n')

@@ -7,7 +7,7 @@ from gpucourse.course.schema import SCHEMAS
 from tests.learning import Learning
 
 
-def test_dev_new_makes_a_course_without_complaints(learning: Learning) -> None:
+def test_check_course_of_a_new_course_has_no_complaints(learning: Learning) -> None:
     folder = learning.root / "my course"
     document = learning.types("dev", "new", str(folder), "--json").document
     assert document["folder"] == str(folder)

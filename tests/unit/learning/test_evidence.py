@@ -42,7 +42,7 @@ def cut_off_while_stored(learning: Learning) -> RunPaths:
     return files
 
 
-def test_run_that_was_cut_off_while_it_was_stored_is_sealed_as_it_was(learning: Learning) -> None:
+def test_evidence_of_a_run_that_was_cut_off_while_it_was_stored_is_sealed(learning: Learning) -> None:
     files = cut_off_while_stored(learning)
     shutil.rmtree(learning.workspace / "deliverables" / "1.1")
     result = learning.types("runs", "--json").document["runs"]
@@ -52,7 +52,7 @@ def test_run_that_was_cut_off_while_it_was_stored_is_sealed_as_it_was(learning: 
     assert (learning.workspace / "deliverables/1.1/metrics.json").exists()
 
 
-def test_run_that_was_cut_off_and_changed_is_not_sealed(learning: Learning) -> None:
+def test_evidence_of_a_run_that_was_cut_off_and_changed_is_not_sealed(learning: Learning) -> None:
     files = cut_off_while_stored(learning)
     files.metrics.write_text(files.metrics.read_text().replace("1.9", "9.9"))
     learning.types("runs")
@@ -63,7 +63,7 @@ def test_run_that_was_cut_off_and_changed_is_not_sealed(learning: Learning) -> N
     assert b'"collecting"' in files.record.read_bytes(), "a record that is not as it was sealed is not taken"
 
 
-def test_answer_is_not_compared_with_metrics_that_were_changed(learning: Learning) -> None:
+def test_read_run_evidence_refuses_metrics_that_were_changed(learning: Learning) -> None:
     record = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b")
     metrics_file = change_metrics(learning, record)
@@ -77,7 +77,7 @@ def test_answer_is_not_compared_with_metrics_that_were_changed(learning: Learnin
     assert learning.read_points()["understanding"] == 5
 
 
-def test_answer_about_another_run_than_the_one_that_counts_has_no_points(learning: Learning) -> None:
+def test_find_answered_run_of_another_run_than_the_one_that_counts(learning: Learning) -> None:
     first = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
     learning.record()
@@ -86,7 +86,7 @@ def test_answer_about_another_run_than_the_one_that_counts_has_no_points(learnin
     assert learning.read_points()["understanding"] == 0
 
 
-def test_metrics_that_were_added_later_have_no_points(learning: Learning) -> None:
+def test_gather_counts_no_metrics_that_were_added_later(learning: Learning) -> None:
     record = learning.record(metrics={"wet": False})
     folder = learning.folder(record)
     hashes = json.loads((folder / "hashes.json").read_text())
@@ -98,7 +98,7 @@ def test_metrics_that_were_added_later_have_no_points(learning: Learning) -> Non
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "run.json"])
-def test_damaged_run_spoils_only_the_answers_about_it(learning: Learning, name: str) -> None:
+def test_answers_of_a_damaged_run_alone_count_nothing(learning: Learning, name: str) -> None:
     record = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b", "--set", "why=It falls.")
     assert learning.read_points()["understanding"] == 5
@@ -108,7 +108,7 @@ def test_damaged_run_spoils_only_the_answers_about_it(learning: Learning, name: 
     assert f"{name} is damaged" in " ".join(learning.types("show", "1.1").out.split())
 
 
-def test_deliverable_of_several_files_needs_all_of_them(learning: Learning) -> None:
+def test_gather_counts_a_deliverable_of_several_files_if_all_are_there(learning: Learning) -> None:
     record = learning.record()
     folder = learning.folder(record)
     (folder / "logs" / "node1-rank1.log").write_text("found it, too\n")
@@ -120,7 +120,7 @@ def test_deliverable_of_several_files_needs_all_of_them(learning: Learning) -> N
     assert learning.read_points()["deliverables"] == 2.5
 
 
-def test_older_run_is_handed_in_again_after_the_newer_one_is_gone(learning: Learning) -> None:
+def test_find_counting_run_is_the_older_one_after_the_newer_one_is_gone(learning: Learning) -> None:
     older, newer = learning.record(), learning.record()
     shutil.rmtree(learning.folder(newer))
     learning.types("check", "1.1")
@@ -128,7 +128,7 @@ def test_older_run_is_handed_in_again_after_the_newer_one_is_gone(learning: Lear
     assert learning.read_points() == {"completed": 5, "deliverables": 5, "understanding": 0}
 
 
-def test_run_that_cannot_be_handed_in_is_sealed(learning: Learning) -> None:
+def test_evidence_of_a_run_that_cannot_be_handed_in_is_sealed(learning: Learning) -> None:
     record = learning.record()
     folder = learning.folder(record)
     (folder / "hashes.json").unlink()
@@ -144,7 +144,7 @@ def test_run_that_cannot_be_handed_in_is_sealed(learning: Learning) -> None:
     assert (folder / "hashes.json").is_file()
 
 
-def test_lab_is_destroyed_beside_a_record_that_cannot_be_read(learning: Learning) -> None:
+def test_evidence_that_cannot_be_read_stops_a_destroy_unless_it_is_sealed(learning: Learning) -> None:
     record = learning.record()
     folder = learning.folder(record)
     context = learning.open_context()
@@ -160,7 +160,7 @@ def test_lab_is_destroyed_beside_a_record_that_cannot_be_read(learning: Learning
     assert "gpucourse destroy 1 --discard" in caught.value.hint
 
 
-def test_report_leaves_out_a_changed_run(learning: Learning) -> None:
+def test_evidence_of_a_changed_run_is_left_out_of_the_report(learning: Learning) -> None:
     figure = "{id: device, title: device, value: metrics.device}"
     chapter = f"{{id: flow, title: Flow, text: Litres., exercise: '1.1', by: depth, figures: [{figure}]}}"
     learning.put("modules/report.yaml", f"format: 1\ntitle: Rivers\nchapters: [{chapter}]\n")
@@ -173,7 +173,7 @@ def test_report_leaves_out_a_changed_run(learning: Learning) -> None:
     assert record.id not in text
 
 
-def test_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learning) -> None:
+def test_evidence_of_a_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learning) -> None:
     manifest = learning.course / "modules/01-rivers/module.yaml"
     manifest.write_text(
         manifest.read_text().replace("source: logs/*.log}", "source: logs/*.log}, {title: The screen, source: screen.svg}")

@@ -28,7 +28,7 @@ def book_an_earlier_run(learning: Learning) -> RunRecord:
     return record
 
 
-def test_own_script_passes_nothing_and_hands_in_nothing(learning: Learning) -> None:
+def test_candidates_of_a_script_of_the_learner_alone_are_none(learning: Learning) -> None:
     record = learning.record(own_script=OWN)
     assert record.verdict is None
     assert not (learning.folder(record) / "verdict.json").exists()
@@ -41,7 +41,7 @@ def test_own_script_passes_nothing_and_hands_in_nothing(learning: Learning) -> N
     assert "nothing to hand in yet" in learning.types("grade", "--bundle", str(learning.root / "w.zip"), code=2).err
 
 
-def test_own_script_takes_no_points_away(learning: Learning) -> None:
+def test_candidates_without_a_script_of_the_learner_keep_their_points(learning: Learning) -> None:
     good_run = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
     old_points = learning.read_points()
@@ -62,7 +62,7 @@ def test_own_script_takes_no_points_away(learning: Learning) -> None:
     assert not any(own_run.id in name for name in names)
 
 
-def test_own_script_that_an_earlier_version_booked_loses_its_mark(learning: Learning) -> None:
+def test_gather_counts_no_script_of_the_learner_that_an_earlier_version_booked(learning: Learning) -> None:
     own_run = book_an_earlier_run(learning)
     assert "0 of 2 exercises done" in learning.types("list").out
     assert set(learning.read_points().values()) == {0}
@@ -72,7 +72,7 @@ def test_own_script_that_an_earlier_version_booked_loses_its_mark(learning: Lear
     assert "0 of 2 exercises done" in learning.types("list").out
 
 
-def test_runs_names_an_own_script_and_compare_refuses_it(learning: Learning) -> None:
+def test_candidates_for_compare_leave_out_a_script_of_the_learner(learning: Learning) -> None:
     good_run, own_run = learning.record(), book_an_earlier_run(learning)
     output = learning.types("runs").out
     assert "fake.py" in output
@@ -82,13 +82,13 @@ def test_runs_names_an_own_script_and_compare_refuses_it(learning: Learning) -> 
     assert not list((learning.workspace / "deliverables").glob("*/comparison*"))
 
 
-def test_show_of_an_own_script_whose_name_begins_with_a_dash(learning: Learning) -> None:
+def test_show_of_a_script_of_the_learner_whose_name_begins_with_a_dash(learning: Learning) -> None:
     record = learning.record(own_script="/home/me/-x.py")
     output = learning.types("show", "--run", record.id, "--", "-x.py").out
     assert f"gpucourse show --run {record.id} --verbose -- -x.py" in " ".join(output.split())
 
 
-def test_current_exercise_is_never_that_of_an_own_script(learning: Learning) -> None:
+def test_current_is_no_exercise_of_a_script_of_the_learner(learning: Learning) -> None:
     learning.record("1.1")
     learning.record("1.2", own_script=OWN)
     assert watch.current(learning.open_context()).id == "1.1"

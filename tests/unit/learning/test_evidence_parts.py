@@ -81,25 +81,25 @@ def read_points(learning: Learning) -> tuple[float, str]:
     return float(row["earned"]), row["missing"]
 
 
-def test_grade_with_a_run_of_both_parts_gives_all_points(writer: Learning) -> None:
+def test_gather_from_a_run_of_both_parts_gives_all_points(writer: Learning) -> None:
     run_both(writer)
     row = read_row(writer, "--open", str(writer.hand_in()))
     assert (row["earned"], row) == (10, read_row(writer))
 
 
-def test_grade_after_a_newer_run_without_the_part_keeps_its_points(writer: Learning) -> None:
+def test_gather_after_a_newer_run_without_the_part_keeps_its_points(writer: Learning) -> None:
     run_both(writer)
     run_both(writer, double=STUB, dry="DRY = None\n")
     assert read_points(writer)[0] == 10
 
 
-def test_grade_with_the_courses_own_files_handed_in_gives_no_points(writer: Learning) -> None:
+def test_gather_from_the_files_of_the_course_gives_no_points(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     forge(writer, double=STUB, dry="DRY = None\n")
     assert read_points(writer)[0] == 0
 
 
-def test_a_part_that_checks_decide_gets_no_points_without_a_run(writer: Learning) -> None:
+def test_gather_of_a_part_that_checks_decide_gives_no_points_without_a_run(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     forge(writer)
     earned, missing = read_points(writer)
@@ -108,21 +108,21 @@ def test_a_part_that_checks_decide_gets_no_points_without_a_run(writer: Learning
 
 
 @pytest.mark.parametrize("run", ["20260101-000000-otter", "../../elsewhere"])
-def test_grade_with_a_run_that_is_not_there_gives_no_points(writer: Learning, run: str) -> None:
+def test_gather_from_a_run_that_is_missing_gives_no_points(writer: Learning, run: str) -> None:
     writer.record("1.2", METRICS)
     forge(writer, run=run)
     earned, missing = read_points(writer)
     assert (earned, "is missing" in missing) == (0, True)
 
 
-def test_grade_with_a_run_that_had_other_files_gives_no_points(writer: Learning) -> None:
+def test_gather_from_a_run_with_other_files_gives_no_points(writer: Learning) -> None:
     record = run_both(writer, double=STUB, dry="DRY = None\n")
     forge(writer, run=record.id)
     earned, missing = read_points(writer)
     assert (earned, f"run {record.id} did not have this file" in missing) == (0, True)
 
 
-def test_grade_with_files_put_into_a_run_later_gives_no_points(writer: Learning) -> None:
+def test_gather_from_files_that_were_put_into_a_run_later_gives_no_points(writer: Learning) -> None:
     record = run_both(writer, double=STUB, dry="DRY = None\n")
     forge(writer, run=record.id)
     folder = writer.open_context().paths.yours_file("1.2", "x").parent
@@ -131,14 +131,14 @@ def test_grade_with_files_put_into_a_run_later_gives_no_points(writer: Learning)
     assert (earned, f"run {record.id} was changed after it had ended" in missing) == (0, True)
 
 
-def test_grade_with_a_run_whose_checks_say_no_gives_no_points(writer: Learning) -> None:
+def test_gather_from_a_run_whose_checks_fail_gives_no_points(writer: Learning) -> None:
     record = run_both(writer, wet=False)
     forge(writer, run=record.id)
     assert read_points(writer)[0] == 5, "the other part has no checks"
 
 
 @pytest.mark.parametrize("change", [{"state": "failed"}, {"own_script": "/home/me/other.py"}, {"profiled": True}])
-def test_grade_with_a_run_that_judges_no_part_gives_no_points(writer: Learning, change: dict[str, Any]) -> None:
+def test_gather_from_a_run_that_judges_no_part_gives_no_points(writer: Learning, change: dict[str, Any]) -> None:
     record = run_both(writer)
     context = writer.open_context()
     files = runs.files_of(context.paths, record)
@@ -155,7 +155,9 @@ BODY = """    half = n / 2
 SOLUTION = '"""A way to double."""\n\n\ndef double(n):\n    """Return n + n."""\n' + BODY
 
 
-def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_review_parts_of_a_solution_gives_points_once_a_reviewer_accepts(
+    writer: Learning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gpucourse.course.part_files.MAX_EQUAL_CHARACTERS", 40)  # so that a short text is enough
     writer.put(f"exercises/{FOLDER}/solutions/my_double.py", SOLUTION)
     write(writer, SOLUTION.replace("quarter", "fourth"))
@@ -180,7 +182,7 @@ def test_grade_with_a_solution_gives_points_once_a_reviewer_accepts(writer: Lear
     assert (grade["earned"], grade["waiting"]) == (5, 0)
 
 
-def test_grade_with_a_part_that_a_reviewer_marks_down_gives_what_is_left(writer: Learning) -> None:
+def test_review_parts_of_a_part_that_a_reviewer_marks_down_gives_the_rest(writer: Learning) -> None:
     run_both(writer)
     bundle = str(writer.hand_in())
     writer.leave()
@@ -190,13 +192,13 @@ def test_grade_with_a_part_that_a_reviewer_marks_down_gives_what_is_left(writer:
     assert writer.types("grade", "--open", bundle, "--json").document["bundles"][0]["grade"]["earned"] == 2.5
 
 
-def test_judge_of_a_part_by_the_learner_is_refused(writer: Learning) -> None:
+def test_review_parts_by_the_learner_is_refused(writer: Learning) -> None:
     run_both(writer)
     result = writer.types("grade", "--judge", "1.2/double=100", code=2)
     assert "1.2 double is a part: an instructor judges it in your bundle" in result.err
 
 
-def test_judge_of_a_part_that_is_not_handed_in_is_refused(writer: Learning) -> None:
+def test_review_parts_of_a_part_that_is_not_handed_in_is_refused(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     bundle = str(writer.hand_in())
     writer.leave()
@@ -209,7 +211,7 @@ def show_part(learning: Learning) -> str:
     return learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.2", code=None).out
 
 
-def test_open_of_an_exercise_without_a_run_shows_the_handed_in_part(writer: Learning) -> None:
+def test_review_parts_without_a_run_shows_the_part_that_was_handed_in(writer: Learning) -> None:
     write(writer, RIGHT)
     writer.types("try", "1.2")
     text = show_part(writer)
@@ -219,7 +221,7 @@ def test_open_of_an_exercise_without_a_run_shows_the_handed_in_part(writer: Lear
     assert "handed in; right, but judged only on the learner's computer" in text
 
 
-def test_open_of_an_exercise_shows_also_what_a_newer_run_had(writer: Learning) -> None:
+def test_review_parts_shows_the_part_of_a_newer_run_as_well(writer: Learning) -> None:
     run_both(writer)
     run_both(writer, double=RIGHT.replace("2 * n", "3 * n"))
     output = show_part(writer)
@@ -227,7 +229,7 @@ def test_open_of_an_exercise_shows_also_what_a_newer_run_had(writer: Learning) -
     assert output.count("my_dry.py: ") == 1
 
 
-def test_open_of_an_exercise_says_what_a_forged_part_is(writer: Learning) -> None:
+def test_review_parts_says_what_a_forged_part_is(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     forge(writer, double=STUB)
     text = " ".join(show_part(writer).split())
@@ -237,7 +239,7 @@ def test_open_of_an_exercise_says_what_a_forged_part_is(writer: Learning) -> Non
     assert "handed in; differs from the file that was judged: open" in " ".join(show_part(writer).split())
 
 
-def test_open_names_the_parts_that_only_the_learner_judged(writer: Learning) -> None:
+def test_review_parts_names_those_that_only_the_learner_judged(writer: Learning) -> None:
     run_both(writer)
     bundle = str(writer.hand_in())
     words = " ".join(writer.types("grade", "--open", bundle).out.split())
@@ -263,24 +265,24 @@ def judge_again(learning: Learning, code: int) -> tuple[str, str, list[tuple[str
     return exercise["verdict"], exercise["why"], figures
 
 
-def test_rerun_of_a_part_that_is_right_agrees(writer: Learning) -> None:
+def test_evidence_of_a_right_part_is_the_same_after_a_rerun(writer: Learning) -> None:
     write(writer, RIGHT)
     writer.types("try", "1.2")
     assert judge_again(writer, 0) == ("agrees", "no run that counts", [("part double", "passed", "passed")])
 
 
-def test_rerun_of_a_part_that_is_called_right_and_is_wrong_differs(writer: Learning) -> None:
+def test_evidence_of_a_wrong_part_that_is_called_right_differs_after_a_rerun(writer: Learning) -> None:
     forge(writer, double=SAME)
     assert judge_again(writer, 5) == ("differs", "no run that counts", [("part double", "passed", "failed")])
 
 
 @pytest.mark.parametrize("change", [{"id": "dry"}, {"id": "nothing"}, {"file": "../my_double.py"}])
-def test_grade_with_a_result_of_another_part_gives_no_points(writer: Learning, change: dict[str, str]) -> None:
+def test_gather_from_a_result_of_another_part_gives_no_points(writer: Learning, change: dict[str, str]) -> None:
     writer.record("1.2", METRICS)
     forge(writer, **change)
     assert read_points(writer)[0] == 0
 
 
-def test_grade_with_a_part_that_is_too_large_gives_no_points(writer: Learning) -> None:
+def test_gather_of_a_part_that_is_too_large_gives_no_points(writer: Learning) -> None:
     forge(writer, double=RIGHT + "#" * MAX_PART_BYTES)
     assert read_points(writer)[0] == 0

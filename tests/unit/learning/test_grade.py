@@ -52,7 +52,7 @@ def test_grade_of_an_exercise_shows_its_share_of_every_row(learning: Learning) -
     assert whole["parts"][0]["rows"] == learning.types("grade", "--json").document["parts"][0]["rows"]
 
 
-def test_judge_by_the_learner_counts_half_until_a_reviewer_judges(learning: Learning) -> None:
+def test_judgement_by_the_learner_counts_half_until_a_reviewer_judges(learning: Learning) -> None:
     hand_in(learning)
     assert "Your own review of free text counts half until an instructor reviews it: gpucourse answer 1.1 --review" in " ".join(
         learning.types("grade").out.split()
@@ -74,7 +74,7 @@ def test_judge_by_the_learner_counts_half_until_a_reviewer_judges(learning: Lear
     assert learning.read_points("--open", str(path))["understanding"] == 8, "the reviewer's replaces the learner's"
 
 
-def test_self_review_that_claims_more_than_everything_counts_nothing(learning: Learning) -> None:
+def test_judgement_of_more_than_everything_counts_nothing(learning: Learning) -> None:
     hand_in(learning)
     words = hashlib.sha256(b"It falls.").hexdigest()
     stored = {"question": "why", "share": 9.0, "by": "Ada", "at": "2026-11-21T10:00:00", "comment": "", "answer_sha256": words}
@@ -85,14 +85,14 @@ def test_self_review_that_claims_more_than_everything_counts_nothing(learning: L
     assert "1 self-reviewed" in learning.types("grade").out
 
 
-def test_judge_of_a_bundle_of_the_own_workspace_is_refused(learning: Learning) -> None:
+def test_judgement_of_a_bundle_of_the_same_workspace_is_refused(learning: Learning) -> None:
     path = hand_in(learning)
     result = learning.types("grade", "--open", str(path), "--judge", "1.1/why=100", code=2)
     assert "was made in this workspace: a review of your own work would not count" in result.err
     assert learning.read_points("--open", str(path))["understanding"] == 7.5
 
 
-def test_judge_by_a_reviewer_counts_for_the_same_words_only(learning: Learning) -> None:
+def test_judgement_by_a_reviewer_counts_for_the_same_words_only(learning: Learning) -> None:
     path = hand_in(learning)
     learning.types("grade", "--judge", "1.1/why=0")
     second = learning.root / "second.zip"
@@ -117,7 +117,7 @@ def test_grade_with_nothing_to_judge_or_hand_in_is_refused(learning: Learning) -
     assert "nothing to hand in yet" in learning.types("grade", "--bundle", "x.zip", code=2).err
 
 
-def test_open_of_a_bundle_in_another_workspace_shows_the_same_points(learning: Learning) -> None:
+def test_grade_subject_of_a_bundle_in_another_workspace_has_the_same_points(learning: Learning) -> None:
     path = hand_in(learning)
     learning.leave()
     assert learning.read_points("--open", str(path)) == {"completed": 5, "deliverables": 5, "understanding": 7.5}
@@ -129,7 +129,7 @@ def test_open_of_a_bundle_in_another_workspace_shows_the_same_points(learning: L
     assert learning.read_points("--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
 
 
-def test_open_names_a_file_that_was_changed_in_the_bundle(learning: Learning) -> None:
+def test_grade_subject_of_a_bundle_names_a_file_that_was_changed_in_it(learning: Learning) -> None:
     forged_bundle = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
     result = learning.types("grade", "--open", str(forged_bundle), code=5)
     assert "Changed since the bundle was made" in result.out
@@ -138,7 +138,7 @@ def test_open_names_a_file_that_was_changed_in_the_bundle(learning: Learning) ->
     assert learning.read_points("--open", str(forged_bundle), code=5)["completed"] == 0
 
 
-def test_open_names_a_file_that_was_changed_before_the_bundle_was_made(learning: Learning) -> None:
+def test_grade_subject_of_a_bundle_names_a_file_that_was_changed_before(learning: Learning) -> None:
     record = learning.record()
     metrics = learning.folder(record) / "metrics.json"
     metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
@@ -152,7 +152,7 @@ def test_open_names_a_file_that_was_changed_before_the_bundle_was_made(learning:
 
 
 @pytest.mark.parametrize("name", ["deliverables/1.1/extra.txt", "deliverables/1.1/review.json", "runs/1.1/x/run.json"])
-def test_open_names_a_file_that_was_added_and_counts_nothing_for_it(learning: Learning, name: str) -> None:
+def test_grade_subject_of_a_bundle_counts_nothing_for_a_file_that_was_added(learning: Learning, name: str) -> None:
     forged_bundle = change_bundle(hand_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
     result = learning.types("grade", "--open", str(forged_bundle), code=5)
     assert f"files were changed: changed.zip: {name}" in result.err
@@ -160,7 +160,7 @@ def test_open_names_a_file_that_was_added_and_counts_nothing_for_it(learning: Le
     assert learning.read_points("--open", str(forged_bundle), code=5)["understanding"] == 7.5
 
 
-def test_bundle_of_files_with_odd_dates_and_names_is_made(learning: Learning) -> None:
+def test_grade_bundle_of_files_with_odd_dates_and_names_is_made(learning: Learning) -> None:
     path = hand_in(learning)
     os.utime(learning.workspace / "deliverables/1.1/answers.yaml", (0, 0))
     odd = os.fsdecode(os.fsencode(learning.workspace / "deliverables/1.1") + b"/odd\xff.txt")
@@ -169,7 +169,7 @@ def test_bundle_of_files_with_odd_dates_and_names_is_made(learning: Learning) ->
     assert learning.read_points("--open", str(path))["understanding"] == 7.5
 
 
-def test_bundle_holds_only_runs_whatever_a_sheet_names(learning: Learning) -> None:
+def test_grade_bundle_has_only_runs_whatever_a_sheet_names(learning: Learning) -> None:
     path = hand_in(learning)
     sheet = learning.workspace / "deliverables/1.1/answers.yaml"
     sheet.write_text(re.sub("run: .*", "run: ../../exercises", sheet.read_text()))
@@ -178,7 +178,7 @@ def test_bundle_holds_only_runs_whatever_a_sheet_names(learning: Learning) -> No
         assert not [name for name in bundle.namelist() if ".." in name]
 
 
-def test_open_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None:
+def test_grade_subject_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None:
     path = learning.root / "cut.zip"
     path.write_bytes(hand_in(learning).read_bytes()[:900])
     message = learning.types("grade", "--open", str(path), code=2).err
@@ -186,7 +186,7 @@ def test_open_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None
     assert "gpucourse grade --bundle FILE makes it" in message
 
 
-def test_bundle_of_a_course_without_a_rubric_has_the_whole_course(learning: Learning) -> None:
+def test_grade_bundle_of_a_course_without_a_rubric_has_the_whole_course(learning: Learning) -> None:
     (learning.course / "modules/rubric.yaml").unlink()
     learning.record()
     path = str(learning.root / "work.zip")

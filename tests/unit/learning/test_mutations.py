@@ -39,7 +39,7 @@ def judge(learning: Learning) -> tuple[str, float | None]:
     return answer.verdict, answer.share
 
 
-def test_mutation_that_fails_the_named_check_alone_passes(learning: Learning) -> None:
+def test_judge_mutation_that_fails_the_named_check_alone_passes(learning: Learning) -> None:
     assert judge(learning) == ("open", None)
     run = mutate(learning, "wet", DRY)
     assert judge(learning) == ("passed", 1)
@@ -55,7 +55,7 @@ def test_mutation_that_fails_the_named_check_alone_passes(learning: Learning) ->
         ("wet", METRICS, ("source.py",)),
     ],
 )
-def test_mutation_with_another_result_is_an_attempt(
+def test_judge_mutation_with_another_result_counts_an_attempt(
     learning: Learning, expected: str, metrics: dict[str, Any], files: tuple[str, ...]
 ) -> None:
     mutate(learning, expected, metrics, files)
@@ -64,7 +64,7 @@ def test_mutation_with_another_result_is_an_attempt(
     assert judge(learning) == ("passed", 0.5)
 
 
-def test_mutation_is_final_after_two_wrong_predictions(learning: Learning) -> None:
+def test_judge_mutation_is_final_after_two_wrong_predictions(learning: Learning) -> None:
     mutate(learning, "flows", DRY)
     mutate(learning, "deep", DRY)
     assert judge(learning) == ("failed", 0)
@@ -76,18 +76,18 @@ def test_mutation_is_final_after_two_wrong_predictions(learning: Learning) -> No
 
 
 @pytest.mark.parametrize("option", [[], ["--verbose"]])
-def test_show_explains_a_mutation_that_was_predicted_right(learning: Learning, option: list[str]) -> None:
+def test_mutations_that_were_predicted_right_are_explained_by_show(learning: Learning, option: list[str]) -> None:
     wrong, right = mutate(learning, "flows", DRY), mutate(learning, "wet", DRY)
     assert "No water." not in learning.types("show", "1.1", "--run", wrong.id, *option).out
     assert learning.types("show", "1.1", "--run", right.id, *option).out.count("No water.") == 1
 
 
-def test_mutation_of_another_file_is_no_attempt(learning: Learning) -> None:
+def test_judge_mutation_of_another_file_counts_no_attempt(learning: Learning) -> None:
     mutate(learning, "wet", DRY, ("helper.py",))
     assert judge(learning) == ("open", None)
 
 
-def test_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -> None:
+def test_mutations_are_no_evidence_and_hand_in_nothing(learning: Learning) -> None:
     mutate(learning, "wet", METRICS)
     assert gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False).run is None
     assert not (learning.workspace / "deliverables/1.1/metrics.json").exists()
@@ -102,14 +102,14 @@ def test_mutated_run_is_no_evidence_and_hands_in_nothing(learning: Learning) -> 
 COMMAND = "gpucourse run 1.1 --expect-red"
 
 
-def test_answer_of_a_mutation_names_the_run(learning: Learning) -> None:
+def test_mutations_as_answer_name_the_run(learning: Learning) -> None:
     learning.record()
     message = learning.types("answer", "1.1", "--set", "dry=wet", code=2).err
     assert "to answer it, edit source.py and run the exercise" in message
     assert COMMAND in message
 
 
-def test_answer_at_a_terminal_names_the_run_of_a_mutation(learning: Learning) -> None:
+def test_mutations_as_answer_at_a_terminal_name_the_run(learning: Learning) -> None:
     learning.record()
     output = learning.types("answer", "1.1", typing="It falls.\n").out
     assert f"Question 1 of 6 is answered by a run: {COMMAND}" in output
@@ -120,7 +120,7 @@ def test_answer_at_a_terminal_names_the_run_of_a_mutation(learning: Learning) ->
     assert "1 of 6 was answered by a run: dry" in output
 
 
-def test_next_names_the_run_until_the_prediction_is_right(learning: Learning) -> None:
+def test_mutations_are_named_by_next_until_the_prediction_is_right(learning: Learning) -> None:
     deploy(learning)
     learning.record()
     answers = ("why=It falls.", "speedup=1.9", "busy=80", "where=b")
@@ -133,7 +133,9 @@ def test_next_names_the_run_until_the_prediction_is_right(learning: Learning) ->
 
 
 @pytest.mark.parametrize(("typing", "check"), [("7\n2\n", "flows"), ("wet\n", "wet")])
-def test_run_asks_which_check_will_fail(learning: Learning, monkeypatch: pytest.MonkeyPatch, typing: str, check: str) -> None:
+def test_mutations_make_run_ask_which_check_will_fail(
+    learning: Learning, monkeypatch: pytest.MonkeyPatch, typing: str, check: str
+) -> None:
     requests: list[RunRequest] = []
     monkeypatch.setattr("gpucourse.cli.run._run_one", lambda _session, request, **_options: requests.append(request))
     assert "there is no file 'other.py'" in learning.types("reset", "1.1", "--file", "other.py", code=2).err

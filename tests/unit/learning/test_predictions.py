@@ -30,7 +30,7 @@ def learning(learning: Learning, request: pytest.FixtureRequest) -> Learning:
     return learning
 
 
-def test_show_puts_the_prediction_beside_the_measurement(learning: Learning) -> None:
+def test_list_predictions_puts_the_prediction_beside_the_measurement(learning: Learning) -> None:
     record = learning.record(prediction=GivenPrediction(id="faster", answer="1.5"))
     output = " ".join(learning.types("show", "1.1", "--run", record.id).out.split())
     assert "predicted ✗ 1.5 times, measured 1.9 times: off by -21.1 %" in output
@@ -42,7 +42,7 @@ def test_show_puts_the_prediction_beside_the_measurement(learning: Learning) -> 
     assert "is a run of 1.1, not of 1.2" in learning.types("show", "1.2", "--run", record.id, code=2).err
 
 
-def test_prediction_counts_less_after_a_wrong_one(learning: Learning) -> None:
+def test_judge_predictions_counts_less_after_a_wrong_one(learning: Learning) -> None:
     def share(*runs: tuple[str | None, int]) -> float | None:
         for answer, depth in runs:
             prediction = None if answer is None else GivenPrediction(id="faster", answer=answer)
@@ -58,7 +58,7 @@ def test_prediction_counts_less_after_a_wrong_one(learning: Learning) -> None:
 
 
 @pytest.mark.parametrize(("depths", "share"), [((), 1.0), ((10,), 0.5), ((20,), 1.0)])
-def test_prediction_after_a_run_with_the_same_parameters_counts_half(
+def test_judge_predictions_after_a_run_with_the_same_parameters_counts_half(
     learning: Learning, depths: tuple[int, ...], share: float
 ) -> None:
     for depth in depths:
@@ -69,7 +69,7 @@ def test_prediction_after_a_run_with_the_same_parameters_counts_half(
     assert evidence.prediction.share == share
 
 
-def test_bundle_holds_predictions_and_their_order(learning: Learning) -> None:
+def test_list_predictions_in_a_bundle_has_their_order(learning: Learning) -> None:
     for answer in ("5", "1.9", None):
         learning.record(prediction=None if answer is None else GivenPrediction(id="faster", answer=answer))
     bundle = learning.root / "work.zip"
@@ -79,7 +79,7 @@ def test_bundle_holds_predictions_and_their_order(learning: Learning) -> None:
 
 @pytest.mark.parametrize("learning", [DIRECTION], indirect=True)
 @pytest.mark.parametrize(("answers", "share"), [("a", 1.0), ("c", -0.5), ("ca", -0.5), ("ac", 1.0)])
-def test_first_prediction_of_a_direction_counts(learning: Learning, answers: str, share: float) -> None:
+def test_judge_predictions_counts_the_first_direction(learning: Learning, answers: str, share: float) -> None:
     for answer in answers:
         learning.record(prediction=GivenPrediction(id="faster", answer=answer))
     evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)
@@ -88,7 +88,7 @@ def test_first_prediction_of_a_direction_counts(learning: Learning, answers: str
 
 
 @pytest.mark.parametrize("learning", [DIRECTION], indirect=True)
-def test_show_says_which_direction_was_measured(learning: Learning) -> None:
+def test_list_predictions_says_which_direction_was_measured(learning: Learning) -> None:
     def show(speedup: float, *words: str) -> str:
         prediction = GivenPrediction(id="faster", answer="b")
         record = learning.record(metrics=METRICS | {"speedup": speedup}, prediction=prediction)

@@ -61,7 +61,7 @@ def test_quiz_of_a_course_without_one_or_with_mistakes_is_refused(learning: Lear
     assert "question wet: there is no lesson hail" in learning.types("quiz", "--list", code=2).err
 
 
-def test_quiz_in_two_terminals_is_one_try(quiz: Learning) -> None:
+def test_sit_and_take_in_two_terminals_are_one_try(quiz: Learning) -> None:
     context = quiz.open_context()
     first, second = quizzes.sit(context), quizzes.sit(context)
     assert first is not None

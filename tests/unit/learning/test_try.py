@@ -100,7 +100,7 @@ def run_with(learning: Learning, text: str, dry: str = "DRY = None\n", **metrics
     return result.code, [part["verdict"] for part in result.document["verdict"]["parts"]], screen.out
 
 
-def test_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: Learning) -> None:
+def test_try_parts_as_delivered_leaves_them_open_and_their_run_passes(writer: Learning) -> None:
     code, parts, screen = run_with(writer, STUB)
     assert (code, parts) == (0, ["open", "open"])
     assert "your part  my_double.py and my_dry.py are open" in screen
@@ -111,7 +111,7 @@ def test_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: Lea
     assert words.partition("; ")[2] in writer.types("show", "1.2", "--run", "latest", "--verbose").out
 
 
-def test_next_stays_in_the_exercise_that_was_tried(writer: Learning) -> None:
+def test_try_makes_next_stay_in_its_exercise(writer: Learning) -> None:
     writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.partition("      - {id: dry")[0])
     writer.record("1.1")
     for text in (STUB, SAME):
@@ -133,7 +133,7 @@ def test_next_stays_in_the_exercise_that_was_tried(writer: Learning) -> None:
     assert writer.types("next", "--json").document["command"] == "gpucourse answer 1.1"
 
 
-def test_next_after_a_wrong_part_whose_run_is_damaged_names_a_hint(writer: Learning) -> None:
+def test_try_of_a_wrong_part_whose_run_is_damaged_makes_next_name_a_hint(writer: Learning) -> None:
     deploy(writer)
     run_with(writer, SAME)
     paths = writer.context.paths
@@ -143,7 +143,7 @@ def test_next_after_a_wrong_part_whose_run_is_damaged_names_a_hint(writer: Learn
     assert writer.types("next", "--json").document["command"] == "gpucourse hint 1.2"
 
 
-def test_run_of_a_copy_has_the_part_in_the_copy(writer: Learning, tmp_path: Path) -> None:
+def test_try_parts_in_a_run_of_a_copy_has_the_part_in_the_copy(writer: Learning, tmp_path: Path) -> None:
     write(writer, SAME)
     context = writer.open_context()
     copies = tmp_path / "broken"
@@ -156,19 +156,19 @@ def test_run_of_a_copy_has_the_part_in_the_copy(writer: Learning, tmp_path: Path
     assert {part["file"]: part["verdict"] for part in verdict["parts"]}["my_double.py"] == "open", "it ran the course's own"
 
 
-def test_checks_of_a_part_are_open_until_it_is_written(writer: Learning) -> None:
+def test_try_parts_keeps_checks_open_until_the_part_is_written(writer: Learning) -> None:
     assert run_with(writer, STUB, wet=False)[:2] == (0, ["open", "open"])
     code, parts, _ = run_with(writer, STUB, "DRY = True\n", wet=False)
     assert (code, parts) == (5, ["open", "failed"])
     assert run_with(writer, STUB, "DRY = True\n", wet=True)[:2] == (0, ["open", "passed"])
 
 
-def test_batch_file_counts_only_if_it_was_submitted(writer: Learning) -> None:
+def test_try_parts_counts_a_batch_file_only_if_it_was_submitted(writer: Learning) -> None:
     writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.replace("checks: [wet]", "checks: [wet], submit: true"))
     assert run_with(writer, STUB, "DRY = True\n", wet=False)[:2] == (0, ["open", "open"])
 
 
-def test_check_of_a_part_that_the_course_judges_otherwise_takes_its_mark(writer: Learning) -> None:
+def test_try_parts_that_the_course_judges_otherwise_lose_their_mark(writer: Learning) -> None:
     write(writer, RIGHT)
     writer.types("try", "1.2")
     writer.record("1.2")
@@ -177,7 +177,7 @@ def test_check_of_a_part_that_the_course_judges_otherwise_takes_its_mark(writer:
     assert states(writer) == ["failed", "open"]
 
 
-def test_watch_judges_a_part_on_each_save_without_a_lab(writer: Learning) -> None:
+def test_try_watch_judges_a_part_on_each_save_without_a_lab(writer: Learning) -> None:
     write(writer, STUB)
     process = subprocess.Popen(
         [sys.executable, "-m", "gpucourse", "watch", "1.2"],

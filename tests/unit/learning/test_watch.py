@@ -18,7 +18,7 @@ def test_wait_for_saves_returns_a_key_before_it_looks_at_files(learning: Learnin
     assert [next(events), next(events)] == ["h", "q"]
 
 
-def test_wait_for_saves_returns_what_was_saved_however_an_editor_saves(learning: Learning, tmp_path: Path) -> None:
+def test_read_stamps_shows_a_save_however_an_editor_saves(learning: Learning, tmp_path: Path) -> None:
     first, second, new = files = (tmp_path / "a.py", tmp_path / "b.py", tmp_path / "answers.yaml")
 
     def touch() -> None:

@@ -117,7 +117,7 @@ def test_serve_streams_events_to_at_most_16_pages_until_it_ends(server: PageServ
     assert answers[0].read() == b"\n"
 
 
-def test_serve_lets_only_a_served_page_connect_and_gives_it_a_stamp(server: PageServer) -> None:
+def test_find_stamp_lets_only_a_served_page_connect(server: PageServer) -> None:
     file = server.folder / "index.html"
     file.write_text('<html><head><meta content="default-src &#39;none&#39;; script-src x"><p>default-src &#39;none&#39;;')
     _, body, _ = ask(server, f"/{server.token}/index.html")

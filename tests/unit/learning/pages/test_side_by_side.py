@@ -25,7 +25,7 @@ from tests.learning import METRICS, Learning
         (ComparedValue(text="many"), ""),
     ],
 )
-def test_difference_is_marked_when_the_spreads_overlap_or_are_unknown(after: ComparedValue, mark: str) -> None:
+def test_list_differences_marks_spreads_that_overlap_or_are_unknown(after: ComparedValue, mark: str) -> None:
     before = ComparedValue(text="10", number=10, measured=True, times=(Spread(10, 8, 12),))
     row = ComparedRow(title="ms", values=(before, after))
     assert (row.differs, row.list_differences()) == (True, ["", mark])
@@ -33,7 +33,7 @@ def test_difference_is_marked_when_the_spreads_overlap_or_are_unknown(after: Com
 
 
 @pytest.mark.parametrize(("batch", "mark"), [(64, "≈ -9.09 %"), (48, "≈ -31.8 %"), (16, "-77.3 %")])
-def test_rate_has_the_spread_of_its_time_also_if_its_count_differs(batch: int, mark: str) -> None:
+def test_list_differences_of_a_rate_has_the_spread_of_its_time(batch: int, mark: str) -> None:
     before, after = (
         ComparedValue(
             text=str(count / time), number=count / time, measured=True,
@@ -44,7 +44,7 @@ def test_rate_has_the_spread_of_its_time_also_if_its_count_differs(batch: int, m
     assert ComparedRow(title="samples/s", values=(before, after)).list_differences() == ["", mark]
 
 
-def test_put_side_by_side_has_every_value_that_a_run_has(learning: Learning) -> None:
+def test_list_values_and_put_side_by_side_have_every_value_that_a_run_has(learning: Learning) -> None:
     runs = [
         learning.record(metrics=METRICS | {"springs": [{"litres": 2.0}]}, parameters={"depth": 10}),
         learning.record(metrics=METRICS | {"springs": [{"litres": 3.0}, {"litres": 9.5}]}, parameters={"depth": 15}),

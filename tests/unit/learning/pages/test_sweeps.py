@@ -7,7 +7,7 @@ from tests.learning import Learning
 from tests.unit.ui.page.pages import HOSTILE, pages_of
 
 
-def test_page_of_sweeps_links_to_the_runs_of_each(learning: Learning) -> None:
+def test_list_sweeps_links_to_the_runs_of_each(learning: Learning) -> None:
     record = learning.record("1.1")
     sweep_id = runs.new_run(learning.context.paths, "1.1")
     points = [Point(value=10, run=record.id, state="succeeded", seconds=2.0), Point(value=20, state="failed", error=HOSTILE)]

@@ -26,7 +26,7 @@ def record_edit(learning: Learning, text: str) -> RunRecord:
     return record
 
 
-def test_open_shows_an_edit_as_a_diff_and_counts_its_lines(learning: Learning) -> None:
+def test_read_edits_shows_an_edit_as_a_diff_and_counts_its_lines(learning: Learning) -> None:
     record_edit(learning, SCRIPT.replace('"wet": True', '"wet": "\x1b[31myes"').replace("print(", "# <b>printed</b>\nprint("))
     path = learning.hand_in()
     output = learning.types("grade", "--open", str(path)).out
@@ -44,7 +44,7 @@ def test_open_shows_an_edit_as_a_diff_and_counts_its_lines(learning: Learning) -
     assert "lines edited" in " ".join(learning.types("grade", "--open", str(path), str(learning.hand_in("b.zip"))).out.split())
 
 
-def test_open_bounds_a_long_edit_and_names_a_missing_one(learning: Learning) -> None:
+def test_read_edits_bounds_a_long_edit_and_names_a_missing_one(learning: Learning) -> None:
     record = record_edit(learning, SCRIPT + "# x\n" * 1000)
     output = learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.1").out
     assert "more lines" in output
@@ -55,7 +55,7 @@ def test_open_bounds_a_long_edit_and_names_a_missing_one(learning: Learning) -> 
     assert "edited, but the run has no copy of it" in output
 
 
-def test_open_of_a_run_without_edits_has_no_diff(learning: Learning) -> None:
+def test_list_edits_of_a_run_without_edits_is_empty(learning: Learning) -> None:
     learning.record()
     path = learning.hand_in()
     assert "No file of the run that counts was edited" in learning.types("grade", "--open", str(path), "--exercise", "1.1").out

@@ -25,7 +25,7 @@ def test_compare_checks_names_a_check_that_fails_in_one_run(learning: Learning) 
     assert compare_checks(context, exercise, record, new) == "check one-group: not in the bundle, failed when rerun"
 
 
-def test_rerun_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) -> None:
+def test_make_environment_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) -> None:
     environ = {
         "AWS_SECRET_ACCESS_KEY": "x", "GITHUB_TOKEN": "x", "GPUCOURSE_COURSE_TOKEN": "x", "SSH_AUTH_SOCK": "x",
         "XDG_RUNTIME_DIR": "x", "XDG_CONFIG_HOME": "x", "PATH": "/bin", "HOME": str(tmp_path / "instructor"),
@@ -43,7 +43,7 @@ def test_rerun_shows_scripts_no_credentials(learning: Learning, tmp_path: Path) 
     assert (home / ".cache/gpucourse/provider").is_file(), "what was downloaded is not downloaded again"
 
 
-def test_rerun_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
+def test_list_settings_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
     (learning.root / "secret.txt").write_text("hidden words\n")
     evil = ["../../../../secret.txt", str(learning.root / "secret.txt"), "/dev/zero", "helper.py"]
     parameters = {"depth": "1; touch /tmp/x", "--sweep": "depth=1,2", "nodes": [1]}
@@ -60,7 +60,7 @@ def test_rerun_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
     assert list_settings(exercise, record) == ["--set", "depth=1; touch /tmp/x"], "one word, which the manifest refuses"
 
 
-def test_rerun_uses_the_variables_that_were_typed(learning: Learning) -> None:
+def test_list_start_options_has_the_variables_that_were_typed(learning: Learning) -> None:
     record = learning.record(environment={"A": "b c"}, torchrun="--max-restarts=1")
     assert list_start_options(record) == ["--env", "A=b c", "--torchrun", "--max-restarts=1"]
 
