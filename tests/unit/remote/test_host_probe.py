@@ -173,7 +173,7 @@ def test_look_refuses_words_that_no_machine_has(change: dict[str, object]) -> No
         ("mark", f"/home/u/.gpucourse/labs/{UID}"),
     ],
 )
-def test_command_of_a_removal_is_quoted(kind: str, id_: str) -> None:
+def test_find_belongings_quotes_the_command_of_a_removal(kind: str, id_: str) -> None:
     belongings = host_probe.find_belongings(Answering({"found": [[kind, id_]], "others": 2}), UID, [RUN])
     assert belongings == host_probe.Belongings(found=((kind, id_),), others=2)  # type: ignore[arg-type]  # kinds are a table here
     command = _remove(NODE, kind, id_).replace("ssh -p 1 u@h", "printf %s", 1)

@@ -14,7 +14,7 @@ class Clock:
         return self.now
 
 
-def test_monitor_names_a_silent_rank_once() -> None:
+def test_silence_of_a_rank_is_named_once() -> None:
     clock = Clock()
     monitor = SilenceMonitor({"node0": (0,), "node1": (1,)}, 10.0, clock=clock)
     clock.now += 9.9
@@ -37,7 +37,7 @@ def test_monitor_names_a_silent_rank_once() -> None:
     assert [silence.rank for silence in monitor.list_newly_silent()] == [1]
 
 
-def test_monitor_forgets_a_rank_that_ended_or_spoke() -> None:
+def test_silence_ends_when_a_rank_ends_or_writes() -> None:
     clock = Clock()
     monitor = SilenceMonitor({"node0": (0, 1), "node1": (2,)}, 10.0, clock=clock)
     clock.now += 11

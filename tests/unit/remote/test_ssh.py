@@ -87,7 +87,7 @@ def _serve(server: _Frozen) -> Iterator[Node]:
 
 
 @pytest.mark.timeout(60)
-def test_link_dies_when_the_server_ignores_the_window(tmp_path: Path) -> None:
+def test_connect_ends_when_the_server_ignores_the_window(tmp_path: Path) -> None:
     host_key = paramiko.RSAKey.generate(2048)
     ensure_client_key(tmp_path / "key")
     sizes: list[int] = []
@@ -158,7 +158,7 @@ def test_connect_gives_up_when_no_ssh_server_answers(tmp_path: Path, greeting: b
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("frozen", ["exec", "open"])
-def test_link_dies_when_the_server_freezes(tmp_path: Path, frozen: str) -> None:
+def test_connect_ends_when_the_server_freezes(tmp_path: Path, frozen: str) -> None:
     ensure_client_key(tmp_path / "key")
     server = _Frozen(frozen)
     with _serve(server) as node:

@@ -16,7 +16,7 @@ AGENT = sorted(Path(jobs.__file__).parent.glob("agent/**/*.py"))
 
 
 @pytest.mark.parametrize("path", AGENT, ids=[path.as_posix().rpartition("agent/")[2] for path in AGENT])
-def test_agent_is_plain_python_3_7_and_stdlib(path: Path) -> None:
+def test_main_is_plain_python_3_7_and_stdlib(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 7))
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript) and isinstance(node.value.value, ast.Name):
@@ -28,7 +28,7 @@ def test_agent_is_plain_python_3_7_and_stdlib(path: Path) -> None:
             assert modules, f"{path.name} imports {name}, which is not on the node"
 
 
-def test_bundle_runs_isolated_in_its_folder(agent: Path, tmp_path: Path) -> None:
+def test_main_runs_isolated_in_its_folder(agent: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-S", str(agent), "states", "nothing"]
     result = subprocess.run(command, capture_output=True, env={"HOME": str(tmp_path)}, cwd="/", check=True)
     assert json.loads(result.stdout) == {"nothing": {"state": "absent", "exit": None}}

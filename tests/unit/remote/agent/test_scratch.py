@@ -27,7 +27,7 @@ def links(tmp_path: Path) -> Iterator[str]:
     assert not list((tmp_path / "short").iterdir())
 
 
-def test_make_gives_a_long_path_a_short_link(job: Job, links: str) -> None:
+def test_link_of_a_long_path_is_short(job: Job, links: str) -> None:
     place = scratch.make(job, links)
     assert place == scratch.link_of(job, links)
     (Path(place) / "torchelastic_x").mkdir()
@@ -39,7 +39,7 @@ def test_make_gives_a_long_path_a_short_link(job: Job, links: str) -> None:
     assert not job.has("tmp")
 
 
-def test_make_uses_a_short_path_itself(job: Job, links: str) -> None:
+def test_remove_and_make_use_a_short_path_itself(job: Job, links: str) -> None:
     assert scratch.make(job, links, max_length=4000) == job.path("tmp")
     assert Path(job.path("tmp")).stat().st_mode & 0o777 == 0o700
     scratch.remove(job, links)

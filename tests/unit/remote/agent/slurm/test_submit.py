@@ -59,7 +59,7 @@ def test_submit_goes_on_after_a_kill(script_slurm: Callable[..., Scripted]) -> N
     assert cluster.count("sbatch") == 1
 
 
-def test_request_end_finds_the_jobs_of_a_killed_submission(script_slurm: Callable[..., Scripted]) -> None:
+def test_submit_that_was_killed_leaves_jobs_that_request_end_finds(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch=RuntimeError("killed here"), squeue="")
     with pytest.raises(RuntimeError):
         submit.submit(spec())

@@ -56,7 +56,7 @@ def test_accounts_reads_sacct() -> None:
     }  # fmt: skip
 
 
-def test_phase_of_an_unknown_word_is_no_end() -> None:
+def test_ending_and_phase_of_an_unknown_word_are_no_end() -> None:
     assert say.phase("COMPLETED_SOMEHOW") == say.UNKNOWN
     assert say.phase("") == say.UNKNOWN
     assert say.ending("COMPLETED_SOMEHOW") == "lost"
@@ -81,7 +81,7 @@ def test_parse_failed_tasks_reads_the_words_of_srun() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "|", "garbage", "1|2|3", "a|b|c|d|e|f|g|h|i"])
-def test_readers_leave_out_lines_of_another_kind(line: str) -> None:
+def test_details_and_queue_leave_out_lines_of_another_kind(line: str) -> None:
     assert say.queue(line) == {}
     assert say.details(line) == {}
     assert say.accounts("|".join(line.split("|")[:6])) == {}

@@ -84,7 +84,7 @@ def test_note_groups_changes_nothing_outside_a_run(
     assert rank.largest_group(str(tmp_path / "gone/0.group")) is None
 
 
-def test_torch_finds_the_extension_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpucourse_groups_is_found_by_torch_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
     (entry,) = entry_points(group="torch.backends", name="gpucourse_groups")
     assert entry.value == "gpucourse_groups:note_groups"
