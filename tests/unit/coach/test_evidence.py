@@ -50,7 +50,7 @@ def test_rank_that_failed_by_itself_is_told_from_its_victim(form: str) -> None:
     assert diagnose(f"starting\n{victim}{cause}{REPORT}{ENDS}") == expected
 
 
-def test_numbers_that_a_script_prints_are_no_labels() -> None:
+def test_split_shared_logs_takes_numbers_that_a_script_prints_for_no_labels() -> None:
     assert diagnose(f"0: 0.91\n1: 0.84\n{CAUSE}{ENDS}") == [("script-error", [0], "train.py, line 12")]
 
 
@@ -60,6 +60,6 @@ def test_traceback_of_a_launcher_is_no_cause() -> None:
     assert diagnose(line + REPORT + ENDS) == [("file-missing", [0], "")]
 
 
-def test_error_of_a_connection_of_the_script_is_no_lost_rank() -> None:
+def test_evidence_of_a_lost_rank_is_no_error_of_a_connection_of_the_script() -> None:
     for error in ("ConnectionRefusedError: [Errno 111] Connection refused", "BrokenPipeError: [Errno 32] Broken pipe"):
         assert diagnose(CAUSE.replace("ValueError: bad label 11\n", f"{error}\n"))[0][0] == "script-error"

@@ -177,14 +177,14 @@ def test_recognise_knows_other_ways_to_say_it(symptom: str, line: str) -> None:
     assert [diagnosis.symptom for diagnosis in recognise(evidence(log(0, line + "\n"), log(1, line + "\n")))] == [symptom]
 
 
-def test_options_of_torchrun_are_no_arguments_of_the_script() -> None:
+def test_recognise_takes_options_of_torchrun_for_no_arguments_of_the_script() -> None:
     message = "usage: run.py [-h] [--nnodes NNODES]\n   training_script ...\nrun.py: error: unrecognized arguments: --foo=1\n"
     (diagnosis,) = recognise(evidence(replace(log(0, message, code=2), rank=None)))
     assert (diagnosis.symptom, diagnosis.title) == ("wrong-arguments", "torchrun does not accept these options")
     assert diagnosis.next.startswith("correct what comes after --torchrun")
 
 
-def test_run_that_slurm_placed_is_explained_by_its_words() -> None:
+def test_recognise_explains_a_run_that_slurm_placed_by_its_words() -> None:
     case = Evidence(
         exercise="2.3", module="2", run="otter", state="failed", mode="local", planned={},
         logs=(log(0, "CUDA out of memory\n", code=None), log(1, "fine\n", code=None)),
@@ -193,19 +193,19 @@ def test_run_that_slurm_placed_is_explained_by_its_words() -> None:
     assert recognise(replace(case, logs=(log(0, "fine\n", code=None),))) == ()
 
 
-def test_nothing_is_said_of_a_run_that_went_well_or_that_the_person_ended() -> None:
+def test_recognise_of_a_good_or_cancelled_run_is_empty() -> None:
     error_log = log(0, "CUDA out of memory")
     assert recognise(evidence(error_log, state="succeeded")) == ()
     assert recognise(evidence(error_log, state="cancelled")) == ()
 
 
-def test_clocks_that_differ_are_named_beside_the_cause() -> None:
+def test_recognise_names_clocks_that_differ_beside_the_cause() -> None:
     diagnoses = recognise(evidence(log(1, "ValueError: x\n"), skew_s={"node0": 0.1, "node1": -40.0}))
     assert [diagnosis.symptom for diagnosis in diagnoses] == ["script-error", "clock-skew"]
     assert "node1 is 40.0 s behind" in diagnoses[1].why
 
 
-def test_missing_folder_of_configurations_is_named() -> None:
+def test_recognise_names_a_missing_folder_of_configurations() -> None:
     output = (
         "Primary config directory not found.\nCheck that the config directory '/home/me/conf' exists and readable\n\n"
         "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"
@@ -216,7 +216,7 @@ def test_missing_folder_of_configurations_is_named() -> None:
     assert diagnosis.next.startswith("--with FOLDER uploads")
 
 
-def test_braces_and_odd_bytes_in_a_log_stay_what_they_are() -> None:
+def test_recognise_keeps_braces_and_odd_bytes_of_a_log() -> None:
     diagnoses = recognise(evidence(log(1, "ModuleNotFoundError: No module named '{rank}{0}'\n")))
     assert "{rank}{0}" in diagnoses[0].why
     assert [
@@ -224,7 +224,7 @@ def test_braces_and_odd_bytes_in_a_log_stay_what_they_are() -> None:
     ] == ["rank-exited"]
 
 
-def test_page_on_troubleshooting_has_every_symptom() -> None:
+def test_recognise_knows_every_symptom_of_the_page_on_troubleshooting() -> None:
     page = (Path(__file__).parents[3] / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     sources = "".join(path.read_text(encoding="utf-8") for path in Path(coach.__file__).parent.glob("*.py"))
     words = {symptom.word for symptom in SYMPTOMS} | set(re.findall(r'symptom="([a-z-]+)"', sources))
@@ -232,7 +232,7 @@ def test_page_on_troubleshooting_has_every_symptom() -> None:
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []
 
 
-def test_srun_on_a_failed_script_is_no_complaint_about_arguments() -> None:
+def test_recognise_takes_srun_on_a_failed_script_for_no_complaint_about_arguments() -> None:
     srun = "srun: error: node2: task 1: Exited with exit code 1\nsrun: error: node1: task 0: Terminated\n"
     victim = "rank 0 is here\nslurmstepd-node0: error: *** STEP 7.0 ON node0 CANCELLED AT 2026-11-21T10:24:14 ***\n"
     traceback = 'Traceback (most recent call last):\n  File "own.py", line 4, in <module>\nValueError: the fan is loud\n'

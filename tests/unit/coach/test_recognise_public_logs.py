@@ -64,13 +64,13 @@ def advice(name: str) -> str:
     return recognise(read_evidence(name))[0].next
 
 
-def test_advice_that_was_followed_is_not_repeated() -> None:
+def test_recognise_repeats_no_advice_that_was_followed() -> None:
     assert "--backend=gloo" in advice("nanogpt-nccl")
     assert "--device=cpu" not in advice("nanogpt-gloo-given"), "both were given"
     assert "torch.cuda.is_available()" in advice("nanogpt-gloo-given")
 
 
-def test_advice_about_a_busy_port_depends_on_who_chose_it() -> None:
+def test_recognise_of_a_busy_port_depends_on_who_chose_it() -> None:
     busy = read_evidence("pe-rpc-port")
     assert "gpucourse cancel" in recognise(busy)[0].next
     diagnosis = recognise(replace(busy, typed="MASTER_PORT=23456 python main.py"))[0]
@@ -78,5 +78,5 @@ def test_advice_about_a_busy_port_depends_on_who_chose_it() -> None:
     assert "gpucourse cancel" in recognise(replace(busy, typed="MASTER_PORT=29500 python main.py"))[0].next
 
 
-def test_advice_about_a_missing_module_names_the_python_of_the_node() -> None:
+def test_recognise_of_a_missing_module_names_the_python_of_the_node() -> None:
     assert "/env/bin/python -m pip install" in advice("accelerate-cv-timm")

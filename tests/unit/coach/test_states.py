@@ -12,12 +12,12 @@ from gpucourse.model.record import NodeExit
 from tests.unit.coach.test_recognise import evidence, log
 
 
-def test_rank_that_ended_well_is_no_suspect() -> None:
+def test_diagnose_silences_suspects_no_rank_that_ended_well() -> None:
     diagnoses = recognise(evidence(log(0, "retry after Connection refused: fine\n", code=0), log(1, "ValueError: x\n")))
     assert [diagnosis.symptom for diagnosis in diagnoses] == ["script-error"]
 
 
-def test_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
+def test_diagnose_silences_names_the_silent_rank_and_none_that_waits_for_it() -> None:
     silences = (
         Silence(node="node0", rank=0, seconds=31, doing="waiting", last="step 7"),
         Silence(node="node1", rank=1, seconds=30, doing="stopped", last="step 6"),
@@ -29,7 +29,7 @@ def test_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
     assert diagnoses[0].seen[0].line == "step 6"
 
 
-def test_several_silent_ranks_are_named_together() -> None:
+def test_diagnose_silences_names_several_silent_ranks_together() -> None:
     silences = tuple(Silence(node=f"node{rank}", rank=rank, seconds=30, doing="waiting", last="x") for rank in (0, 1))
     logs = [log(rank, "x\n", code=143, is_ended=True) for rank in (0, 1)]
     (diagnosis,) = recognise(evidence(*logs, state="timed_out", silences=silences))
@@ -38,7 +38,7 @@ def test_several_silent_ranks_are_named_together() -> None:
     assert "--rank" not in diagnosis.next
 
 
-def test_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
+def test_diagnose_silences_of_a_run_past_its_limit_without_a_silent_rank() -> None:
     logs = [log(rank, "step 7\n", code=143, is_ended=True) for rank in (0, 1)]
     assert recognise(evidence(*logs, state="timed_out"))[0].symptom == "time-limit"
 
@@ -73,7 +73,7 @@ def test_diagnose_ends_names_a_rank_that_ended_well_while_others_needed_it() -> 
     assert diagnose_ends(evidence(victim, leaver), victims=[]) == []
 
 
-def test_rank_that_never_started_is_named() -> None:
+def test_states_name_a_rank_that_never_started() -> None:
     diagnoses = recognise(evidence(log(0, "begins\n", code=143, is_ended=True), state="timed_out"))
     assert [(diagnosis.symptom, diagnosis.ranks, diagnosis.nodes) for diagnosis in diagnoses] == [
         ("never-started", [1], ["node1"])
@@ -86,7 +86,7 @@ def test_rank_that_never_started_is_named() -> None:
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in waiting] == [("never-started", [0, 1])]
 
 
-def test_dead_node_is_named() -> None:
+def test_states_name_a_dead_node() -> None:
     exits = (NodeExit(node="node0", code=1), NodeExit(node="node1", code=137, reason="lost"))
     diagnoses = recognise(evidence(log(0, "Connection closed by peer\n"), state="lost", node_exits=exits))
     assert [(diagnosis.symptom, diagnosis.nodes) for diagnosis in diagnoses] == [("node-lost", ["node1"])]
@@ -97,13 +97,13 @@ def test_dead_node_is_named() -> None:
 
 
 @pytest.mark.parametrize(("code", "symptom"), [(137, "rank-killed"), (139, "rank-crashed"), (3, "rank-exited")])
-def test_rank_that_ended_without_words_is_named_by_its_code(code: int, symptom: str) -> None:
+def test_states_name_a_rank_that_ended_without_words_by_its_code(code: int, symptom: str) -> None:
     victim = log(0, "Connection reset by peer\n", at=2.0) if code != 3 else log(0, "fine\n", code=143, is_ended=True)
     diagnoses = recognise(evidence(victim, log(1, "rank 1 begins\n", code=code)))
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [(symptom, [1])]
 
 
-def test_killed_rank_is_explained_by_a_collective_only_if_a_peer_lost_it() -> None:
+def test_states_explain_a_killed_rank_by_a_collective_only_if_a_peer_lost_it() -> None:
     killed_log = log(1, "rank 1 begins\n", code=137)
     cases = [
         ([log(0, "Connection reset by peer\n", at=2.0), killed_log], 2, "lost their peer in the middle of a collective."),
@@ -115,7 +115,7 @@ def test_killed_rank_is_explained_by_a_collective_only_if_a_peer_lost_it() -> No
         assert diagnosis.why.endswith(end)
 
 
-def test_file_that_slurm_cannot_open_is_named() -> None:
+def test_states_name_a_file_that_slurm_cannot_open() -> None:
     (diagnosis,) = recognise(evidence(log(0, "", code=128 + 53)))
     assert diagnosis.title == "Slurm could not open the output or error file of the job on node0"
     assert "--error" in diagnosis.why

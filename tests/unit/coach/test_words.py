@@ -46,7 +46,7 @@ def diagnose(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = 
         "/lib/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: Found no NVIDIA driver on your system\n",
     ],
 )
-def test_lines_printed_on_the_way_are_no_cause(output: str) -> None:
+def test_find_message_takes_lines_printed_on_the_way_for_no_cause(output: str) -> None:
     assert diagnose(waiting_log(), log(1, output + MISTAKE)) == [("script-error", [1])]
     assert diagnose(waiting_log(), log(1, f"{output}bye\n", 3)) == [("rank-exited", [1])]
     assert diagnose(log(0, "Connection closed by peer\n", at=2.0), log(1, output, 137)) == [("rank-killed", [1])]
@@ -112,28 +112,28 @@ def test_words_of_launchers_are_known(symptom: str, text: str) -> None:
     assert diagnose(log(0, text)) == [(symptom, [0])]
 
 
-def test_general_symptom_gives_way_to_the_one_that_says_more() -> None:
+def test_words_of_a_general_symptom_give_way_to_those_that_say_more() -> None:
     memory = f"node0:1:2 [0] NCCL WARN Cuda failure 2 'out of memory'\n{TRACEBACK}ncclUnhandledCudaError: Call failed.\n"
     assert diagnose(log(0, memory), waiting_log(1)) == [("out-of-memory", [0])]
     ordinal = f"{TRACEBACK}RuntimeError: CUDA error: invalid device ordinal\n"
     assert diagnose(log(0, ordinal), waiting_log(1)) == [("gpu-shared", [0])]
 
 
-def test_rank_that_lost_its_peer_over_nccl_is_a_victim() -> None:
+def test_words_of_a_rank_that_lost_its_peer_over_nccl_make_it_a_victim() -> None:
     for at in (0.9, 1.5):  # whoever was seen to end first
         assert diagnose(log(0, REMOTE, at=at), log(1, MISTAKE)) == [("script-error", [1])]
     assert diagnose(log(0, REMOTE, 134, 1.5), log(1, "step 3\n", 137)) == [("rank-killed", [1])]
     assert diagnose(log(0, REMOTE), log(1, REMOTE)) == [("nccl-error", [0, 1])]  # nobody else failed: then it was the network
 
 
-def test_watchdog_that_gives_up_is_no_crash() -> None:
+def test_words_of_a_watchdog_that_gives_up_are_no_crash() -> None:
     stuck = log(1, "step 6\n", 143, 2.0, is_ended=True)
     assert diagnose(log(0, WATCHDOG.format(rank=0), 134), stuck) == [("silent-rank", [1])]
     assert diagnose(log(0, WATCHDOG.format(rank=0), 134), log(1, WATCHDOG.format(rank=1), 134)) == [("nccl-timeout", [0, 1])]
 
 
 @pytest.mark.parametrize("text", ["", "cannot find a config: set MODEL=tiny\n"])
-def test_rank_that_ended_by_itself_is_named_and_not_who_waited_for_it(text: str) -> None:
+def test_words_of_a_rank_that_ended_by_itself_name_it_and_none_that_waited(text: str) -> None:
     silences = (Silence(node="node1", rank=1, seconds=6.3, doing="waiting"),)
     diagnoses = recognise(evidence(log(0, text, 3), log(1, "", 143, 9.0, is_ended=True), silences=silences))
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [("rank-exited", [0])]
@@ -141,7 +141,7 @@ def test_rank_that_ended_by_itself_is_named_and_not_who_waited_for_it(text: str)
     assert "signal 15 (SIGTERM)" in recognise(evidence(log(0, text, 143), waiting_log(1)))[0].title
 
 
-def test_ranks_that_could_not_connect_are_named_not_the_one_still_trying() -> None:
+def test_words_of_ranks_that_could_not_connect_name_them_alone() -> None:
     refusal = (
         f"{TRACEBACK}RuntimeError: Gloo connectFullMesh failed with [/gloo/transport/tcp/pair.cc:152] timed out connecting: "
         "SO_ERROR: Connection refused, remote=[127.0.0.1]:45300\n"
@@ -152,7 +152,7 @@ def test_ranks_that_could_not_connect_are_named_not_the_one_still_trying() -> No
     assert diagnose(log(0, refusal, at=2.0), log(1, "gave up\n", 3)) == [("rank-exited", [1])]
 
 
-def test_rank_without_output_is_diagnosed_by_the_time_limit_first() -> None:
+def test_words_of_a_run_past_its_time_limit_come_before_a_silent_rank() -> None:
     silences = (Silence(node="node1", rank=1, seconds=300, doing="computing"),)
     logs = (log(0, "step 900\n", 143, is_ended=True), log(1, "", 143, is_ended=True))
     assert diagnose(*logs, state="timed_out", silences=silences) == [("time-limit", []), ("silent-rank", [1])]
