@@ -12,7 +12,7 @@ SHEET = "deliverables/1.1/answers.yaml"
 @pytest.mark.parametrize(
     "text", ["\x9b2J a\x85b\u2028c \ufeffa\uffff 👩‍🚀 中", "x" * 90 + "\x7f", "a\n---\n...\n" + "x" * 90, "# a: 'b\"\\u0041"]
 )
-def test_sheet_with_odd_characters_is_read_back_as_typed(learning: Learning, text: str) -> None:
+def test_write_sheet_with_odd_characters_is_read_back_as_typed(learning: Learning, text: str) -> None:
     learning.record()
     learning.types("answer", "1.1", "--set", "where=b")
     learning.types("answer", "1.1", "--set", f"why={text}")
@@ -21,7 +21,7 @@ def test_sheet_with_odd_characters_is_read_back_as_typed(learning: Learning, tex
     assert answers["where"] == "b. in the sea"
 
 
-def test_sheet_may_be_written_by_hand(learning: Learning) -> None:
+def test_read_sheet_reads_one_that_was_written_by_hand(learning: Learning) -> None:
     learning.record()
     learning.types("answer", "1.1", "--template")
     path = learning.workspace / SHEET
@@ -46,7 +46,7 @@ def test_sheet_may_be_written_by_hand(learning: Learning) -> None:
         ('exercise: "1.1"\nrun: 20200101-000000-otter\nanswers: {}\n', "there is no run '20200101-000000-otter'"),
     ],
 )
-def test_sheet_with_a_mistake_names_its_place_and_changes_nothing(learning: Learning, text: str, message: str) -> None:
+def test_read_sheet_with_a_mistake_names_its_place_and_changes_nothing(learning: Learning, text: str, message: str) -> None:
     learning.record()
     learning.types("answer", "1.1", "--set", "where=b")
     old_bytes = (learning.workspace / SHEET).read_bytes()
@@ -58,7 +58,7 @@ def test_sheet_with_a_mistake_names_its_place_and_changes_nothing(learning: Lear
     assert (learning.workspace / SHEET).read_bytes() == old_bytes
 
 
-def test_sheet_of_the_workspace_that_is_damaged_is_refused(learning: Learning) -> None:
+def test_load_sheet_refuses_a_damaged_one(learning: Learning) -> None:
     learning.record()
     learning.types("answer", "1.1", "--set", "where=b")
     (learning.workspace / SHEET).write_text("exercise: [")

@@ -20,7 +20,7 @@ def test_load_puts_modules_in_the_order_of_their_numbers_and_the_bonus_last(cour
     assert course.load().module_ids == ("0", "7", "10", "B")
 
 
-def test_broken_module_does_not_hide_the_others(course: Any) -> None:
+def test_load_with_a_broken_module_has_the_others(course: Any) -> None:
     course.another("8", spoil=lambda text: text.replace("kind: torchrun", "kind: torchurn"))
     course.another("9", spoil=lambda _: "")
     catalog = course.load()
@@ -109,27 +109,27 @@ def test_module_with_the_number_of_an_exercise_is_refused_and_the_other_way_roun
     assert mistaken.value.hint == "its exercises: 7.1"
 
 
-def test_two_folders_with_one_number_are_refused(course: Any) -> None:
+def test_load_refuses_two_folders_with_one_number(course: Any) -> None:
     course.another("7")
     with pytest.raises(ManifestError, match="07-lakes and 07-rivers are both module 7"):
         course.load().module("7")
 
 
-def test_folder_without_a_number_is_an_error(course: Any) -> None:
+def test_load_of_a_folder_without_a_number_is_an_error(course: Any) -> None:
     course.put("modules/notes/module.yaml", "a: b\n")
     catalog = course.load()
     assert [module.id for module in catalog.modules] == ["7"]
     assert "the folder notes is not named like 03-parallel-computing" in str(catalog.errors[0])
 
 
-def test_hidden_folders_and_files_are_no_modules(course: Any) -> None:
+def test_load_ignores_hidden_folders_and_files(course: Any) -> None:
     course.put("modules/.git/config", "")
     course.put("modules/__pycache__/x", "")
     course.put("modules/module.schema.json", "{}")
     assert course.load().errors == ()
 
 
-def test_unreadable_manifest_is_a_complaint(course: Any) -> None:
+def test_read_module_with_an_unreadable_manifest_is_a_complaint(course: Any) -> None:
     course.manifest.unlink()
     course.manifest.mkdir()
     with pytest.raises(ManifestError, match=r"cannot be read: module\.yaml is a folder"):

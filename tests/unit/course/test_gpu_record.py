@@ -71,7 +71,7 @@ def test_find_recorded_plots_takes_the_newest(tmp_path: Path) -> None:
     assert plots["speed"][1].rows[0]["gb_per_s"] == 5.0
 
 
-def test_for_plots_keeps_a_bounded_number_of_rows() -> None:
+def test_gpu_record_for_plots_has_a_bounded_number_of_rows() -> None:
     rows = [{"size": size, "gb_per_s": 1.0} for size in range(3 * MAX_ROWS + 1)]
     record = for_plots(exercise(), {"rows": rows})["speed"]["rows"]
     assert MAX_ROWS / 2 < len(record) <= MAX_ROWS
@@ -108,7 +108,7 @@ def test_find_faulty_records_names_one_that_cannot_be_right(change: Change, reas
     assert find_faulty_records(tmp_path) == warnings
 
 
-def test_record_that_is_a_link_a_pipe_or_no_json_is_not_read(tmp_path: Path) -> None:
+def test_list_files_leaves_out_a_link_a_pipe_and_what_is_no_json(tmp_path: Path) -> None:
     path = save_record(tmp_path)
     elsewhere = path.rename(tmp_path / "elsewhere")
     path.symlink_to(elsewhere)

@@ -7,7 +7,7 @@ from typing import Any
 from gpucourse.course.lint import lint
 
 
-def test_lint_names_a_code_line_that_a_terminal_folds(clean_course: Any) -> None:
+def test_check_lessons_names_a_code_line_that_a_terminal_folds(clean_course: Any) -> None:
     """Prose and tables may be longer: they are folded between words."""
     lines = ["# Here", "", "long " * 30, "", "    " + 78 * "a", "    " + 79 * "b", "", "```", 80 * "c", "```"]
     clean_course.put("modules/07-rivers/lesson.md", "\n".join(lines))

@@ -96,7 +96,7 @@ def test_lint_of_a_list_that_no_comma_can_split_has_no_complaints(clean_course: 
 
 
 @pytest.mark.parametrize(("words", "names"), [("[1,000, 2,000]", ["000"]), ("[1, 2,048.5]", ["048.5"]), ("[1, 0, 500]", [])])
-def test_read_document_names_a_number_that_its_comma_has_split(words: str, names: list[str]) -> None:
+def test_lint_names_a_number_that_its_comma_has_split(words: str, names: list[str]) -> None:
     reasons = [complaint.reason for complaint in read_document(f"values: {words}\n".encode()).unquoted]
     assert [reason.split("'")[1] for reason in reasons] == names
 

@@ -46,7 +46,7 @@ def test_find_course_that_an_author_names(tmp_path: Path) -> None:
     assert find_course({"GPUCOURSE_COURSE": str(tmp_path)}).terraform == tmp_path / "terraform"
 
 
-def test_find_course_in_a_wrong_folder_is_refused(tmp_path: Path) -> None:
+def test_course_in_a_wrong_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="which has no folder modules/") as caught:
         find_course({"GPUCOURSE_COURSE": str(tmp_path)})
     assert "GPUCOURSE_COURSE" in caught.value.hint

@@ -17,7 +17,7 @@ def test_read_quiz_complains_through_the_lint(clean_course: Any) -> None:
     assert complaint.startswith("modules/quiz.yaml: questions.0.options: 'a ring' has no quotes in an inline list")
 
 
-def test_lint_names_the_modules_of_the_quiz_that_are_missing(clean_course: Any) -> None:
+def test_find_unknown_modules_names_those_of_the_quiz_that_are_missing(clean_course: Any) -> None:
     question = "{id: deep, lesson: flow, kind: numeric, text: How deep?, explanation: e, value: 1}"
     lesson = '{id: flow, title: Flow, module: "9"}'
     clean_course.put("modules/quiz.yaml", f"format: 1\ntitle: Rivers\nlessons: [{lesson}]\nquestions: [{question}]\n")

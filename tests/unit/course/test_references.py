@@ -12,7 +12,7 @@ from tests.learning import Learning
 from tests.unit.course.test_lint_planted import check
 
 
-def test_lint_names_modules_that_need_each_other_and_share_a_fault(tmp_path: Path) -> None:
+def test_find_dead_references_names_modules_that_need_each_other(tmp_path: Path) -> None:
     course = tmp_path / "course"
     start_course(course)
     for part in ("modules", "exercises"):
@@ -34,5 +34,5 @@ def test_lint_names_modules_that_need_each_other_and_share_a_fault(tmp_path: Pat
     ]
 
 
-def test_lint_knows_every_key_of_a_run_that_checks_find(learning: Learning) -> None:
+def test_find_dead_references_knows_every_key_of_a_run(learning: Learning) -> None:
     assert set(material(learning.context.paths, learning.record())["run"]) == RUN_KEYS

@@ -88,14 +88,14 @@ def guess(question: Question) -> float:
     return means[0]
 
 
-def test_parts_have_the_titles_of_the_modules() -> None:
+def test_parts_of_a_rubric_have_the_titles_of_the_modules() -> None:
     titles = {module.id: module.title for module in CATALOG.modules}
     parts = walk(leave_open).parts
     assert {part.module: part.title for part in parts} == {part.module: titles[part.module] for part in parts}
 
 
 @pytest.mark.parametrize("copied", [False, True])
-def test_grade_of_pressing_buttons_is_low_also_with_copied_solutions(copied: bool) -> None:
+def test_read_rubric_grades_pressing_buttons_low_even_with_copied_solutions(copied: bool) -> None:
     points = walk(leave_open, copied=copied)
     assert points.points == 100
     assert points.earned <= MAX_PERCENT
@@ -103,14 +103,14 @@ def test_grade_of_pressing_buttons_is_low_also_with_copied_solutions(copied: boo
     assert points.whole_course.percent <= MAX_PERCENT
 
 
-def test_grade_of_guessing_every_answer_adds_nothing_on_average() -> None:
+def test_read_rubric_grades_guesses_with_nothing_on_average() -> None:
     points, open_points = walk(guess), walk(leave_open)
     assert points.earned == pytest.approx(open_points.earned, abs=0.01)
     assert points.whole_course.earned == pytest.approx(open_points.whole_course.earned, abs=0.01)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_grade_of_choices_is_above_pressing_buttons_only_if_they_are_right(sign: int) -> None:
+def test_read_rubric_grades_choices_above_pressing_buttons_if_they_are_right(sign: int) -> None:
     difference = walk(lambda _question: float(sign)).whole_course.earned - walk(leave_open).whole_course.earned
     assert difference * sign > 0
 

@@ -7,7 +7,7 @@ from typing import Any
 from gpucourse.course.lint import lint
 
 
-def test_lint_checks_the_number_of_restarts(clean_course: Any) -> None:
+def test_broken_rules_names_a_wrong_number_of_restarts(clean_course: Any) -> None:
     count = "- {name: again, type: int, default: 2, min: 0, max: 10, help: how often}\n      - {name: depth"
     clean_course.change("- {name: depth", count)
     clean_course.change("kind: torchrun, nodes: 2", "kind: torchrun, nodes: 2, restarts: again")
@@ -22,7 +22,7 @@ def test_lint_checks_the_number_of_restarts(clean_course: Any) -> None:
     assert "restarts are torchrun's" in lint(clean_course.load())[0]
 
 
-def test_lint_refuses_a_question_with_the_id_of_a_part(clean_course: Any) -> None:
+def test_broken_rules_names_a_question_with_the_id_of_a_part(clean_course: Any) -> None:
     part = clean_course.load().modules[0].exercises[0].yours[0].id
     question = clean_course.load().modules[0].exercises[0].questions[0].id
     clean_course.change(f"id: {question}", f"id: {part}")

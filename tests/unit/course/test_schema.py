@@ -48,7 +48,7 @@ def test_schema_accepts_the_files_of_this_course(name: str) -> None:
         checker.validate(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
-def test_main_shows_and_writes_the_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_schema_and_main_write_and_show_the_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(main([])) == schema()
     for part in ("modules", "exercises"):
         (tmp_path / part).mkdir()
@@ -83,11 +83,11 @@ def test_schema_refuses_a_spoiled_manifest(name: str, checker: Any) -> None:
     assert not checker.is_valid(manifest)
 
 
-def test_every_key_of_a_manifest_is_described() -> None:
+def test_schema_describes_every_key_of_a_manifest() -> None:
     assert list(manifest_reference.find_undescribed()) == []
 
 
-def test_page_of_all_keys_is_current() -> None:
+def test_schema_is_what_the_page_of_all_keys_has() -> None:
     assert manifest_reference.PAGE.read_text(encoding="utf-8") == manifest_reference.render(), (
         f"type: {manifest_reference.WRITE}"
     )

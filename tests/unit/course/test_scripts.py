@@ -22,7 +22,7 @@ ASKED = "{id: why, text: Why does it run?}"
         (ASKED, "{id: why, text: t, kind: numeric, value: metrics.speed}", "questions.why: no script of 7.1 writes speed"),
     ],
 )
-def test_lint_names_a_key_that_no_script_writes(clean_course: Any, old: str, new: str, message: str) -> None:
+def test_find_unwritten_names_a_key_that_no_script_writes(clean_course: Any, old: str, new: str, message: str) -> None:
     clean_course.change(old, new)
     complaints = lint(clean_course.load())
     assert len(complaints) == 1, complaints
@@ -32,12 +32,12 @@ def test_lint_names_a_key_that_no_script_writes(clean_course: Any, old: str, new
 @pytest.mark.parametrize(
     "path", ["metrics.depth", "metrics.springs.0.litres", "plan.world_size", "metrics.slurm.jobs", "count(metrics.springs)"]
 )
-def test_lint_accepts_keys_that_the_program_writes(clean_course: Any, path: str) -> None:
+def test_find_unwritten_accepts_keys_that_the_program_writes(clean_course: Any, path: str) -> None:
     clean_course.change(ASKED, f"{{id: why, text: t, kind: numeric, value: {path}}}")
     assert lint(clean_course.load()) == []
 
 
-def test_lint_names_a_solution_of_nothing_and_one_that_solves_nothing(clean_course: Any) -> None:
+def test_check_scripts_names_a_solution_of_nothing_and_one_that_solves_nothing(clean_course: Any) -> None:
     script = clean_course.root / "exercises/07-rivers/source.py"
     clean_course.put("exercises/07-rivers/solutions/source.py", script.read_text() + "\n# solved\n")
     assert lint(clean_course.load()) == []
@@ -49,7 +49,7 @@ def test_lint_names_a_solution_of_nothing_and_one_that_solves_nothing(clean_cour
     ]
 
 
-def test_lint_names_mistakes_of_the_rubric_and_the_quiz(clean_course: Any) -> None:
+def test_scripts_and_lint_name_mistakes_of_the_rubric_and_the_quiz(clean_course: Any) -> None:
     clean_course.put("modules/rubric.yaml", "format: 1\nparts: none\n")
     clean_course.put("modules/quiz.yaml", "format: 1\n")
     complaints = lint(clean_course.load())

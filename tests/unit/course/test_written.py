@@ -16,7 +16,7 @@ MISTAKES = yaml.safe_load((Path(__file__).parents[2] / "data" / "manifests" / "m
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake["complaint"][:60] for mistake in MISTAKES])
-def test_mistake_is_named_with_its_place(course: Any, mistake: dict[str, str]) -> None:
+def test_convert_errors_names_a_mistake_with_its_place(course: Any, mistake: dict[str, str]) -> None:
     course.change(mistake["old"], mistake["new"])
     with pytest.raises(ManifestError) as caught:
         course.load().module("7")
@@ -36,7 +36,7 @@ WHOLE_FILES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", WHOLE_FILES)
-def test_file_that_is_no_manifest_has_one_complaint(course: Any, name: str) -> None:
+def test_read_of_a_file_that_is_no_manifest_has_one_complaint(course: Any, name: str) -> None:
     content, complaint = WHOLE_FILES[name]
     course.manifest.write_bytes(content)
     with pytest.raises(ManifestError) as caught:
@@ -45,7 +45,7 @@ def test_file_that_is_no_manifest_has_one_complaint(course: Any, name: str) -> N
     assert complaint in caught.value.complaints[0]
 
 
-def test_all_mistakes_are_named_in_the_order_of_the_file(course: Any) -> None:
+def test_format_complaints_names_all_mistakes_in_the_order_of_the_file(course: Any) -> None:
     course.change("title: Rivers", "titel: Rivers")
     course.change("kind: torchrun", "kind: torchurn")
     course.change("name: clear_water", "name: depth")
@@ -57,7 +57,7 @@ def test_all_mistakes_are_named_in_the_order_of_the_file(course: Any) -> None:
     assert caught.value.complaints[1] == f"{M}titel: is not a key here (did you mean title?), line 3"
 
 
-def test_newer_format_says_how_to_upgrade_and_nothing_else(course: Any) -> None:
+def test_read_of_a_newer_format_says_how_to_upgrade_and_nothing_else(course: Any) -> None:
     course.change("format: 1", "format: 9\nnew_key: true")
     with pytest.raises(ManifestError) as caught:
         course.load().module("7")
@@ -65,7 +65,7 @@ def test_newer_format_says_how_to_upgrade_and_nothing_else(course: Any) -> None:
     assert "pip install --upgrade gpucourse" in caught.value.hint
 
 
-def test_missing_manifest_is_named(course: Any) -> None:
+def test_read_file_names_a_missing_manifest(course: Any) -> None:
     course.manifest.unlink()
     with pytest.raises(ManifestError, match="cannot be read: No such file or directory"):
         course.load().module("7")
@@ -73,7 +73,7 @@ def test_missing_manifest_is_named(course: Any) -> None:
 
 @pytest.mark.parametrize(("key", "old"), [("script", "script: "), ("lesson", "title: Rivers")])
 @pytest.mark.parametrize("name", ["x" * 5000, '"a\\e[31m"'])
-def test_name_that_no_file_can_have_is_named(course: Any, key: str, old: str, name: str) -> None:
+def test_read_beside_names_a_name_that_no_file_can_have(course: Any, key: str, old: str, name: str) -> None:
     text = course.manifest.read_text()
     place = next(line for line in text.splitlines() if line.strip().startswith(old))
     indent = place[: len(place) - len(place.lstrip())]
@@ -85,7 +85,7 @@ def test_name_that_no_file_can_have_is_named(course: Any, key: str, old: str, na
     assert all(len(line) < 1000 and line.isprintable() for line in caught.value.complaints)
 
 
-def test_manifest_of_many_keys_has_a_bounded_number_of_complaints(course: Any) -> None:
+def test_convert_errors_of_many_keys_has_a_bounded_number_of_complaints(course: Any) -> None:
     with course.manifest.open("a") as manifest:
         manifest.writelines(f"key{number}: 1\n" for number in range(12_000))
     with pytest.raises(ManifestError) as caught:
