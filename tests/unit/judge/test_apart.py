@@ -30,7 +30,7 @@ def has_ended(process: int) -> bool:
     ],
     ids=["child", "grandchild"],
 )
-def test_judge_ends_what_a_part_leaves_behind(judge: Judge, judge_file: Path, leaves: str) -> None:
+def test_judge_apart_ends_what_a_part_leaves_behind(judge: Judge, judge_file: Path, leaves: str) -> None:
     note = judge_file.with_name("left")
     answer = ask(judge, judge_file, body(leaves, f"open({str(note)!r}, 'w').write(str(p.pid))", "return 2"))
     assert answer.word == "passed"
@@ -38,7 +38,9 @@ def test_judge_ends_what_a_part_leaves_behind(judge: Judge, judge_file: Path, le
 
 
 @pytest.mark.parametrize("fate", ["ends-its-parent", "exits", pytest.param("endless", marks=pytest.mark.slow)])
-def test_judge_leaves_no_folder_of_a_part(judge_file: Path, fate: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_judge_apart_leaves_no_folder_of_a_part(
+    judge_file: Path, fate: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     with Judge() as judge:
@@ -54,7 +56,7 @@ Judge().judge(Path(sys.argv[1]), Path(sys.argv[2]), torch=False, limit_s=600)
 """
 
 
-def test_part_ends_with_the_process_that_asked(judge_file: Path) -> None:
+def test_judge_apart_ends_with_the_process_that_started_it(judge_file: Path) -> None:
     note, file = judge_file.with_name("pid"), judge_file.parent.parent / "my_part.py"
     file.write_text(body(f"open({str(note)!r}, 'w').write(str(os.getpid()))", "time.sleep(600)"))
     with subprocess.Popen([sys.executable, "-c", ASK, str(judge_file), str(file)]) as asker:

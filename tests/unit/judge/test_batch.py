@@ -56,6 +56,6 @@ def judge_text(judge: Judge, folder: Path, name: str, text: str) -> JudgeAnswer:
          'cd work && python sweep.py "$@" --values=$v' + COMPARE.format("")),
     ],
 )  # fmt: skip
-def test_judge_passes_a_batch_file_that_is_right_in_another_way(judge: Judge, tmp_path: Path, name: str, text: str) -> None:
+def test_batch_file_that_is_right_in_another_way_passes(judge: Judge, tmp_path: Path, name: str, text: str) -> None:
     verdict = judge_text(judge, tmp_path, name, text)
     assert (verdict.word, verdict.says) == ("passed", "")

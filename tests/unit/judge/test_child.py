@@ -5,7 +5,7 @@ import os
 from gpucourse.judge.apart import Requests
 
 
-def test_requests_are_read_line_by_line_however_the_pipe_cuts_them() -> None:
+def test_main_reads_requests_line_by_line_however_the_pipe_cuts_them() -> None:
     reader, writer = os.pipe()
     requests = Requests(reader)
     os.write(writer, b'{"part": 1}\n{"part"')

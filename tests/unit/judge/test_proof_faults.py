@@ -28,7 +28,7 @@ def list_faults() -> Iterator[object]:
 
 
 @pytest.mark.parametrize(("folder", "sources", "fault"), list(list_faults()))
-def test_fault_is_seen_by_its_judge_and_a_repair_passes(
+def test_prove_fault_sees_each_fault_and_passes_a_repair(
     judge: Judge, folder: Path, sources: dict[str, str], fault: CodeFault
 ) -> None:
     judge_file = folder / "judges" / f"{name_fault_judge(fault)}.py"

@@ -47,7 +47,7 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
 
 
 @pytest.mark.parametrize("name", VERSIONS)
-def test_version_is_judged_by_what_it_does(judge: Judge, tmp_path: Path, name: str) -> None:
+def test_proof_judges_a_version_by_what_it_does(judge: Judge, tmp_path: Path, name: str) -> None:
     folder, file, old, new, is_right = VERSIONS[name]
     answer = judge_version(judge, tmp_path, folder, file, old, new)
     assert answer.word == ("passed" if is_right else "failed"), answer.says

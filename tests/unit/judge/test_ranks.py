@@ -42,13 +42,13 @@ def ask(judge: Judge, folder: Path, *lines: str) -> JudgeAnswer:
     return judge.judge(folder / "judges" / "my_ranks.py", file, torch=True, limit_s=120)
 
 
-def test_on_ranks_passes_ranks_that_are_right(judge: Judge, tmp_path: Path) -> None:
+def test_run_ranks_passes_ranks_that_are_right(judge: Judge, tmp_path: Path) -> None:
     lines = ("torch.ones(1, requires_grad=True).sum().backward()", "dist.barrier()", "return rank")
     answer = ask(judge, tmp_path, *lines)
     assert (answer.word, answer.notes) == ("passed", ("three ranks",)), answer
 
 
-def test_on_ranks_says_where_ranks_wait_for_each_other(judge: Judge, tmp_path: Path) -> None:
+def test_run_ranks_says_where_ranks_wait_for_each_other(judge: Judge, tmp_path: Path) -> None:
     answer = ask(judge, tmp_path, "if rank == 2:", "    dist.recv(torch.zeros(1), 1)", "dist.barrier()", "return rank")
     assert (answer.word, answer.way) == ("failed", "hang"), answer
     assert "rank 0, 1 of 3 wait at my_ranks.py:10; rank 2 of 3 waits at my_ranks.py:9, and " in answer.says
@@ -62,13 +62,13 @@ def test_describe_wait_is_certain_only_of_ranks_that_are_quiet(tmp_path: Path, q
     assert _describe_wait([], 3, tmp_path, "my_ranks.py", quiet=quiet).endswith(end)
 
 
-def test_on_ranks_names_the_rank_that_failed(judge: Judge, tmp_path: Path) -> None:
+def test_run_ranks_names_the_rank_that_failed(judge: Judge, tmp_path: Path) -> None:
     answer = ask(judge, tmp_path, "dist.barrier()", "return [0, 1][rank]")
     assert answer.way == "error"
     assert answer.says == "rank 2 of 3: my_ranks.py:9: IndexError: list index out of range"
 
 
-def test_on_ranks_names_a_rank_that_ends_its_process(judge: Judge, tmp_path: Path) -> None:
+def test_run_ranks_names_a_rank_that_ends_its_process(judge: Judge, tmp_path: Path) -> None:
     answer = ask(judge, tmp_path, "dist.barrier()", "if rank == 1:", "    os._exit(0)", "return rank")
     assert answer.says == "rank 1 of 3 ended without an answer"
 
@@ -84,13 +84,13 @@ def test_gather_names_the_rank_that_failed_before_those_it_left(tmp_path: Path) 
     assert error.value.says == "rank 1 of 2: OSError: gone"
 
 
-def test_on_ranks_names_a_closed_connection_without_places_in_c(judge: Judge, tmp_path: Path) -> None:
+def test_run_ranks_names_a_closed_connection_without_places_in_c(judge: Judge, tmp_path: Path) -> None:
     lines = ("dist.barrier()", "if rank == 1:", "    dist.destroy_process_group()", "    return rank", "dist.barrier()")
     answer = ask(judge, tmp_path, *lines)
     assert re.search(r"my_ranks.py:12: RuntimeError: (Read error \S+: )?Connection (closed|reset) by peer", answer.says)
 
 
-def test_on_ranks_names_a_value_that_cannot_be_sent(judge: Judge, tmp_path: Path) -> None:
+def test_run_ranks_names_a_value_that_cannot_be_sent(judge: Judge, tmp_path: Path) -> None:
     answer = ask(judge, tmp_path, "return lambda: rank")
     assert answer.way == "error"
     assert "it returned a value that cannot be sent back" in answer.says
@@ -123,7 +123,7 @@ def test_quiet_span_begins_again_after_an_answer() -> None:
 
 
 @pytest.mark.slow
-def test_on_ranks_starts_new_processes_without_forks(tmp_path: Path) -> None:
+def test_start_process_starts_new_processes_without_forks(tmp_path: Path) -> None:
     with Judge(fresh=True) as judge:
         answer = ask(judge, tmp_path, "dist.barrier()", "return [0, 1][rank]")
     assert answer.says == "rank 2 of 3: my_ranks.py:9: IndexError: list index out of range"
