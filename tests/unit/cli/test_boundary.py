@@ -35,7 +35,9 @@ Type = Callable[..., Answer]
         ("destroy 3 --all", 2, "name one module, or all of them", "gpucourse destroy --all"),
     ],
 )
-def test_command_refuses_wrong_words_with_what_to_type(type_line: Type, line: str, code: int, reason: str, hint: str) -> None:
+def test_run_command_refuses_wrong_words_with_what_to_type(
+    type_line: Type, line: str, code: int, reason: str, hint: str
+) -> None:
     answer = type_line(*line.split())
     assert answer.code == code
     assert reason in answer.err
@@ -63,7 +65,9 @@ def recorded_lab(workspace: Path) -> None:
         ("ssh 3 --node 7", "there is no node '7'", "node0, node1"),
     ],
 )
-def test_command_refuses_wrong_words_about_a_lab(workspace: Path, type_line: Type, line: str, reason: str, hint: str) -> None:
+def test_run_command_refuses_wrong_words_about_a_lab(
+    workspace: Path, type_line: Type, line: str, reason: str, hint: str
+) -> None:
     answer = type_line(*line.split())
     assert answer.code == 2
     assert reason in answer.err
@@ -71,7 +75,7 @@ def test_command_refuses_wrong_words_about_a_lab(workspace: Path, type_line: Typ
     assert not (workspace / "runs").exists()
 
 
-def test_error_is_a_document_for_programs(type_line: Type) -> None:
+def test_run_command_with_json_prints_an_error_as_a_document(type_line: Type) -> None:
     answer = type_line("deploy", "33", "--json")
     document = json.loads(answer.out)
     assert (answer.code, document["version"]) == (2, 1)
@@ -87,7 +91,7 @@ def test_explain_names_the_limit_of_open_files() -> None:
 
 
 @pytest.mark.parametrize(("shell", "file"), [("/bin/bash", ".bashrc"), ("/usr/bin/zsh", ".zshrc")])
-def test_install_completion_takes_the_shell_of_the_login(
+def test_run_command_installs_completion_for_the_shell_of_the_login(
     type_line: Type, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shell: str, file: str
 ) -> None:
     monkeypatch.setenv("SHELL", shell)
@@ -98,7 +102,7 @@ def test_install_completion_takes_the_shell_of_the_login(
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/tcsh", ""])
-def test_install_completion_names_the_shells_that_it_supports(
+def test_run_command_for_completion_names_the_shells_that_it_supports(
     type_line: Type, monkeypatch: pytest.MonkeyPatch, shell: str
 ) -> None:
     monkeypatch.setenv("SHELL", shell)
@@ -108,7 +112,7 @@ def test_install_completion_names_the_shells_that_it_supports(
     assert "gpucourse --install-completion bash" in answer.err
 
 
-def test_install_completion_names_the_file_that_it_cannot_write(type_line: Type, tmp_path: Path) -> None:
+def test_run_command_for_completion_names_the_file_that_it_cannot_write(type_line: Type, tmp_path: Path) -> None:
     (tmp_path / "home/.bash_completions").touch()
     answer = type_line("--install-completion", "bash")
     assert answer.code == 3
@@ -116,7 +120,7 @@ def test_install_completion_names_the_file_that_it_cannot_write(type_line: Type,
     assert "gpucourse --show-completion" in answer.err
 
 
-def test_bug_is_named_and_its_traceback_is_in_the_log(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_command_names_a_bug_whose_traceback_is_in_the_log(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_context: object) -> None:
         raise LookupError("no such planet")
 

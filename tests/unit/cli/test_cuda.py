@@ -141,12 +141,12 @@ def test_cuda_compares_two_programs_and_writes_a_page(program: Learning) -> None
         ("int main() { return number; }\n", "my.cu:1: error: 'number' was not declared"),
     ],
 )
-def test_program_that_cannot_be_built_is_refused_in_a_sentence(program: Learning, text: str, words: str) -> None:
+def test_cuda_of_a_program_that_cannot_be_built_is_refused_in_a_sentence(program: Learning, text: str, words: str) -> None:
     Path("my.cu").write_text(text)
     assert words in program.types("cuda", "my.cu", code=4).err.replace("\n", " ")
 
 
-def test_watch_of_a_program_runs_it_now_and_on_each_save(program: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_with_watch_runs_a_program_now_and_on_each_save(program: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     def save(_stop: object, files: tuple[Path, ...], **_options: object) -> Iterator[tuple[Path, ...]]:
         files[0].write_text("int main() { return number; }\n")
         yield files

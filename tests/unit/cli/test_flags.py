@@ -25,7 +25,7 @@ def test_parse_seconds_hints_at_a_whole_command() -> None:
     assert error.value.hint == "gpucourse deploy 3 --ttl 4h"
 
 
-def test_check_gpu_accepts_any_case_and_refuses_what_no_table_has() -> None:
+def test_name_gpus_and_check_gpu_accept_any_case_of_a_name_in_the_table() -> None:
     assert (check_gpu("T4"), check_gpu(None)) == ("t4", None)
     assert name_gpus().startswith("t4, ")
     with pytest.raises(UnknownName, match="there is no GPU 't5'"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.learning import METRICS, Learning
 
 
-def test_rerun_without_yes_or_with_other_options_is_refused(learning: Learning) -> None:
+def test_grade_rerun_without_yes_or_with_other_options_is_refused(learning: Learning) -> None:
     learning.record(metrics=METRICS | {"cuda": "12.8"}, mode="aws")
     path = str(learning.hand_in())
     result = learning.types("grade", "--rerun", path, code=2)

@@ -33,11 +33,11 @@ def test_help_of_every_command_names_the_common_options(learning: Learning) -> N
     assert learning.types("help").out == learning.types("--help").out
 
 
-def test_program_without_words_prints_its_help(learning: Learning) -> None:
+def test_help_is_printed_for_no_words(learning: Learning) -> None:
     message = learning.types(code=2).err
     assert message.rstrip().endswith("gpucourse help run")
     assert message.strip() == learning.types("--help").out.strip()
 
 
-def test_run_with_a_gpu_without_a_lab_names_the_deploy_on_aws(learning: Learning) -> None:
+def test_help_names_the_deploy_on_aws_for_a_gpu_without_a_lab(learning: Learning) -> None:
     assert "gpucourse deploy 1 --target aws --gpu t4" in learning.types("run", "1.1", "--gpu", "T4", code=3).err

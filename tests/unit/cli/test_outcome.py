@@ -58,7 +58,7 @@ def end_run(learning: Learning, monkeypatch: pytest.MonkeyPatch, *, attended: bo
 
 
 @pytest.mark.parametrize(("state", "code"), [("succeeded", 0), ("failed", 4)])
-def test_tell_shows_the_result_of_a_run_and_stores_the_screen(
+def test_show_result_shows_the_result_of_a_run_and_stores_the_screen(
     learning: Learning, monkeypatch: pytest.MonkeyPatch, state: str, code: int
 ) -> None:
     record = end_run(learning, monkeypatch, state=state)
@@ -69,6 +69,6 @@ def test_tell_shows_the_result_of_a_run_and_stores_the_screen(
     assert "screen.svg" in read_seal(learning.context.paths.run("1.1", record.id))
 
 
-def test_show_started_says_how_to_follow_a_run(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcome_of_a_detached_run_says_how_to_follow_it(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     record = end_run(learning, monkeypatch, attended=False, state="running", collected=False)
     assert f"gpucourse logs {record.id} -f" in " ".join(learning.types("run", "1.1", "--detach").out.split())

@@ -10,7 +10,7 @@ from tests.learning import Learning
 from tests.unit.labs.slurm.test_deploy import make_lab
 
 
-def test_document_of_a_run_is_not_the_stored_record(learning: Learning) -> None:
+def test_output_of_a_run_is_not_the_stored_record(learning: Learning) -> None:
     record = learning.record()
     [run] = learning.types("runs", "--json").document["runs"]
     stored = json.loads((learning.folder(record) / "run.json").read_text())
@@ -18,7 +18,7 @@ def test_document_of_a_run_is_not_the_stored_record(learning: Learning) -> None:
     assert {"outputs", "rank_exits", "phases_s", "full_logs", "silence_s"} <= set(stored) - set(run)
 
 
-def test_document_of_a_lab_on_a_cluster_has_its_partition_its_account_and_what_it_lacks() -> None:
+def test_output_of_a_lab_on_a_cluster_has_its_partition_and_its_lacks() -> None:
     lab = make_lab(ProbeFacts(), settings=SlurmSettings(login="uni", account="abc"), lacks="torch sees no GPU")
     document = LabDocument.build(lab)
     assert document.cluster is not None

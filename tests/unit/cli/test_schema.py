@@ -49,7 +49,7 @@ def test_schema_has_every_command_with_json_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_document_of_each_command_matches_its_schema(
+def test_schema_accepts_the_document_of_each_command(
     learning: Learning, line: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))

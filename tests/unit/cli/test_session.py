@@ -15,7 +15,7 @@ from tests.unit.cli.conftest import Answer
 
 @pytest.mark.parametrize("line", ["next", "status", "destroy --all", "deploy 3 --dry-run"])
 @pytest.mark.parametrize("has_folder", [False, True], ids=["no folder", "a folder of others' files"])
-def test_command_refuses_a_misspelt_workspace_and_creates_nothing(
+def test_session_refuses_a_misspelt_workspace_and_creates_nothing(
     type_line: Callable[..., Answer], line: str, has_folder: bool, tmp_path: Path
 ) -> None:
     root = tmp_path / "typo 2"
@@ -39,7 +39,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize(("command", "words"), LOOKS.items())
-def test_command_that_only_looks_makes_no_workspace(
+def test_session_that_only_reads_makes_no_workspace(
     type_line: Callable[..., Answer], workspace: Path, command: str, words: str
 ) -> None:
     assert words in type_line(command).out
@@ -47,7 +47,9 @@ def test_command_that_only_looks_makes_no_workspace(
 
 
 @pytest.mark.parametrize(("ignored", "code", "message"), [(False, 130, "interrupted\n"), (True, 0, "")])
-def test_ctrl_c_during_the_imports_shows_no_traceback(tmp_path: Path, ignored: bool, code: int, message: str) -> None:
+def test_session_ended_by_ctrl_c_during_the_imports_shows_no_traceback(
+    tmp_path: Path, ignored: bool, code: int, message: str
+) -> None:
     """As it comes in the first moments: while the program is imported. Where it is ignored, as with nohup, it stays so."""
     program = f"""
 import os, runpy, signal, sys
