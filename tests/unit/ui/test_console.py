@@ -34,7 +34,7 @@ def test_show_in_a_pipe_is_plain_and_says_its_mode_once_in_each_stream() -> None
     assert err.getvalue() == "simulated nodes (mode: local)\n\n", "the streams may go to two files"
 
 
-def test_quiet_leaves_results_and_warnings() -> None:
+def test_note_is_not_shown_when_quiet_and_results_and_warnings_are() -> None:
     console, out, err = face(quiet=True)
     console.mode("local")
     console.note("made a workspace")
@@ -155,7 +155,7 @@ def test_console_lets_no_escape_out() -> None:
     ("environ", "colours", "moves"),
     [({}, True, True), ({"NO_COLOR": "1"}, False, True), ({"TERM": "dumb"}, False, False), ({"NO_COLOR": ""}, True, True)],
 )
-def test_terminal_gets_what_its_environment_allows(environ: dict[str, str], *, colours: bool, moves: bool) -> None:
+def test_console_of_a_terminal_has_what_its_environment_allows(environ: dict[str, str], *, colours: bool, moves: bool) -> None:
     with terminal(columns=70) as screen:
         console = Console(json=False, quiet=False, verbose=False, stdout=screen.stream, stderr=screen.stream, environ=environ)
         assert console.width(console.out) == 70

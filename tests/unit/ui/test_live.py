@@ -50,7 +50,7 @@ def write_to_pipe(events: list[Event], *, quiet: bool = False) -> str:
     return text.getvalue()
 
 
-def test_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
+def test_live_in_a_pipe_prints_one_plain_line_for_each_finished_thing() -> None:
     assert write_to_pipe(list_events()).splitlines() == [
         "✓ planning                                    0.31 s",
         "· building module-3-local",
@@ -69,7 +69,7 @@ def test_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
 
 
 @pytest.mark.parametrize(("verbose", "lines"), [(False, 1), (True, 2)])
-def test_stage_that_goes_well_is_one_line_unless_verbose(*, verbose: bool, lines: int) -> None:
+def test_live_shows_a_stage_that_goes_well_in_one_line_unless_verbose(*, verbose: bool, lines: int) -> None:
     def work(live: Live) -> None:
         live(Stage(name="push", text="pushing"))
         live(NodeEvent(node="node0", step="push", ok=True, seconds=0.04))
@@ -101,7 +101,7 @@ def test_live_goes_on_as_in_a_pipe_when_it_fails_itself(moving: bool, monkeypatc
     assert log.read_text(encoding="utf-8").splitlines()[0].endswith(")")
 
 
-def test_quiet_shows_warnings_only() -> None:
+def test_live_when_quiet_shows_warnings_only() -> None:
     logs: list[Event] = [LogBytes(node="node0", rank=0, data=b"epoch 1\n")]
     assert write_to_pipe([*list_events(), *logs], quiet=True) == "! torch is not installed on node1\n"
 
@@ -114,7 +114,7 @@ def show_on_terminal(work: Callable[[Live, Terminal], None], *, columns: int = 1
     return emulator, screen.received
 
 
-def test_terminal_shows_a_tree_that_freezes() -> None:
+def test_live_on_a_terminal_shows_a_tree_that_freezes() -> None:
     def work(live: Live, _screen: Terminal) -> None:
         for event in list_events():
             live(event)
@@ -136,7 +136,7 @@ def test_terminal_shows_a_tree_that_freezes() -> None:
     assert "\x1b[32m✓" in output
 
 
-def test_terminal_wraps_notes_by_word() -> None:
+def test_live_on_a_terminal_wraps_notes_by_word() -> None:
     text = "run oak may still run here; stop it: gpucourse cancel 20261122-150152-oak"
     emulator, _ = show_on_terminal(lambda live, _screen: live(Note(text=text, level="warning")), columns=40)
     assert emulator.lines == ["! run oak may still run here; stop it:", "  gpucourse cancel 20261122-150152-oak"]
@@ -151,7 +151,7 @@ def show_logs(live: Live) -> None:
     live(Stage(name="run", text="running 3.2 on node0, node1", seconds=1.5))
 
 
-def test_terminal_shows_logs_before_the_end_of_their_stage() -> None:
+def test_live_on_a_terminal_shows_logs_before_the_end_of_their_stage() -> None:
     emulator, output = show_on_terminal(lambda live, _screen: show_logs(live))
     assert [line for line in emulator.lines if "r0" in line] == [f"[n0 r0] epoch {number}" for number in range(30)]
     assert emulator.lines[-2] == "… 1 line of the launcher: logs/node1-launcher.log"
@@ -181,7 +181,7 @@ def test_show_tail_shows_the_last_lines_of_a_rank(*, moving: bool, quiet: bool) 
 @pytest.mark.parametrize(
     ("error", "sign"), [(GpucourseError("x"), "✗"), (KeyboardInterrupt(), "–"), (Interrupted("let go"), "–")]
 )
-def test_stage_that_broke_off_has_its_sign(error: BaseException, sign: str) -> None:
+def test_live_shows_the_sign_of_a_stage_that_broke_off(error: BaseException, sign: str) -> None:
     text = io.StringIO()
 
     def break_off() -> None:

@@ -39,7 +39,7 @@ def test_write_replaces_signs_that_the_encoding_lacks() -> None:
     assert raw.getvalue() == b'+ done - "well" ... -> 5 x ?\n'
 
 
-def test_interpreter_ends_quietly_when_its_reader_has_left() -> None:
+def test_out_ends_the_interpreter_quietly_when_its_reader_has_left() -> None:
     script = (
         "import sys\nfrom gpucourse.ui.out import Out\nout = Out(sys.stdout)\n"
         "while not out.closed:\n    out.write('line\\n' * 1000)\nsys.stdout.write('once more')\n"

@@ -15,7 +15,7 @@ def draw(width: int, columns: list[Column | str], *rows: tuple[str, ...]) -> lis
     return render(View(blocks=(table(columns, rows),)), width=width).splitlines()
 
 
-def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
+def test_lay_out_wraps_a_column_on_a_narrow_terminal() -> None:
     columns: list[Column | str] = ["node", Column("lines", align="right"), Column("seen", wrap=True)]
     reason = "its process has ended, and nobody knows why it did so"
     lines = draw(40, columns, ("node0", "1,234", "it answers"), ("node11", "7", reason))
@@ -24,13 +24,13 @@ def test_render_wraps_a_column_on_a_narrow_terminal() -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 100, "日本語" * 20, "é" + "\u0301" * 80 + "x" * 40, "short " + "x" * 70 + " end"])
-def test_render_breaks_an_endless_word(text: str) -> None:
+def test_lay_out_breaks_an_endless_word(text: str) -> None:
     page = render(View(blocks=(table([Column("text", wrap=True), "n"], [(text, "1")]),)), width=31)
     assert max(map(cell_len, page.splitlines())) <= 31
     assert re.sub(r"\s", "", text) in re.sub(r"[\s1]", "", page), "all of it is there"
 
 
-def test_render_names_the_columns_that_have_no_room() -> None:
+def test_lay_out_names_the_columns_that_have_no_room() -> None:
     columns: list[Column | str] = ["stack", "address", Column("state", spare=True)]
     assert draw(36, columns, ("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")) == [
         "stack     address",

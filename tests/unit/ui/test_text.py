@@ -70,14 +70,14 @@ def test_wrap_keeps_a_command_whole_or_continues_it_as_a_shell_does() -> None:
     ]
 
 
-def test_format_count_and_age() -> None:
+def test_age_and_format_count() -> None:
     assert [format_count(count, "file") for count in (0, 1, 1234)] == ["0 files", "1 file", "1,234 files"]
     assert format_count(2, "process", "processes") == "2 processes"
     ages = [age(seconds) for seconds in (-3, 59, 3600, 4 * 3600 + 61, 3 * 86400)]
     assert ages == ["0 s", "59 s", "60 min", "4 h 01 min", "3 days"]
 
 
-def test_usd_and_hourly() -> None:
+def test_hourly_and_usd() -> None:
     assert [usd(Decimal(text)) for text in ("0", "0.004", "0.006", "1.545", "1234.5")] == [
         "$0.00", "less than $0.01", "less than $0.01", "$1.55", "$1,234.50",
     ]  # fmt: skip

@@ -89,7 +89,7 @@ def test_follow_goes_on_when_the_pages_cannot_be_built(served: Served, monkeypat
     assert [page(), page()] == [{"runs": []}, {}]
 
 
-def test_build_begins_each_page_with_the_policy_that_the_server_changes(served: Served) -> None:
+def test_live_page_begins_with_the_policy_that_the_server_changes(served: Served) -> None:
     for file in served.folder.rglob("*.html"):
         head, policy, _ = file.read_bytes().partition(POLICY)
         assert (b"<head>" in head, policy, LIVE_POLICY in head) == (True, POLICY, False), Path(file).name

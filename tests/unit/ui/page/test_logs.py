@@ -7,7 +7,7 @@ from gpucourse.ui.page.logs import LogLine, LogTail, describe_process, merge_log
 from gpucourse.workspace.paths import RunPaths
 
 
-def test_merge_logs_puts_lines_in_the_order_of_their_arrival_with_a_gap() -> None:
+def test_describe_process_and_merge_logs_keep_the_order_of_arrival_with_a_gap() -> None:
     first = LogExcerpt(node="node0", rank=0, begin=b"a\nb\n", end=b"c\nd", size=100, times=((2, 1.0), (4, 5.0), (100, 9.0)))
     text = b"x\rValueError: 1\n\x1b[31my\n"
     second = LogExcerpt(node="node1", rank=1, begin=text, end=b"", size=len(text), times=((16, 3.0), (len(text), 7.0)))

@@ -12,7 +12,7 @@ from tests.learning import Learning
 from tests.unit.ui.page.pages import Reader, pages_of
 
 
-def test_policy_allows_the_style_and_script_of_a_page_and_nothing_else(learning: Learning) -> None:
+def test_environment_has_a_policy_that_allows_the_style_and_script_of_a_page_alone(learning: Learning) -> None:
     text = pages_of(learning)["index.html"]
     policy = next(str(attributes["content"]) for tag, attributes in Reader(text).tags if attributes.get("http-equiv"))
     assert "default-src 'none'" in policy
@@ -40,7 +40,7 @@ def find_contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_style_has_enough_contrast(dark: bool) -> None:
+def test_markup_style_has_enough_contrast(dark: bool) -> None:
     colours = read_colours(TEMPLATES.joinpath("style.css").read_text())[dark]
     for name in ("ink", "soft", "link", "good", "bad", "warn"):
         assert min(find_contrast(colours[name], colours[back]) for back in ("back", "pale")) >= 4.5, name

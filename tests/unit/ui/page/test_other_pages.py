@@ -7,7 +7,7 @@ from tests.unit.learning.test_report import PLAN
 from tests.unit.ui.page.pages import pages_of
 
 
-def test_page_side_by_side_shows_differences(learning: Learning) -> None:
+def test_build_side_by_side_shows_differences(learning: Learning) -> None:
     springs = [{"litres": 1.5}, {"litres": 2.5}]
     learning.record("1.1", METRICS | {"springs": springs}, parameters={"depth": 10})
     learning.record("1.1", METRICS | {"springs": springs}, parameters={"depth": 25})
@@ -16,6 +16,6 @@ def test_page_side_by_side_shows_differences(learning: Learning) -> None:
     assert '<tr class="same"><th scope="row">row 1' in page
 
 
-def test_page_of_a_report_without_runs_has_a_subtitle_that_ends_in_no_separator(learning: Learning) -> None:
+def test_build_report_without_runs_has_a_subtitle_that_ends_in_no_separator(learning: Learning) -> None:
     learning.put("modules/report.yaml", PLAN)
     assert re.search(r'<p class="lead">[^<]*\d</p>', pages_of(learning)["report.html"])

@@ -5,7 +5,7 @@ from tests.learning import SCRIPT, Learning
 from tests.unit.ui.page.pages import HOSTILE, Reader, pages_of
 
 
-def test_page_of_a_run_hides_nothing_beside_a_damaged_file(learning: Learning) -> None:
+def test_build_run_shows_everything_beside_a_damaged_file(learning: Learning) -> None:
     record, whole = learning.record("1.1"), learning.record("1.2")
     learning.context.paths.run("1.1", record.id).metrics.write_text("{")
     pages = pages_of(learning)
@@ -15,7 +15,7 @@ def test_page_of_a_run_hides_nothing_beside_a_damaged_file(learning: Learning) -
     assert f"runs/1.2/{whole.id}.html" in pages["exercises/1.2.html"]
 
 
-def test_page_of_a_run_shows_edits_folded_and_escaped(learning: Learning) -> None:
+def test_build_run_shows_edits_folded_and_escaped(learning: Learning) -> None:
     whole, edited_run = learning.record("1.1"), learning.record("1.1")
     file = learning.context.paths.run("1.1", edited_run.id).edited_file("source.py")
     file.parent.mkdir()

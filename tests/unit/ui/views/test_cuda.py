@@ -35,7 +35,7 @@ def draw(view: View) -> str:
     return render(view, width=140, colour=False)
 
 
-def test_kernel_has_a_table_with_sample_block_and_atomics() -> None:
+def test_show_cuda_has_a_table_with_sample_block_and_atomics() -> None:
     text = draw(show_cuda("my.cu", make_report(make_kernel())))
     assert "copy: 2 launches, 256 threads (128 of them watched), blocks of 64 x 2 with 2.0 KiB of shared memory" in text
     assert ", 3 atomic calls" in text
@@ -46,7 +46,7 @@ def test_kernel_has_a_table_with_sample_block_and_atomics() -> None:
     }
 
 
-def test_source_has_the_numbers_of_its_own_lines_only() -> None:
+def test_annotate_writes_the_numbers_of_the_lines_of_a_source_only() -> None:
     assert annotate("my.cu", "int a;\n\tcopy();\n", make_report(make_kernel())).splitlines() == [
         "sectors conflicts lanes",
         f"{'':23}    1  int a;",
@@ -54,7 +54,7 @@ def test_source_has_the_numbers_of_its_own_lines_only() -> None:
     ]
 
 
-def test_headline_says_how_the_program_ended() -> None:
+def test_show_cuda_begins_with_how_the_program_ended() -> None:
     report = make_report(make_kernel())
     fault = CudaFault(kernel="", kind="race", count=7, text="my.cu:2: it races", order=3, file="my.cu", line=2)
     assert (
@@ -68,7 +68,7 @@ def test_headline_says_how_the_program_ended() -> None:
     assert "It launched no kernel." in draw(show_cuda("my.cu", make_report()))
 
 
-def test_comparison_pairs_kernels_by_name_or_else_by_order() -> None:
+def test_pair_kernels_pairs_them_by_name_or_else_by_order() -> None:
     a, b, c = (make_kernel(name) for name in "abc")
     assert pair_kernels([a, b], [b, c]) == [(a, None), (b, b), (None, c)]
     assert pair_kernels([a], [b, c]) == [(a, b), (None, c)]

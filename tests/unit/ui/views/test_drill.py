@@ -32,7 +32,7 @@ def test_repair_says_what_the_judge_found() -> None:
         assert result.is_right == (word == "passed")
 
 
-def test_code_drill_lists_the_faults_and_code_diagnosis_explains_the_right_one() -> None:
+def test_code_diagnosis_explains_the_right_one_of_the_faults_that_code_drill_lists() -> None:
     fault = CodeFault(
         id="late", title="it is late", file="a.py", was="1", becomes="2", hints=("Look.", "Wait."), explanation="Time counts.",
     )  # fmt: skip

@@ -29,7 +29,7 @@ def test_deploy_plan_and_deploy_result(tmp_path: Path) -> None:
     assert "nothing to change" in text(deployed.deploy_result(nothing, tmp_path))
 
 
-def test_what_a_lab_lacks_is_shown_wherever_the_lab_is(tmp_path: Path) -> None:
+def test_lab_shows_what_it_lacks_in_every_view(tmp_path: Path) -> None:
     poor = deployment(lacks="All nodes are this one computer. For machines: sudo make it so")
     result = DeployResult(deployment=poor, changes=[], dry_run=False, seconds=1.0, healed=[])
     for view in (

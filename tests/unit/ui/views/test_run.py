@@ -67,7 +67,7 @@ def test_details_of_a_run_with_everything() -> None:
     assert "What went wrong" not in page
 
 
-def test_result_is_its_table_what_did_not_pass_and_what_is_next() -> None:
+def test_run_result_is_its_table_what_did_not_pass_and_what_is_next() -> None:
     metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}]}
     output = [OutputFile(node="node0", path="outputs/node0/1.json", bytes=1024, sha256="")]
     refusals = [RefusedFile(node="node1", name="x", reason="leads out of the folder")]
@@ -93,7 +93,7 @@ def test_result_is_its_table_what_did_not_pass_and_what_is_next() -> None:
     )
 
 
-def test_result_counts_many_checks_that_did_not_pass() -> None:
+def test_run_result_counts_many_checks_that_did_not_pass() -> None:
     long_verdict = replace(VERDICT, checks=RESULTS[1:2] * 9 + RESULTS[3:] * 9)
     output = brief(
         record(),
@@ -107,7 +107,7 @@ def test_result_counts_many_checks_that_did_not_pass() -> None:
     assert len(output.splitlines()) <= 25
 
 
-def test_result_shows_an_error_once_with_one_thing_to_do() -> None:
+def test_run_result_shows_an_error_once_with_one_thing_to_do() -> None:
     quotes = [LogQuote(node="node1", rank=1, line="ValueError: no")]
     title = "Rank 1 raised ValueError in t.py, line 6"
     diagnosis = Diagnosis(
@@ -136,11 +136,11 @@ def test_result_shows_an_error_once_with_one_thing_to_do() -> None:
         ),
     ],
 )
-def test_result_says_in_one_line_how_the_run_went(values: dict[str, object], words: str) -> None:
+def test_run_result_says_in_one_line_how_the_run_went(values: dict[str, object], words: str) -> None:
     assert words in brief(record(**values)).splitlines()[1]
 
 
-def test_result_begins_with_a_wrong_part() -> None:
+def test_run_result_begins_with_a_wrong_part() -> None:
     part = PartResult(id="p", title="Mine", file="mine.py", verdict="failed", says="it doubles")
     verdict = replace(VERDICT, verdict="passed", checks=RESULTS[:1], parts=(part,))
     output = brief(record(), exercise=EXERCISE, verdict=verdict)
@@ -162,7 +162,9 @@ def test_details_of_an_own_script_show_nothing_of_the_exercise() -> None:
     ("files", "collected", "message"),
     [(1200, True, "1,200 files, 3.0 MiB, in its outputs/"), (0, True, "no file"), (3, False, None)],
 )
-def test_result_of_an_own_script_says_how_much_was_collected(files: int, collected: bool, message: str | None) -> None:
+def test_run_result_of_a_script_of_the_learner_says_how_much_was_collected(
+    files: int, collected: bool, message: str | None
+) -> None:
     own_run = record(
         own_script="/home/me/mytrain.py", outputs=[], output_files=files, output_bytes=3 << 20, collected=collected
     )

@@ -20,7 +20,7 @@ def test_name_evidence_value_is_words(expression: str, name: str) -> None:
     assert name_evidence_value(expression) == name
 
 
-def test_drill_has_the_same_words_in_its_state_and_its_result() -> None:
+def test_state_cell_of_a_drill_has_the_words_of_its_result() -> None:
     drill = record(state="broken", drill=True)
     assert (state_cell(drill).text, checks_cell(drill).text) == ("drill", "– not found yet")
     assert checks_cell(replace(drill, verdict="passed")).text == "✓ found"
