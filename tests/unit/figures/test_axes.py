@@ -8,11 +8,11 @@ from gpucourse.figures.axes import short_number
 from tests.unit.figures.test_plots import LINE, SYNC, lines, show
 
 
-def test_axis_shows_sizes_as_powers_of_two() -> None:
+def test_size_axis_shows_powers_of_two() -> None:
     assert {"4 B", "1 KiB", "64 KiB"} <= set(show(LINE, SYNC))
 
 
-def test_axis_shows_whole_numbers_under_their_points_and_large_ones_short() -> None:
+def test_point_axis_shows_whole_numbers_and_large_ones_short() -> None:
     rows = [{"x": ranks, "y": 1.1e6 * ranks} for ranks in (1, 2, 4, 16)]
     texts = lines({"ideal": True}, rows)
     assert {"1", "2", "4", "16", "ideal"} <= set(texts)

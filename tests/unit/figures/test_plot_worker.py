@@ -113,7 +113,7 @@ def test_close_leaves_no_process(plot_worker: PlotWorker, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pidfd_open is Linux's")
-def test_process_ends_with_the_one_that_began_it() -> None:
+def test_serve_ends_with_the_process_that_began_it() -> None:
     ask = (
         "from gpucourse.figures.plot_worker import PlotWorker\n"
         "worker = PlotWorker(); worker.set_up()\n"
@@ -130,9 +130,7 @@ def test_process_ends_with_the_one_that_began_it() -> None:
 
 
 @pytest.mark.usefixtures("no_drawing_here")
-def test_process_imports_no_file_of_the_learner(
-    plot_worker: PlotWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serve_imports_no_file_of_the_learner(plot_worker: PlotWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('taken for the library')")
     monkeypatch.chdir(tmp_path)
     begin(plot_worker)

@@ -174,7 +174,7 @@ def test_lines_of_many_points_have_no_marks() -> None:
 
 
 @pytest.mark.parametrize("kind", ["line", "bar"])
-def test_ideal_has_the_label_of_the_manifest(kind: str) -> None:
+def test_draw_of_an_ideal_has_the_label_of_the_manifest(kind: str) -> None:
     series = [{"key": "y", "label": "here"}, {"key": "z", "label": "there"}]
     plot = {"series": series, "kind": kind, "ideal_key": "link", "ideal_label": "theoretical link"}
     rows = [{"x": "a", "y": 1.0, "z": 2.0, "link": 3.0}, {"x": "b", "y": 2.0, "z": 1.0, "link": 3.0}]

@@ -40,7 +40,7 @@ TWO_BARS = {**BAR, "ideal_key": None, "series": [{"key": key, "label": f"the tim
     [(BY_LONG_WAY, MANY_LINES[:6]), (TWO_BARS, WIDE_BARS), (TWO_BARS, WIDE_BARS[:2])],
     ids=["two lines", "eleven places", "two places"],
 )
-def test_layout_covers_no_data_and_cuts_no_text(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
+def test_draw_covers_no_data_and_cuts_no_text(plot: dict[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
     figure = lay_out(plot, rows)
     (axes,) = figure.axes
     plot_area, whole = axes.get_window_extent(), figure.bbox
@@ -58,7 +58,7 @@ def test_layout_covers_no_data_and_cuts_no_text(plot: dict[str, Any], rows: Sequ
 
 
 @pytest.mark.parametrize("rows", [MANY_LINES, PHASES, POINTS, MIDDLE], ids=["lines", "phases", "points", "an end within"])
-def test_layout_labels_lines_where_they_are_without_overlaps(rows: Sequence[Mapping[str, object]]) -> None:
+def test_draw_labels_lines_next_to_them_without_overlaps(rows: Sequence[Mapping[str, object]]) -> None:
     figure = lay_out({**BY_WAY, "log_x": False, "log_y": False}, rows)
     (axes,) = figure.axes
     labels = [text for text in axes.texts if text.get_text()]
@@ -70,12 +70,12 @@ def test_layout_labels_lines_where_they_are_without_overlaps(rows: Sequence[Mapp
     assert not any(box.contains(*mark) for box in boxes for mark in marks)
 
 
-def test_layout_draws_bars_as_points_on_a_logarithmic_axis() -> None:
+def test_draw_has_bars_as_points_on_a_logarithmic_axis() -> None:
     axes = lay_out({**TWO_BARS, "log_y": True}, WIDE_BARS[:2]).axes[0]
     assert (len(axes.patches), len(axes.containers)) == (0, 2)
 
 
-def test_layout_keeps_words_below_many_bars_apart() -> None:
+def test_draw_keeps_words_below_many_bars_apart() -> None:
     straight = lay_out(TWO_BARS, WIDE_BARS[:4]).axes[0].get_xticklabels()
     boxes = [text.get_window_extent() for text in straight]
     assert all(leftover.x1 <= right.x0 for leftover, right in itertools.pairwise(boxes))
@@ -84,7 +84,7 @@ def test_layout_keeps_words_below_many_bars_apart() -> None:
     assert {text.get_rotation() for text in lay_out(TWO_BARS, sizes).axes[0].get_xticklabels()} == {40.0}, "short, but many"
 
 
-def test_layout_gives_a_series_without_a_value_no_room_and_no_colour() -> None:
+def test_draw_leaves_no_room_for_a_series_without_a_value() -> None:
     """Its place in the legend would have the colour of the first series."""
     axes = lay_out(TWO_BARS, WIDE_BARS[:2]).axes[0]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [f"the time of {key}, with copies" for key in "ab"]

@@ -33,7 +33,7 @@ def test_drawable_names_what_is_left_out_and_why(log: bool, values: list[Any], n
     assert note in lines({"log_y": log}, rows)
 
 
-def test_picture_says_how_many_rows_and_lines_it_leaves_out() -> None:
+def test_rows_and_lines_that_a_picture_leaves_out_are_counted() -> None:
     assert "2,000 of 5,000 rows drawn" in lines({}, [{"x": n, "y": n % 7} for n in range(5_000)])
     assert "100 of 3,000 rows drawn" in lines({"kind": "bar"}, [{"x": f"case {n}", "y": n} for n in range(3_000)])
     names = [{"x": n % 2, "y": n, "who": f"{n}\x1b[31m" + "w" * 5000} for n in range(1, 101)]
@@ -43,13 +43,13 @@ def test_picture_says_how_many_rows_and_lines_it_leaves_out() -> None:
 @pytest.mark.parametrize(
     "metrics", [{}, {"sync": []}, {"sync": "x"}, {"sync": [{"bytes": 4, "median_ms": None}]}, {"sync": [3]}]
 )
-def test_draw_says_that_nothing_is_there_and_leaves_no_file(metrics: dict[str, Any], tmp_path: Path) -> None:
+def test_find_rows_without_any_says_so_and_leaves_no_file(metrics: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"the run has no metrics|has a number for median_ms"):
         draw(Plot.model_validate(LINE), metrics, subtitle="", folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_lines_by_a_key_have_their_values_as_labels() -> None:
+def test_rows_by_a_key_have_its_values_as_labels() -> None:
     rows = [{"layers": layers, "x": x, "y": layers * x} for layers in (2, 4) for x in (1, 2, 3)]
     texts = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}])
     assert {"layers 2", "layers 4", "left out: layers 4 at 4 (not measured)"} <= set(texts)

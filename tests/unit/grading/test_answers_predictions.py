@@ -72,7 +72,7 @@ def make_direction(ranges: dict[str, list[float | None]], value: str = "metrics.
 
 
 @pytest.mark.parametrize("ranges", [{"b": [150, 200], "a": [None, 150]}, {"b": [100, None], "c": [150, 151], "a": [None, 100]}])
-def test_guessing_a_direction_earns_nothing_on_average(ranges: dict[str, list[float | None]]) -> None:
+def test_compute_credit_of_guessed_directions_is_nothing_on_average(ranges: dict[str, list[float | None]]) -> None:
     question = make_direction(ranges)
     results = {letter: compare(question, letter, METRICS, on_gpu=False) for letter in question.choices}
     right_letters = {letter for letter, result in results.items() if result.verdict == "passed"}
@@ -90,7 +90,7 @@ def test_guessing_a_direction_earns_nothing_on_average(ranges: dict[str, list[fl
         ("metrics.late", "error", "", "your run did not record metrics.late"),
     ],
 )
-def test_direction_that_no_range_contains_is_not_judged(value: str, verdict: str, measurement: str, words: str) -> None:
+def test_compare_of_a_direction_that_no_range_contains_is_not_judged(value: str, verdict: str, measurement: str, words: str) -> None:
     result = compare(make_direction({"a": [None, 100], "b": [200, None]}, value), "a", METRICS, on_gpu=False)
     assert (result.verdict, result.measurement, result.difference, result.share) == (verdict, measurement, words, None)
 

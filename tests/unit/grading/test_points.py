@@ -153,7 +153,7 @@ def part_result(verdict: Any, name: str = "p") -> PartResult:
     return PartResult(id=name, title="t", file="my_p.py", verdict=verdict)
 
 
-def test_weights_share_an_exercise_among_its_kinds_of_evidence() -> None:
+def test_grade_shares_an_exercise_among_its_kinds_of_evidence_by_weight() -> None:
     weights = {"checks": 30, "yours": 40, "answers": 30}
     fields: dict[str, Any] = {"checks": (check("passed"),), "answers": (answer("open"),), "parts": (part_result("open"),)}
     assert score(make_evidence(**fields), evidence=weights).earned == 3
@@ -166,7 +166,7 @@ def test_weights_share_an_exercise_among_its_kinds_of_evidence() -> None:
     ]
 
 
-def test_wrong_choices_cost_points_of_the_module_down_to_zero() -> None:
+def test_grade_takes_points_of_the_module_for_wrong_choices_down_to_zero() -> None:
     wrong_answer = answer("failed", -0.5)
     assert score(make_evidence(answers=(answer("passed"), wrong_answer)), evidence=("answers",)).earned == 2.5
     only_wrong = score(make_evidence(answers=(wrong_answer,)), evidence=("answers",))
@@ -175,7 +175,7 @@ def test_wrong_choices_cost_points_of_the_module_down_to_zero() -> None:
     assert whole.earned == 2.5
 
 
-def test_prediction_counts_as_one_more_answer() -> None:
+def test_grade_counts_a_prediction_as_one_more_answer() -> None:
     prediction = AnswerResult(id="p", kind="prediction", text="t", verdict="passed", share=0.5)
     assert score(make_evidence(answers=(answer("passed"),), prediction=prediction), evidence=("answers",)).earned == 7.5
     assert score(make_evidence(prediction=replace(prediction, evidence="gpu")), evidence=("answers",)).earned == 0

@@ -37,7 +37,7 @@ def test_remove_leaves_a_busy_host_alone(folder: Path, host_process: subprocess.
     assert host_process.poll() is None
 
 
-def test_trim_leaves_what_is_no_node(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_trim_leaves_what_is_no_node(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "node0" / "home").mkdir(parents=True)
     (folder / "notes").mkdir()
     (folder / "data.json").touch()
@@ -50,7 +50,7 @@ def test_trim_leaves_what_is_no_node(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", ["../precious", "..", "notes", "host", "node0/home", "node", "", 0])
-def test_down_refuses_what_is_no_name_of_a_node(
+def test_main_down_refuses_what_is_no_name_of_a_node(
     tmp_path: Path, name: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Names in a state file are from outside."""

@@ -38,7 +38,7 @@ def header(name: str = "x", size: int = 0, kind: bytes = tarfile.REGTYPE) -> byt
     return member.tobuf(tarfile.GNU_FORMAT)
 
 
-def test_reader_reads_what_tarfile_writes() -> None:
+def test_pieces_are_what_tarfile_writes() -> None:
     members = [("a", b"1"), ("d/" * 80 + "long", b"22" * 600), ("ü" * 90, b""), ("odd\udcff", b"3"), ("block", b"4" * 512)]
     tar = reader(tar_of(*members, mode=0o755, pax_headers={"mtime": "1700000000.000000017"}))
     read = [(m.name, m.size, m.kind, m.mode, m.changed_ns, b"".join(tar.pieces())) for m in tar]
@@ -50,7 +50,7 @@ def test_reader_reads_what_tarfile_writes() -> None:
     ("kind", "output"),
     [(tarfile.SYMTYPE, "link"), (tarfile.LNKTYPE, "link"), (tarfile.FIFOTYPE, "other"), (b"Z", "other")],
 )
-def test_reader_tells_what_is_no_file(kind: bytes, output: str) -> None:
+def test_content_is_none_for_what_is_no_file(kind: bytes, output: str) -> None:
     (member,) = reader(tar_of(("x", b""), type=kind, linkname="/etc/passwd"))
     assert member.kind == output
     assert member.link == "/etc/passwd"
@@ -92,7 +92,7 @@ LIES = {
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("lie", LIES)
-def test_reader_raises_one_error_for_a_wrong_tar(lie: str) -> None:
+def test_pieces_of_a_wrong_tar_raise_one_error(lie: str) -> None:
     with pytest.raises(OutsideError) as caught:
         everything(reader(LIES[lie]))
     assert str(caught.value).isprintable()
@@ -100,7 +100,7 @@ def test_reader_raises_one_error_for_a_wrong_tar(lie: str) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("member", [header(), header(size=1 << 18) + bytes(1 << 18), header(kind=b"L", size=512) + bytes(512)])
-def test_reader_stops_at_the_limit_when_a_tar_never_ends(member: bytes) -> None:
+def test_pieces_end_at_the_limit_when_a_tar_never_ends(member: bytes) -> None:
     tar = TarReader(itertools.repeat(member), max_members=500, max_total=1 << 20)
     with pytest.raises(OutsideError):
         everything(tar)

@@ -78,7 +78,7 @@ def lead_to(path: Path, name: str) -> Path:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", ["zero", "pipe", "folder", "big"])
-def test_readers_of_named_files_keep_to_bounds(tmp_path: Path, name: str) -> None:
+def test_read_named_and_read_ends_keep_to_bounds(tmp_path: Path, name: str) -> None:
     modules = tmp_path / "modules"
     (modules / "01-first").mkdir(parents=True)
     path = lead_to(tmp_path / "named", name)

@@ -68,7 +68,7 @@ def test_read_file_stops_at_the_first_command() -> None:
         ("--gpus-per-node=t4:3", 1, 1, 3),
     ],
 )
-def test_options_count_nodes_tasks_and_gpus(words: str, nodes: int, tasks: int, gpus: int) -> None:
+def test_slurm_options_count_nodes_tasks_and_gpus(words: str, nodes: int, tasks: int, gpus: int) -> None:
     options = read_words(words.split())
     assert (options.nodes, options.tasks, options.gpus) == (nodes, tasks, gpus)
 

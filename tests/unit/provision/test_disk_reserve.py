@@ -8,7 +8,7 @@ from gpucourse.errors import StorageError
 from gpucourse.provision import disk_reserve
 
 
-def test_check_gives_the_ballast_up_once_when_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hold_reserve_gives_the_ballast_up_once_when_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with disk_reserve.hold_reserve(tmp_path) as reserve:
         assert [path.stat().st_size for path in tmp_path.iterdir()] == [disk_reserve.BALLAST]
         monkeypatch.setattr(disk_reserve, "_free", lambda _folder: disk_reserve.SCARCE - 1)

@@ -89,7 +89,7 @@ def test_load_refuses_a_target_whose_name_cannot_be_shown(paths: WorkspacePaths,
         file.write_text(text, encoding="utf-8")
 
 
-def test_readable_names_the_record_that_cannot_be_read(paths: WorkspacePaths) -> None:
+def test_every_leaves_out_the_record_that_readable_names(paths: WorkspacePaths) -> None:
     for target in ("local", "hosts"):
         store_record(paths, target, variables={})
     paths.deployment("04-aws-t4").write_text("{")

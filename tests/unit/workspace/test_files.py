@@ -22,7 +22,7 @@ class Note:
     inner: list[Inner] = field(default_factory=list)
 
 
-def test_read_record_gives_what_was_written(tmp_path: Path) -> None:
+def test_write_record_writes_what_read_record_returns(tmp_path: Path) -> None:
     note = Note(text='quotes " and \n lines, ü', inner=[Inner(name="a"), Inner(name="b", path=None)])
     write_record(tmp_path / "deep" / "note.json", note)
     assert read_record(tmp_path / "deep" / "note.json", Note) == note

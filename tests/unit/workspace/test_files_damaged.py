@@ -38,7 +38,7 @@ def damage(path: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content"), [*((name, "wrong") for name in OF_A_RUN), ("run.json", "deep"), ("run.json", "empty")]
 )
-def test_other_runs_are_shown_beside_a_damaged_one(learning: Learning, name: str, content: str) -> None:
+def test_read_each_shows_other_runs_beside_a_damaged_one(learning: Learning, name: str, content: str) -> None:
     first, second = learning.record(), learning.record("1.2")
     damage(learning.folder(first) / name, content)
     assert second.id in learning.types("runs", code=None).out
@@ -63,7 +63,7 @@ def lab(learning: Learning, module: str, **text: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["wrong", "endless", "pipe"])
-def test_other_labs_are_destroyed_beside_a_damaged_one(learning: Learning, content: str) -> None:
+def test_read_each_lets_other_labs_be_destroyed_beside_a_damaged_one(learning: Learning, content: str) -> None:
     lab(learning, "1")
     damage(learning.context.paths.deployment("02-local"), content)
     learning.types("trust", str(learning.workspace))  # the endless file belongs to root
@@ -77,14 +77,14 @@ def test_other_labs_are_destroyed_beside_a_damaged_one(learning: Learning, conte
 
 
 @pytest.mark.parametrize("changes", [{"created": ""}, {"created": "2026-01-31T14:25:01"}, {"updated": "soon"}])
-def test_lab_with_a_wrong_time_is_damaged(learning: Learning, changes: dict[str, str]) -> None:
+def test_check_record_refuses_a_lab_with_a_wrong_time(learning: Learning, changes: dict[str, str]) -> None:
     lab(learning, "1", **changes)
     result = learning.types("status")
     assert "01-local.json is damaged" in result.err
     assert "Nothing is deployed" not in result.out
 
 
-def test_lab_under_another_name_is_damaged(learning: Learning) -> None:
+def test_check_record_refuses_a_lab_under_another_name(learning: Learning) -> None:
     lab(learning, "1")
     path = learning.context.paths.deployment("01-local")
     path.write_text(path.read_text().replace('"01-local"', '"../../.."'))
@@ -102,7 +102,7 @@ def test_lab_under_another_name_is_damaged(learning: Learning) -> None:
     ],
     ids=["deep", "digits", "rows", "surrogate"],
 )
-def test_run_with_metrics_that_cannot_be_used_ends_as_an_error(learning: Learning, metrics: bytes) -> None:
+def test_read_metrics_that_cannot_be_used_ends_a_run_as_an_error(learning: Learning, metrics: bytes) -> None:
     notes: list[str] = []
     record = learning.record()
     context = learning.open_context()

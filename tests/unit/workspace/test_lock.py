@@ -40,7 +40,7 @@ def test_hold_lock_names_the_holder_when_it_cannot_wait(tmp_path: Path) -> None:
         pass
 
 
-def test_hold_lock_ends_with_its_process(tmp_path: Path) -> None:
+def test_try_lock_succeeds_after_the_end_of_the_process_that_held_it(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     script = (
         "import sys, pathlib\nfrom gpucourse.workspace.lock import hold_lock\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 
-def test_logs_of_a_run_are_found_by_node_and_rank(tmp_path: Path) -> None:
+def test_rank_log_and_all_logs_are_found_by_node_and_rank(tmp_path: Path) -> None:
     paths = RunPaths(tmp_path)
     paths.logs.mkdir()
     for name in (

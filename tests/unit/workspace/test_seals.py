@@ -62,7 +62,7 @@ def test_sha256_of_a_file_of_any_size(tmp_path: Path) -> None:
     assert digests == {str(size): hashlib.sha256(b"x" * size).hexdigest() for size in sizes}
 
 
-def test_find_changed_files_names_what_changed_after_save_sealed(tmp_path: Path) -> None:
+def test_save_sealed_shows_find_changed_files_what_changed_later(tmp_path: Path) -> None:
     files = RunPaths(tmp_path)
     write_record(files.metrics, {"speed": 1})
     seals.save_sealed(files, {"id": "r"}, {"version": 1, "sha256": {}}, changed_names=["metrics.json"])

@@ -142,7 +142,7 @@ def test_require_course_refuses_what_others_may_change(tmp_path: Path, environ: 
     require_course(course, environ)
 
 
-def test_trust_keeps_its_list_in_the_configuration_of_the_user(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_config_folder_of_the_user_has_the_list_of_trust(tmp_path: Path, environ: dict[str, str]) -> None:
     assert config_folder(environ) == tmp_path / "config" / "gpucourse"
     (tmp_path / "home").mkdir()
     assert config_folder({**environ, "XDG_CONFIG_HOME": "relative"}) == tmp_path / "home" / ".config" / "gpucourse"
@@ -150,7 +150,7 @@ def test_trust_keeps_its_list_in_the_configuration_of_the_user(tmp_path: Path, e
     assert (config_folder(environ) / "trusted.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_trust_refuses_a_missing_folder_and_distrust_an_unknown_one(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_distrust_refuses_an_unknown_folder_and_trust_a_missing_one(tmp_path: Path, environ: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="there is no folder"):
         trust(tmp_path / "nowhere", environ)
     (tmp_path / "shared").touch()

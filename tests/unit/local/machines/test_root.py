@@ -19,7 +19,7 @@ def test_write_replaces_a_file_only_if_it_changes(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_ids_reads_the_numbers_of_a_user(tmp_path: Path) -> None:
+def test_home_of_and_ids_read_the_numbers_of_a_user(tmp_path: Path) -> None:
     users = tmp_path / "passwd"
     users.write_text("munger:x:1:2::/:/bin/sh\nmunge:x:64029:64030::/:/bin/sh\n")
     assert root.ids("munge", str(users)) == (64029, 64030)

@@ -12,7 +12,7 @@ UID = "course-0123abcd"
 FOLDER = Path("/tmp/gpucourse-0123456789ab")
 
 
-def test_fill_in_writes_the_configuration_of_the_daemons() -> None:
+def test_daemons_have_the_configuration_that_fill_in_writes() -> None:
     files = render_one_host(workers=2)
     names = configuration.daemons(files)
     assert names == ["slurmctld", "node1", "node2"]

@@ -9,7 +9,7 @@ import pytest
 from gpucourse.local.one_host import ports
 
 
-def test_choose_ports_keeps_ports_that_are_free() -> None:
+def test_is_free_for_the_ports_that_choose_ports_keeps() -> None:
     port_map = ports.choose_ports(["slurmctld", "node1", "node2"], {}, ())
     assert len(set(port_map.values())) == 3
     assert ports.choose_ports(["slurmctld", "node1", "node2"], port_map, ()) == port_map

@@ -41,7 +41,7 @@ def distributed(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-def test_store_of_a_master_gets_a_socket_on_loopback(distributed: Any) -> None:
+def test_keep_on_loopback_listens_for_the_store_of_a_master_on_loopback(distributed: Any) -> None:
     store = distributed.TCPStore("127.0.0.1", 0, 2, True)
     with socket.socket(fileno=store.handle) as listener:
         assert listener.getsockname() == ("127.0.0.1", store.port)
@@ -51,7 +51,7 @@ def test_store_of_a_master_gets_a_socket_on_loopback(distributed: Any) -> None:
     assert distributed.TCPStore("203.0.113.1", 0, 2, True).handle is None, "another computer"
 
 
-def test_store_raises_the_error_of_torch_for_a_port_in_use(distributed: Any) -> None:
+def test_keep_on_loopback_raises_the_error_of_torch_for_a_port_in_use(distributed: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(DistNetworkError, match=f"port: {port}, .*EADDRINUSE"):
