@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo quick quick-types quick-tests test test-one slow fuzz system-deps lint aws-lint iam-table format bench gpu-proof picture pictures docs screens schema golden lock clean
+.PHONY: demo quick quick-types quick-tests test test-labs test-units test-one slow fuzz system-deps lint aws-lint iam-table format bench gpu-proof picture pictures docs screens schema golden lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -35,11 +35,19 @@ quick-types:
 	$(BIN)/mypy src
 
 quick-tests:
-	$(PYTEST) -q -m "not system and not slow" $(NOT_QUICK:%=--ignore=tests/unit/%) tests/unit
+	$(PYTEST) -n logical -q -m "not system and not slow" $(NOT_QUICK:%=--ignore=tests/unit/%) tests/unit
 
-# Every promise once, by the cheapest means that still uses the real part.
+# Every promise once, by the cheapest means that still uses the real part. Two runs of pytest side by side: while the first waits
+# for labs, Terraform and SSH, the second computes, and none of its workers has to collect the tests of the other.
+WITH_LABS := tests/contract tests/fuzz tests/system tests/unit/exercises
 test: $(VENV)/.dev
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-labs test-units
+
+test-labs:
+	$(PYTEST) -m "not slow" $(WITH_LABS) $(PYTEST_ARGS)
+
+test-units:
+	$(PYTEST) -n logical -m "not slow" $(WITH_LABS:%=--ignore=%) tests $(PYTEST_ARGS)
 
 # Some of them, on all processors: make test-one T=tests/unit/launch, or T="tests/system/test_hosts.py -k trust".
 T ?= tests/unit

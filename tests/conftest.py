@@ -31,9 +31,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_CACHE_HOME"] = f"{folder.name}/cache"  # what the CUDA emulator compiles, it compiles once
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of workers for `-n auto`: two for a core, because many tests wait for a node or for Terraform."""
-    return 2 * min(os.cpu_count() or 1, 8)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the number of workers: one for a core for `-n logical`, and two for `-n auto`, because many tests wait for a node or
+    for Terraform."""
+    return min(os.cpu_count() or 1, 8) * (1 if config.getoption("numprocesses") == "logical" else 2)
 
 
 def pytest_collection_finish() -> None:
