@@ -32,8 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of workers: one for a core for `-n logical`, and two for `-n auto`, because many tests wait for a node or
-    for Terraform."""
+    """Return the number of workers: one for a core for `-n logical`, two for `-n auto`, because tests wait for nodes and for
+    Terraform."""
     return min(os.cpu_count() or 1, 8) * (1 if config.getoption("numprocesses") == "logical" else 2)
 
 
