@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import check_healthy, list_failed_checks, needs_torch, run_exercise, type_flags
+from tests.system.exercising import check_healthy, list_failed_checks, needs_torch, run_exercise
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -52,21 +52,6 @@ def test_optimizers_name_parts_that_end_their_process_or_return_nonsense(tmp_pat
     assert run.metrics["yours"]["muon"]["off"] < 1e-6, "it goes on with the course's iteration"
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (["--ranks-per-node=1"], "one rank has nothing to share"),
-        (["--ranks-per-node=2", "--widths=64,32"], "each larger than the one before"),
-        (["--ranks-per-node=2", "--widths=64,many"], "are whole numbers with commas between them"),
-        (["--ranks-per-node=2", "--rates=-8"], "must be two different powers or more"),
-    ],
-)
-def test_optimizers_refuse_settings_without_a_meaning(flags: list[str], sentence: str, tmp_path: Path) -> None:
-    code, output = type_flags("9.7", tmp_path / "work", *flags)
-    assert code == 2
-    assert sentence in " ".join(output.split())
-
-
 # --- 9.8 ----------------------------------------------------------------------------------------------------------------
 
 FEW = {"dp": "4", "pp": "4", "tp": "4", "micro_batches": "4"}
@@ -99,18 +84,3 @@ def test_a_search_that_hangs_or_lies_costs_the_other_parts_nothing(tmp_path: Pat
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"slow-runs"}
     assert "instead of (word, number)" in run.metrics["errors"]["slow"]
-
-
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (["--ranks-per-node=1"], "one rank waits for nobody"),
-        (["--ranks-per-node=2", "--real-fault=skips"], "2 ranks that call different operations have no majority"),
-        (["--ranks-per-node=4", "--dp=1024", "--tp=64"], "at most 16,384 are simulated"),
-        (["--ranks-per-node=4", "--micro-batches=4"], "--micro-batches (4) must be at least --pp (8)"),
-    ],
-)
-def test_a_large_job_refuses_sizes_that_do_not_fit(flags: list[str], sentence: str, tmp_path: Path) -> None:
-    code, output = type_flags("9.8", tmp_path / "work", *flags)
-    assert code == 2
-    assert sentence in " ".join(output.split())

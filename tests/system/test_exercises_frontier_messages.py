@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import check_healthy, list_failed_checks, needs_torch, run_exercise, type_flags
+from tests.system.exercising import check_healthy, list_failed_checks, needs_torch, run_exercise
 
 pytestmark = [pytest.mark.system, needs_torch]
 ROUNDS = {"numbers": "1001", "nodes": "4", "per_node": "4"}
@@ -68,22 +68,6 @@ def test_all_reduces_name_rounds_that_cannot_be_performed(part: str, red: str, w
     assert words in run.metrics["errors"]["rounds"]
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (["--ranks-per-node=3"], "the number of ranks (3) must be a power of two"),
-        (["--ranks-per-node=1"], "one rank has nothing to sum: take two nodes (deploy 9 --nodes 2)"),
-        (["--ranks-per-node=4", "--numbers=3"], "--numbers (3) must be at least the number of ranks, 4"),
-        (["--ranks-per-node=2", "--nodes=3"], "--nodes and --per-node must be powers of two"),
-        (["--ranks-per-node=2", "--nodes=64", "--per-node=8"], "their product from 2 to 256"),
-    ],
-)
-def test_all_reduces_refuse_sizes_that_do_not_fit(flags: list[str], sentence: str, tmp_path: Path) -> None:
-    code, output = type_flags("9.1", tmp_path / "work", *flags)
-    assert code == 2
-    assert sentence in " ".join(output.split())
-
-
 # --- 9.2 ----------------------------------------------------------------------------------------------------------------
 
 
@@ -124,20 +108,3 @@ def test_a_mixture_names_a_dispatch_that_does_not_run(change: str, words: str, t
     assert "dispatch-runs" in list_failed_checks(run)
     assert "rank " in run.metrics["errors"]["dispatch"]
     assert words in run.metrics["errors"]["dispatch"]
-
-
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (["--experts=9"], "--experts (9) must be a multiple of the number of ranks, 2"),
-        (["--experts=8", "--top=9"], "--top (9) must be at most --experts (8)"),
-        (["--ranks-per-node=1"], "one rank has nothing to send: take two nodes (deploy 9 --nodes 2)"),
-        (["--balance=none,all"], "--balance must be different words of none, loss and bias"),
-        (["--capacity-factors=1,x"], "--capacity-factors must be numbers"),
-        (["--capacity-factors=0"], "--capacity-factors must be above 0"),
-    ],
-)
-def test_a_mixture_refuses_sizes_that_do_not_fit(flags: list[str], sentence: str, tmp_path: Path) -> None:
-    code, output = type_flags("9.2", tmp_path / "work", *flags)
-    assert code == 2
-    assert sentence in " ".join(output.split())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.course.locate import find_course
-from tests.system.exercising import check_healthy, list_failed_checks, needs_torch, run_exercise, type_flags
+from tests.system.exercising import check_healthy, list_failed_checks, needs_torch, run_exercise
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -69,21 +69,6 @@ def test_low_precision_names_a_part_that_does_not_run(body: str, words: str, tmp
     assert words in run.metrics["numbers_error"]
 
 
-@pytest.mark.parametrize(
-    ("flag", "text"),
-    [
-        ("--recipes=float32,fp6", "--recipes has 'fp6'"),
-        ("--recipes=mxfp8", "--recipes needs float32"),
-        ("--width=48", "--width and --promote are multiples of 32"),
-        ("--block=24", "invalid choice"),
-    ],
-)
-def test_low_precision_refuses_values_with_the_rule(flag: str, text: str, tmp_path: Path) -> None:
-    code, output = type_flags("9.5", tmp_path / "work", flag)
-    assert code == 2
-    assert text in output
-
-
 # --- 9.3 ----------------------------------------------------------------------------------------------------------------
 
 OPEN_9_3 = {
@@ -130,18 +115,3 @@ def test_context_parallel_names_a_part_that_does_not_run(body: str, words: str, 
     assert run.code == 0, run.output
     assert list_failed_checks(run) >= {"ring-runs"}
     assert words in run.metrics["ring_attention_error"]
-
-
-@pytest.mark.parametrize(
-    ("flag", "text"),
-    [
-        ("--shares=zigzag", "--shares needs contiguous"),
-        ("--length=10", "--length (10) must be a multiple of twice the number of ranks, 4"),
-        ("--kv-heads=3", "--kv-heads (3) must be a multiple of the ranks, 2"),
-        ("--ranks-per-node=1", "one rank has nobody to send keys to"),
-    ],
-)
-def test_context_parallel_refuses_values_with_the_rule(flag: str, text: str, tmp_path: Path) -> None:
-    code, output = type_flags("9.3", tmp_path / "work", "--ranks-per-node=2", flag)
-    assert code == 2
-    assert text in output
