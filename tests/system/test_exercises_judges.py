@@ -27,7 +27,7 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
                     yield exercise.id, EXERCISES / CATALOG.folder_name(module) / part.file, part
 
 
-DEAR = {"checkpoint", "sharded", "fsdp", "gemm", "attention", "flash-backward", "kernels"}
+DEAR = {"checkpoint", "sharded", "fsdp", "gemm", "attention", "flash-backward", "kernels", "first-kernels", "warps"}
 """Parts whose judge starts ranks or compiles for seconds: `make slow` judges them."""
 
 

@@ -73,6 +73,7 @@ def test_build_names_the_line_of_the_learner(
     assert re.search(message, error.message), error.message
 
 
+@pytest.mark.slow  # it builds the emulator's object anew
 def test_build_waits_for_the_emulator_if_the_kernels_have_an_error(
     emulator: Any, build: Callable[..., Any], tmp_path: Path
 ) -> None:

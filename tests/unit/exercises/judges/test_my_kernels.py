@@ -46,18 +46,13 @@ FATES_OF_GEMM = {
 }
 
 
-def parametrize(fates: dict[str, tuple[str, str, str, str]]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        "name", [pytest.param(name, marks=() if name == "one-of-two" else pytest.mark.slow) for name in fates]
-    )
-
-
-@parametrize(FATES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "one-of-two" else pytest.mark.slow) for name in FATES])
 def test_judge_of_my_kernels_says_the_reason(judge: Judge, tmp_path: Path, name: str) -> None:
     check(judge, tmp_path / "my_kernels.cu", *FATES[name])
 
 
-@parametrize(FATES_OF_GEMM)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FATES_OF_GEMM)
 def test_judge_of_my_gemm_says_the_reason(judge: Judge, tmp_path: Path, name: str) -> None:
     check(judge, tmp_path / "my_gemm.cu", *FATES_OF_GEMM[name])
 
