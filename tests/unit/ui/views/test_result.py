@@ -31,13 +31,12 @@ def show(exercise: Exercise, home: Path) -> View:
     return result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, next_step=step)
 
 
-@pytest.fixture(name="view", params=RECORDED, ids=lambda exercise: exercise.id)
-def make_view(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> View:
+@pytest.mark.parametrize("exercise", RECORDED, ids=lambda exercise: exercise.id)
+def test_result_fits_the_terminal_with_the_rows_of_its_main_table(
+    exercise: Exercise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    return show(request.param, tmp_path)
-
-
-def test_result_fits_the_terminal_with_its_main_table(view: View) -> None:
+    view = show(exercise, tmp_path)
     table = next((part for part in view.blocks if isinstance(part, Table)), None)
     for width in (60, 80, 110):
         lines = render(view, width=width).splitlines()
@@ -52,17 +51,18 @@ def test_result_fits_the_terminal_with_its_main_table(view: View) -> None:
             assert {text_of(row[index]) for row in table.rows} != {UNICODE.absent}, column.title
         assert width == 60 or set(layout.left_out) <= {column.title for column in table.columns if column.spare}
 
-
-@pytest.mark.parametrize("exercise", RECORDED, ids=lambda exercise: exercise.id)
-def test_result_keeps_the_rows_that_the_manifest_names(exercise: Exercise, tmp_path: Path) -> None:
-    _, metrics, _ = read_result(exercise)
     main = exercise.main_table
-    whole = next((part for part in measured_table(main, metrics) if isinstance(part, Table)), None) if main else None
-    output = next((part for part in show(exercise, tmp_path).blocks if isinstance(part, Table)), None)
-    assert whole is None or output is None or all(whole.rows[index] in output.rows for index in whole.keep)
-    if main and main.main and whole and output and output.columns == whole.columns and len(whole.rows) <= MAX_WHOLE_ROWS:
-        assert output.rows == whole.rows
-    assert whole is None or len({text_of(whole.rows[index][0]) for index in whole.keep}) == len(main.keep if main else ())
+    whole = (
+        next((part for part in measured_table(main, read_result(exercise)[1]) if isinstance(part, Table)), None)
+        if main
+        else None
+    )
+    if main is None or whole is None:
+        return
+    assert table is None or all(whole.rows[index] in table.rows for index in whole.keep)
+    if main.main and table and table.columns == whole.columns and len(whole.rows) <= MAX_WHOLE_ROWS:
+        assert table.rows == whole.rows
+    assert len({text_of(whole.rows[index][0]) for index in whole.keep}) == len(main.keep)
 
 
 def test_result_keeps_the_rows_of_a_long_table_that_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
