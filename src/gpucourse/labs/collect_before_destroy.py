@@ -27,6 +27,8 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 LABS_AT_ONCE = 4
 """The number of labs that are taken down in parallel: Terraform needs a few hundred megabytes per stack in the cloud."""
+MAX_LOCK_WAIT_S = 10.0
+"""The longest wait, in seconds, for another command that attends a run."""
 
 
 @dataclass(kw_only=True)
@@ -124,7 +126,7 @@ class _Collector:
 
     def collect(self, record: RunRecord) -> None:
         """End one run and collect its outputs."""
-        with self._hold(record, wait_s=10.0):
+        with self._hold(record, wait_s=MAX_LOCK_WAIT_S):
             self._fetch(record)
 
     def _hold(self, record: RunRecord, *, wait_s: float) -> AbstractContextManager[int]:

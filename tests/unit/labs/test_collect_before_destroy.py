@@ -13,6 +13,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.course.catalog import Catalog
 from gpucourse.course.locate import CourseFolders
+from gpucourse.labs import collect_before_destroy
 from gpucourse.labs.collect_before_destroy import CollectedRuns, collect_runs, find_ending
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
@@ -123,7 +124,8 @@ def test_collect_runs_takes_a_run_whose_rank_was_restarted(lab: _Lab) -> None:
     assert runs.reread(lab.context.paths, record).restarts == 1
 
 
-def test_collect_runs_waits_for_a_run_that_another_command_attends(lab: _Lab) -> None:
+def test_collect_runs_waits_for_a_run_that_another_command_attends(lab: _Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect_before_destroy, "MAX_LOCK_WAIT_S", STUCK_S)
     lab.leaves_runs(4)
     seals = [runs.files_of(lab.context.paths, record).hashes for record in lab.records]
     with ThreadPoolExecutor() as pool:
