@@ -40,7 +40,8 @@ quick-tests:
 # Every promise once, by the cheapest means that still uses the real part. Two runs of pytest side by side: while the first waits
 # for labs, Terraform and SSH, the second computes. Each collects its own tests only. What compiles is in the first, which keeps
 # what it has compiled for all its tests.
-WITH_LABS := tests/contract tests/fuzz tests/system tests/unit/exercises/emulator tests/unit/exercises/judges
+WITH_LABS := tests/contract tests/fuzz tests/system tests/unit/cli/test_cuda.py \
+  tests/unit/exercises/emulator tests/unit/exercises/judges
 test: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-labs test-units
 

@@ -10,6 +10,8 @@ import pytest
 from tests.learning import Learning
 from tests.parts import need, need_module
 
+pytestmark = pytest.mark.system
+
 TRANSPOSE = """#include <cstdio>
 #include <cstdlib>
 #ifndef PAD
@@ -195,7 +197,7 @@ def test_cuda_shows_the_counts_and_the_faults_of_triton_kernels(kernels: Learnin
     [
         (["--", "wrong"], "It failed: my.py:29: ValueError: no such way"),
         pytest.param(["--", "exit"], "It failed with exit code 7", marks=pytest.mark.slow),
-        (["--limit", "1s", "--", "spin"], "the program did not end within 1 s"),
+        pytest.param(["--limit", "1s", "--", "spin"], "the program did not end within 1 s", marks=pytest.mark.slow),
     ],
 )
 def test_cuda_says_why_a_program_with_triton_kernels_failed(kernels: Learning, arguments: list[str], words: str) -> None:
