@@ -12,6 +12,7 @@ from gpucourse.judge.client import Judge
 from gpucourse.judge.proof import prove_fault
 from gpucourse.model.manifest import CodeFault
 from tests.course import CATALOG, FOLDERS
+from tests.waiting import STUCK_S
 
 EXERCISES = FOLDERS.exercises
 
@@ -34,6 +35,6 @@ def test_prove_fault_sees_each_fault_and_passes_a_repair(
     judge_file = folder / "judges" / f"{name_fault_judge(fault)}.py"
     files = {name: EXERCISES / place for name, place in sources.items()}
     change = (fault.was, fault.becomes)
-    proofs = list(prove_fault(judge, judge_file, fault.file, change, torch=fault.torch, limit_s=20.0, sources=files))
+    proofs = list(prove_fault(judge, judge_file, fault.file, change, torch=fault.torch, limit_s=STUCK_S, sources=files))
     assert len(proofs) >= 2
     assert [f"{proof.version} {proof.complaint}" for proof in proofs if proof.complaint] == []

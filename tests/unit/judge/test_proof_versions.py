@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
+from tests.waiting import STUCK_S
 
 EXERCISES = Path(__file__).parents[3] / "exercises"
 HPC = "07-hpc-systems"
@@ -61,4 +62,4 @@ def judge_version(judge: Judge, tmp_path: Path, folder: str, file: str, old: str
     version.write_text(solution.replace(old, new, 1), encoding="utf-8")
     places = (EXERCISES / folder, EXERCISES / "shared")
     judge_file = EXERCISES / folder / "judges" / f"{version.stem}.py"
-    return judge.judge(judge_file, version, torch=False, limit_s=20.0, path=places)
+    return judge.judge(judge_file, version, torch=False, limit_s=STUCK_S, path=places)
