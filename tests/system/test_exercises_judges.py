@@ -35,6 +35,7 @@ def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
     """Return what the judge of a part needs beside torch."""
     modules = [needs_module(name, installed=KERNELS) for name in part.packages]
     modules += [needs_namespaces()] if part.file == "my_container.sh" else []
+    modules += [pytest.mark.timeout(900)] if part.file.endswith(".cu") else []  # up to 28 versions are compiled
     return modules + ([pytest.mark.slow] if part.id in DEAR else [])
 
 
