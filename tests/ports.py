@@ -12,7 +12,6 @@ import socket
 
 # Above those of Slurm's daemons and of ranks under Slurm, below those that the kernel gives to whoever asks for any.
 _RANGE = range(30_000, 32_700)
-_reserved: list[socket.socket] = []
 
 
 def take_port() -> int:
@@ -28,7 +27,8 @@ def take_ports(count: int) -> range:
         ports = range(start, start + count)
         reservations = [socket.socket(type=socket.SOCK_DGRAM) for _ in ports]
         if all(map(_bind, reservations, ports)) and all(map(_is_free, ports)):
-            _reserved.extend(reservations)  # for as long as this process lives
+            for reservation in reservations:
+                reservation.detach()  # it stays open for as long as this process lives
             return ports
         for reservation in reservations:
             reservation.close()
