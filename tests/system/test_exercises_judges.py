@@ -35,7 +35,6 @@ def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
     """Return what the judge of a part needs beside torch."""
     modules = [needs_module(name, installed=KERNELS) for name in part.packages]
     modules += [needs_namespaces()] if part.file == "my_container.sh" else []
-    modules += [pytest.mark.timeout(900)] if part.file.endswith(".cu") else []  # up to 28 versions are compiled
     return modules + ([pytest.mark.slow] if part.id in DEAR else [])
 
 
@@ -56,6 +55,7 @@ def test_part_is_open_as_delivered_and_its_solution_passes(judge: Judge, file: P
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # up to 27 versions, each of which may compile kernels or start ranks
 @pytest.mark.parametrize(("file", "part"), PARTS)
 def test_part_passes_with_the_other_solution_and_each_wrong_way_has_its_words(
     judge: Judge, file: Path, part: LearnerPart
