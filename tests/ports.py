@@ -1,18 +1,14 @@
 """TCP ports for tests: each goes to only one test process on this computer, from a range that the kernel never assigns.
 
 A port that is asked of the kernel, closed, and opened again by a server a second later may be anybody's by then: every
-connection of every other test takes one. These are kept by a lock until the process that asked for them ends.
+connection of every other test takes one. These are reserved by a UDP socket with the same number, which no other process of any
+user can open until this one ends. It does not disturb a TCP server.
 """
 
 from __future__ import annotations
 
-import fcntl
-import getpass
-import os
 import random
 import socket
-import tempfile
-from pathlib import Path
 
 # Above those of Slurm's daemons and of ranks under Slurm, below those that the kernel gives to whoever asks for any.
 _RANGE = range(30_000, 32_700)
@@ -29,31 +25,25 @@ def take_ports(count: int) -> range:
     random.shuffle(starts)
     for start in starts:
         ports = range(start, start + count)
-        locks = [lock for port in ports if (lock := _lock(port)) is not None]
-        if len(locks) == count and all(map(_is_free, ports)):
-            return ports  # locked for as long as this process lives
-        for lock in locks:
-            os.close(lock)
+        reservations = [socket.socket(type=socket.SOCK_DGRAM) for _ in ports]
+        if all(map(_bind, reservations, ports)) and all(map(_is_free, ports)):
+            for reservation in reservations:
+                reservation.detach()  # it stays open for as long as this process lives
+            return ports
+        for reservation in reservations:
+            reservation.close()
     raise RuntimeError(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
-
-
-def _lock(port: int) -> int | None:
-    folder = Path(tempfile.gettempdir()) / f"gpucourse-tests-ports-{getpass.getuser()}"
-    folder.mkdir(exist_ok=True)
-    file = os.open(folder / str(port), os.O_WRONLY | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    return file
 
 
 def _is_free(port: int) -> bool:
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # old connections do not matter
-        try:
-            trial.bind(("", port))
-        except OSError:
-            return False
-        return True
+        return _bind(trial, port)
+
+
+def _bind(endpoint: socket.socket, port: int) -> bool:
+    try:
+        endpoint.bind(("", port))
+    except OSError:
+        return False
+    return True

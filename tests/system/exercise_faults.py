@@ -332,10 +332,6 @@ FAULTS: Mapping[str, Fault] = {
         red={"torch-memory", "torch-traffic", "stage-3-smallest", "count-stages", "count-stages-sent"}, others=True,
         ranks=2, solved=True, settings={"ranks_per_node": "1", "layers": "1", "steps": "4", "virtual_ranks": "0"},
     ),
-    "6.3 sum for an average": Fault(
-        changes=[("layouts.py", "    bucket /= copies.size()\n", "")],
-        red={"equal", "weights-equal"}, settings=SMALL_LAYOUTS | {"layouts": "4x1x1,2x2x1,2x1x2", "ranks_per_node": "4"},
-    ),
     "6.3 half a plan": Fault(
         changes=[("mesh_model.py", '    "mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel(),\n', "")],
         red={"weights-by-formula", "bytes-by-formula"},

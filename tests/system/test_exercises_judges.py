@@ -55,6 +55,7 @@ def test_part_is_open_as_delivered_and_its_solution_passes(judge: Judge, file: P
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # up to 27 versions, each of which may compile kernels or start ranks
 @pytest.mark.parametrize(("file", "part"), PARTS)
 def test_part_passes_with_the_other_solution_and_each_wrong_way_has_its_words(
     judge: Judge, file: Path, part: LearnerPart

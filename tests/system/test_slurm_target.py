@@ -69,17 +69,13 @@ def test_deploy_proves_a_cluster_and_destroy_leaves_nothing(university_cluster: 
     until(lambda: not university_cluster.queue(), "the queue to be empty")
 
 
-@pytest.mark.slow  # the sentences of the unit tests, by a real cluster
+@pytest.mark.slow  # a sentence of the unit tests for each place: a job that runs, its folder, and sbatch
 @pytest.mark.parametrize(
     ("slurm", "words", "code", "problem"),
     [
         ({}, (), 3, "has no torch"),
-        ({"setup": ["module load pytorch/9"]}, (), 3, "Unable to locate a modulefile for 'pytorch/9'"),
-        ({"python": "/opt/none/python"}, (), 3, "/opt/none/python does not start on a compute node"),
         ({"setup": [TORCH], "folder": "/scratch"}, (), 6, "a compute node does not see /scratch"),
         ({"setup": [TORCH]}, ("--account", "dead"), 3, "accounting"),
-        ({"setup": [TORCH]}, ("--partition", "high"), 3, "is only for other accounts (prof)"),
-        ({"setup": [TORCH]}, ("--slurm", "constraint=none"), 3, "something that this cluster does not have"),
     ],
 )
 def test_deploy_leaves_nothing_if_no_job_can_work(

@@ -57,11 +57,13 @@ class SourceError(Exception):
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """The output of a preprocessor: its text, and the same text with everything blanked out that is not the learner's code.
+    """The output of a preprocessor: its text from the learner's first line on, and the same text with everything blanked out
+    that is not the learner's code.
 
-    `files` are the learner's files, with the path that the preprocessor used.
+    `head` is what comes before, which is headers. `files` are the learner's files, with the path that the preprocessor used.
     """
 
+    head: str
     text: str
     code: str
     files: frozenset[str]
@@ -96,18 +98,19 @@ def blank_out(text: str) -> str:
 def read_preprocessed(text: str, own: Sequence[str]) -> Preprocessed:
     """Return the output of the preprocessor, told apart by its line markers. `own` are folders of files that are not the
     learner's: those of the compiler and of the emulator."""
-    pieces, files = [], set()
-    position, is_own = 0, True
-    for marker in _MARKER.finditer(text):
-        piece = text[position : marker.start()]
-        pieces += [_blank(piece) if is_own else piece, _blank(marker[0])]
-        position = marker.end()
-        is_own = marker[2].startswith(("<", *own))
-        if not is_own:
-            files.add(marker[2])
-    piece = text[position:]
-    code = "".join([*pieces, _blank(piece) if is_own else piece])
-    return Preprocessed(text, _NOT_CODE.sub(lambda match: _blank(match[0]), code), frozenset(files))
+    markers = list(_MARKER.finditer(text))
+    ends = [*(marker.start() for marker in markers[1:]), len(text)]
+    pieces = [
+        (marker, text[marker.end() : end], not marker[2].startswith(("<", *own)))
+        for marker, end in zip(markers, ends, strict=True)
+    ]
+    first = next((number for number, (_, piece, is_learners) in enumerate(pieces) if is_learners and piece.strip()), 0)
+    start = markers[first].start()
+    code = "".join(
+        _blank(marker[0]) + (piece if is_learners else _blank(piece)) for marker, piece, is_learners in pieces[first:]
+    )
+    files = frozenset(marker[2] for marker, _, is_learners in pieces if is_learners)
+    return Preprocessed(text[:start], text[start:], _NOT_CODE.sub(lambda match: _blank(match[0]), code), files)
 
 
 def _blank(text: str) -> str:
@@ -128,12 +131,12 @@ def rewrite(source: Preprocessed) -> str:
         if start >= position:  # of two that overlap, the larger one, or the first of two for the same word
             pieces += [text[position:start], new]
             position = end
-    return "".join([*pieces, text[position:]])
+    return "".join([source.head, *pieces, text[position:]])
 
 
-def list_kernels(source: Preprocessed) -> dict[str, tuple[str, int]]:
-    """Return the file and line of each kernel of the learner, by the kernel's name."""
-    return {match[1]: source.find_line(match.start()) for match in _KERNEL.finditer(source.code)}
+def list_kernels(source: Preprocessed) -> dict[str, int]:
+    """Return the place of each kernel of the learner in the text, by the kernel's name."""
+    return {match[1]: match.start() for match in _KERNEL.finditer(source.code)}
 
 
 def _find_qualifiers(code: str) -> Iterator[Edit]:

@@ -2,8 +2,8 @@
 
 A judge recognises a way by its effects, but another error may have the same effects. So a `Way` with `seen` is only a
 suspicion.
-`settle` judges the solution with the change of this way. If its verdict and output on the same case are the same, the learner
-sees the cause. Otherwise, the learner only sees what was observed.
+`settle` judges the solution with the change of this way, unless the learner's file is exactly that. If its verdict and output
+on the same case are the same, the learner sees the cause. Otherwise, the learner only sees what was observed.
 """
 
 from __future__ import annotations
@@ -49,10 +49,13 @@ def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer],
     solution_file = _find_solution(request)
     if not solution_file.is_file():
         return unproved
-    solution = solution_file.read_text(encoding="utf-8")
+    planted_text = solution_file.read_text(encoding="utf-8").replace(*suspicion.change)
+    learner_file = Path(request["file"])
+    if learner_file.is_file() and learner_file.read_bytes() == planted_text.encode():
+        return answer  # there is nothing to compare
     with tempfile.TemporaryDirectory(prefix="gpucourse-way-", ignore_cleanup_errors=True) as folder:
         file = Path(folder) / Path(request["file"]).name
-        file.write_text(solution.replace(*suspicion.change), encoding="utf-8")
+        file.write_text(planted_text, encoding="utf-8")
         planted = judge({**request, "file": str(file)})
     if planted is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from unittest.mock import Mock
 
 from gpucourse.judge.client import Judge, JudgeAnswer
 from gpucourse.judge.counterfactual import is_alike, sample, settle
@@ -27,7 +28,8 @@ def judge(part):
 """
 
 
-def ask(judge: Judge, folder: Path, formula: str, solution: str | None = "a * a") -> JudgeAnswer:
+def lay_out(folder: Path, formula: str, solution: str | None = "a * a") -> tuple[Path, Path]:
+    """Write a judge, a solution and a learner's file. Return the paths of the judge and of the learner's file."""
     text = "def area(a):\n    return {}\n"
     (folder / "judges").mkdir()
     (folder / "judges" / "my_area.py").write_text(JUDGE)
@@ -35,7 +37,11 @@ def ask(judge: Judge, folder: Path, formula: str, solution: str | None = "a * a"
         (folder / "solutions").mkdir()
         (folder / "solutions" / "my_area.py").write_text(text.format(solution))
     (folder / "my_area.py").write_text(text.format(formula))
-    return judge.judge(folder / "judges" / "my_area.py", folder / "my_area.py", torch=False, limit_s=20.0)
+    return folder / "judges" / "my_area.py", folder / "my_area.py"
+
+
+def ask(judge: Judge, folder: Path, formula: str, solution: str | None = "a * a") -> JudgeAnswer:
+    return judge.judge(*lay_out(folder, formula, solution), torch=False, limit_s=20.0)
 
 
 def test_settle_tells_a_cause_if_its_version_gives_the_same_output(judge: Judge, tmp_path: Path) -> None:
@@ -54,6 +60,15 @@ def test_settle_tells_what_was_seen_if_the_cause_gets_another_verdict(judge: Jud
 
 def test_settle_tells_what_was_seen_if_there_is_no_solution(judge: Judge, tmp_path: Path) -> None:
     assert ask(judge, tmp_path, "a + a", solution=None).says == "a square of 3 has 6"
+
+
+def test_settle_judges_nothing_again_if_the_file_is_the_version_of_the_cause(tmp_path: Path) -> None:
+    judge_file, file = lay_out(tmp_path, "2 * a")
+    suspicion = {"change": ("a * a", "2 * a"), "seen": "6", "output": 6}
+    judge = Mock()
+    answer = settle({"judge": str(judge_file), "file": str(file)}, {"way": "doubled", "suspicion": suspicion}, judge)
+    assert answer == {"way": "doubled"}
+    judge.assert_not_called()
 
 
 def test_settle_ignores_what_is_no_suspicion() -> None:
