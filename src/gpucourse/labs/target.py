@@ -67,11 +67,17 @@ class Target(Protocol[P, D_contra]):
     `name`: the value of `--target`.
     `no_clock`: why its labs can neither be paused nor given more time.
     `forgettable`: its machines cost nothing and may be gone for good, so a lab on them can be forgotten.
+    `flags`: the flags of `deploy` that it accepts and that some other target refuses. `serves`: what these flags are for.
+    `implied_by`: the flags that choose this target if none is named. `example`: words that `deploy` may need besides `flags`.
     """
 
     name: str
     no_clock: str
     forgettable: bool = False
+    flags: frozenset[str] = frozenset()
+    serves: str = ""
+    implied_by: frozenset[str] = frozenset()
+    example: Sequence[str] = ()
 
     @abstractmethod
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[P]:
@@ -118,21 +124,6 @@ class Target(Protocol[P, D_contra]):
         `is_selected`: the user chose this target, so a missing requirement blocks the lab.
         """
         return []
-
-    def is_meant_by(self, request: DeployRequest) -> bool:
-        """Return whether this request, which names no target, can only mean this one."""
-        return False
-
-    def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags of this request that only this target has."""
-        return []
-
-    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for flags of this target that were typed for another target."""
-        return UsageError(
-            f"{', '.join(flags)}: only on the target {self.name}",
-            hint=f"gpucourse deploy {request.module} --target {self.name}",
-        )
 
     def find_lost_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
         """Return the nodes that ended by themselves, by name, with the reason. Everything on them is lost."""

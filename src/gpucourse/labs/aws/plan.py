@@ -35,7 +35,7 @@ from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.labs.aws.take_down import find_unmanaged
-from gpucourse.labs.request import DeployRequest, PreflightRequest
+from gpucourse.labs.request import DeployRequest, PreflightRequest, list_flags
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, LabNeed, Market, Offers, Placement, Quota, Sibling
 from gpucourse.model.deployment import AwsDeployment, Cloud
@@ -528,12 +528,6 @@ def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
 
 def request_command(look: PreflightRequest) -> str:
     """Return the command that requests the quota for these labs in their region, without a market."""
-    words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
-    for flag, value in (
-        ("--module", look.module),
-        ("--region", look.region),
-        ("--gpu", ",".join(look.gpu)),
-        ("--nodes", look.nodes),
-    ):
-        words += [flag, str(value)] if value else []
-    return shlex.join(words)
+    flags = list_flags(look, without={"spot", "ssh_cidr"})
+    words = [word for words in flags.values() for word in words]
+    return shlex.join(["gpucourse", "doctor", "--target", "aws", "--request-quota", *words])
