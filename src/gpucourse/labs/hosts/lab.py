@@ -19,8 +19,7 @@ from gpucourse.remote import host_probe
 from gpucourse.remote.agent.scratch import LINKS
 from gpucourse.remote.fleet import Fleet, Outcome, values
 from gpucourse.workspace import runs
-from gpucourse.workspace.paths import WorkspacePaths
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths, WorkspacePaths
 
 T = TypeVar("T")
 # The environment of every process of a run contains the folder of its job.
