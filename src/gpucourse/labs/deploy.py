@@ -67,11 +67,12 @@ def record_outcome(paths: WorkspacePaths, deployment: Deployment) -> Iterator[No
     try:
         yield
     except BaseException as error:
+        is_interrupted = isinstance(error, Interrupted | KeyboardInterrupt)
         problem = error.what if isinstance(error, GpucourseError) else str(error) or type(error).__name__
         # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
         with suppress(StorageError):
-            deployments.save(paths, deployment, "failed", error=problem)
-        if isinstance(error, Interrupted | KeyboardInterrupt):
+            deployments.save(paths, deployment, "failed", error="interrupted" if is_interrupted else problem)
+        if is_interrupted:
             raise Interrupted(
                 f"deploying {deployment.stack} was interrupted; what was built so far is recorded",
                 hint=f"gpucourse deploy {deployment.module} continues, gpucourse destroy {deployment.module} takes it down",

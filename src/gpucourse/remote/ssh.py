@@ -94,6 +94,8 @@ class SshLink(CommandLink):
     def __init__(self, node: Node, transport: paramiko.Transport, shared: str = "") -> None:
         super().__init__(node, shared)
         self._transport = transport
+        self._ahead: list[paramiko.Channel] = []
+        self._place_ahead = threading.Semaphore()
 
     @property
     def alive(self) -> bool:
@@ -105,12 +107,13 @@ class SshLink(CommandLink):
         self._transport.close()
 
     def _start(self, line: str, timeout_s: float, /) -> paramiko.Channel:
-        """Start a command line on a channel."""
+        """Start a command line on a channel. Also open another channel, which saves the next command a round trip."""
         guard = threading.Timer(timeout_s, self._transport.close)  # exec_command waits without a limit
         guard.daemon = True
         guard.start()
         try:
             channel = self._open(timeout_s)
+            threading.Thread(target=self._open_ahead, name=f"ssh-ahead-{self.node.name}", daemon=True).start()
             channel.exec_command(line)
         except LOST as error:
             if not isinstance(error, paramiko.ChannelException):  # a server that refuses a channel is alive
@@ -125,18 +128,34 @@ class SshLink(CommandLink):
         return channel
 
     def _open(self, timeout_s: float) -> paramiko.Channel:
-        """Return a new channel.
+        """Return the channel that was opened in advance, or a new one.
 
         If the server refuses, try again for a short time: a busy server may still count a channel that was just closed.
         """
         deadline = time.monotonic() + min(timeout_s, _REFUSED_S)
         while True:
             try:
-                return self._transport.open_session(timeout=timeout_s)
+                return self._take_ahead() or self._transport.open_session(timeout=timeout_s)
             except paramiko.SSHException:  # of several refusals at the same moment, paramiko reports the reason of only one
                 if not self.alive or time.monotonic() >= deadline:
                     raise
                 time.sleep(0.05)
+
+    def _open_ahead(self) -> None:
+        """Open a channel in advance, unless there is one. If the server refuses, the next command opens its own."""
+        if self._place_ahead.acquire(blocking=False):
+            try:
+                self._ahead.append(self._transport.open_session(timeout=_REFUSED_S))
+            except LOST:
+                self._place_ahead.release()
+
+    def _take_ahead(self) -> paramiko.Channel | None:
+        try:
+            channel = self._ahead.pop()
+        except IndexError:
+            return None
+        self._place_ahead.release()
+        return None if channel.closed else channel
 
 
 def _feed_bounded(feed: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:

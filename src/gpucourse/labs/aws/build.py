@@ -15,10 +15,10 @@ from gpucourse.labs.aws import failure_report, ledger, take_down
 from gpucourse.labs.aws.budget import read_budget
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices
-from gpucourse.labs.aws.plan import AwsProposal, LabPlan
+from gpucourse.labs.aws.plan import LabPlan
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import collect_runs
-from gpucourse.labs.results import BuildResult, DeployResult
+from gpucourse.labs.results import BuildResult, DeployResult, PricedProposal
 from gpucourse.model.cloud import CloudInstance, Failure, Finding, Offers, Placement
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.model.event import Note, Watcher, stage
@@ -31,7 +31,7 @@ from gpucourse.workspace.exercises import all_names, ensure_copies
 AT_ONCE = 4  # Terraform's provider needs a few hundred megabytes per stack
 
 
-def build(context: Context, proposal: AwsProposal) -> BuildResult:
+def build(context: Context, proposal: PricedProposal) -> BuildResult:
     """Build all labs of the proposal in parallel. If one fails, the others are still built.
 
     If there is only one lab, its error is raised. Ctrl-C sends each Terraform one SIGINT and waits for it. Raises UsageError if
@@ -64,7 +64,7 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
     return BuildResult(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
 
 
-def _reserve(context: Context, proposal: AwsProposal) -> None:
+def _reserve(context: Context, proposal: PricedProposal) -> None:
     """Check the budget once more and record the labs with their price, under one lock.
 
     If two commands deploy at the same time, the second one then sees the cost of the first.

@@ -170,25 +170,8 @@ class Survey:
     findings: list[Finding]
 
 
-@dataclass(kw_only=True)
-class AwsProposal(PricedProposal):
-    """The plan of `deploy`.
-
-    `over_budget`: the labs may cost more than the remaining budget.
-    `command`: the command that was typed.
-    """
-
-    over_budget: bool
-    command: str
-
-    @property
-    def fresh(self) -> bool:
-        """Return whether no part of these labs exists yet."""
-        return all(plan.fresh for plan in self.plans)
-
-
 @contextmanager
-def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
+def propose(context: Context, request: DeployRequest) -> Iterator[PricedProposal]:
     """Check, plan and price the labs, and lock their stacks during the block. A lab that is not built in the block leaves
     nothing.
 
@@ -210,7 +193,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
                     plan.lab.terraform.discard_if_empty()
 
 
-def _make_proposal(context: Context, request: DeployRequest, choices: list[Choice], plans: list[LabPlan]) -> AwsProposal:
+def _make_proposal(context: Context, request: DeployRequest, choices: list[Choice], plans: list[LabPlan]) -> PricedProposal:
     """Return the proposal. Each plan is added to `plans` before Terraform writes anything for it."""
     facts = survey(context, request, choices)
     selection, notes = facts.fit.now, list(facts.fit.notes)
@@ -229,7 +212,7 @@ def _make_proposal(context: Context, request: DeployRequest, choices: list[Choic
             trouble = "does not contain the whole lab" if plan.lab.terraform.addresses() else "is lost"
             text = f"Terraform's state {trouble}, so its existing parts are removed and rebuilt; outputs are collected first"
             notes.append(f"{choice.stack}: {text}")
-    return AwsProposal(
+    return PricedProposal(
         plans=plans,
         later=facts.fit.later,
         findings=facts.findings,

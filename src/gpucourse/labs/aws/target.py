@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpucourse.context import Context
 
 
-class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
+class AwsTarget(Target["PricedProposal", AwsDeployment]):
     """Labs that cost money: they are priced and confirmed first, limited in time, and verified to be gone afterwards."""
 
     name, label = "aws", "AWS"
