@@ -36,12 +36,11 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
             yield
     except Interrupted as error:
         continue_command = f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
-        error.what = f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}"
-        error.hint = (
-            f"{continue_command if _exists(context.paths, deployment) else command} continues; "
-            f"{_format_destroy(deployment)} takes it down"
-        )
-        raise
+        raise Interrupted(
+            f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
+            hint=f"{continue_command if _exists(context.paths, deployment) else command} continues; "
+            f"{_format_destroy(deployment)} takes it down",
+        ) from error
     except GpucourseError as error:
         error.what = f"{error.what}\n{describe_existing(context, deployment)}"
         error.hint = "\n".join(filter(None, (error.hint, f"take it down: {_format_destroy(deployment)}")))

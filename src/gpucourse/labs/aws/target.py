@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.labs import aws
-from gpucourse.labs.results import Health
+from gpucourse.labs.results import Health, PricedProposal
 from gpucourse.labs.target import Target, call_when_used
 from gpucourse.model.deployment import AwsDeployment
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpucourse.context import Context
 
 
-class AwsTarget(Target["PricedProposal", AwsDeployment]):
+class AwsTarget(Target[PricedProposal, AwsDeployment]):
     """Labs that cost money: they are priced and confirmed first, limited in time, and verified to be gone afterwards."""
 
     name, label = "aws", "AWS"
