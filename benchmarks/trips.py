@@ -27,7 +27,7 @@ from unittest.mock import patch
 from benchmarks.measure import Row
 from gpucourse.cli.boundary import run_command
 from gpucourse.model.node import Node
-from gpucourse.remote.dial import dial
+from gpucourse.remote.ssh import dial
 from tests.system.cli import Learner
 from tests.system.test_hosts import write_script
 from tests.waiting import STUCK_S

@@ -13,8 +13,7 @@ from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
 from gpucourse.remote import collect, execute, follow
 from gpucourse.remote.fleet import Fleet
-from gpucourse.remote.follow import FollowedJob
-from gpucourse.remote.follow_result import FollowResult
+from gpucourse.remote.follow import FollowedJob, FollowResult
 from gpucourse.remote.ssh import SshTransport
 from gpucourse.remote.unpack import CollectedOutputs
 from gpucourse.workspace.paths import RunPaths

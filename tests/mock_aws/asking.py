@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpucourse.aws.images import CANDIDATES
+from gpucourse.aws.preflight import CANDIDATES
 from tests.mock_aws.account import Account
 
 IMAGE = CANDIDATES["pytorch"][0]

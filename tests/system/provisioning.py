@@ -14,7 +14,7 @@ from gpucourse.errors import MissingError
 from gpucourse.model.event import Event, Note, ResourceEvent
 from gpucourse.provision.binary import TerraformBinary, find_terraform
 from gpucourse.provision.stack import TerraformStack
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths
 from tests.waiting import STUCK_S
 
 STACKS = Path(__file__).parent.parent / "data" / "stacks"

@@ -13,7 +13,7 @@ import pytest
 from gpucourse.errors import ExitCode, Interrupted, StackBusy, TerraformFailed
 from gpucourse.model.event import Event, Note
 from gpucourse.workspace.lock import hold_lock, holder, is_held
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths
 from tests.system.provisioning import Lab, any_terraform
 from tests.waiting import STUCK_S, until
 

@@ -13,7 +13,7 @@ from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.remote import execute, follow
 from gpucourse.remote.fleet import Fleet
-from gpucourse.remote.follow_result import FollowBroken
+from gpucourse.remote.follow import FollowBroken
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
 from tests.sshlab import Line, SshLab, find_marked_processes, on_openssh

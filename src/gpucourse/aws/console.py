@@ -35,13 +35,8 @@ def find_key(text: str) -> str | None:
 
 
 def output(account: Account, instance: str) -> str:
-    """Return the console output of the instance so far: the newest if AWS has it, otherwise an older one. It may be empty."""
-    try:
-        return str(account.call("ec2", "get_console_output", InstanceId=instance, Latest=True).get("Output", ""))
-    except CloudError as error:
-        if error.kind not in {"parameter", "zone"}:  # not a Nitro instance: only the older output is available
-            raise
-        return str(account.call("ec2", "get_console_output", InstanceId=instance).get("Output", ""))
+    """Return the newest console output of the instance. It may be empty."""
+    return str(account.call("ec2", "get_console_output", InstanceId=instance, Latest=True).get("Output", ""))
 
 
 def host_key(

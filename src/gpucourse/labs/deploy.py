@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpucourse.errors import GpucourseError, Interrupted, StorageError
+from gpucourse.errors import GpucourseError, Interrupted, StorageError, UsageError
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.target import Target, find_target, load_targets
 from gpucourse.model.deployment import Deployment
@@ -29,12 +30,17 @@ def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any
 
     Raises UsageError for flags that only another target has, MissingError for a target that is not installed.
     """
-    implied = next((target.name for target in load_targets() if target.is_meant_by(request)), None)
+    typed, targets = request.flags, load_targets()
+    implied = next((target.name for target in targets if target.implied_by & set(typed)), None)
     chosen_target = find_target(request.target or implied or settings.target)
-    own_flags = chosen_target.own_flags(request)
-    for candidate in load_targets():
-        if flags := [flag for flag in candidate.own_flags(request) if flag not in own_flags]:
-            raise candidate.refuse_elsewhere(request, flags)
+    for target in targets:
+        if flags := [flag for flag in typed if flag in target.flags - chosen_target.flags]:
+            words = [word for flag in flags for word in typed[flag]]
+            example = [] if target.implied_by & set(flags) else target.example
+            raise UsageError(
+                f"{', '.join(flags)}: only for {target.serves}",
+                hint=shlex.join(["gpucourse", "deploy", request.module, "--target", target.name, *words, *example]),
+            )
     return chosen_target
 
 
@@ -61,11 +67,12 @@ def record_outcome(paths: WorkspacePaths, deployment: Deployment) -> Iterator[No
     try:
         yield
     except BaseException as error:
+        is_interrupted = isinstance(error, Interrupted | KeyboardInterrupt)
         problem = error.what if isinstance(error, GpucourseError) else str(error) or type(error).__name__
         # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
         with suppress(StorageError):
-            deployments.save(paths, deployment, "failed", error=problem)
-        if isinstance(error, Interrupted | KeyboardInterrupt):
+            deployments.save(paths, deployment, "failed", error="interrupted" if is_interrupted else problem)
+        if is_interrupted:
             raise Interrupted(
                 f"deploying {deployment.stack} was interrupted; what was built so far is recorded",
                 hint=f"gpucourse deploy {deployment.module} continues, gpucourse destroy {deployment.module} takes it down",

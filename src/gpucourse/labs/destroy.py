@@ -235,19 +235,15 @@ class Removable(Protocol):
 
     def list_existing(self) -> list[str]:
         """Return the existing parts of the lab, for the receipt."""
-        ...
 
     def down(self, watcher: Watcher) -> list[str]:
         """Remove everything that this deployment created; return the removed parts."""
-        ...
 
     def scan_leftovers(self) -> list[Leftover]:
         """Return everything that still exists of this deployment, without relying on a state file."""
-        ...
 
     def end_everything(self) -> None:
         """End and remove everything that `down` missed."""
-        ...
 
 
 def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: Removable) -> None:

@@ -19,7 +19,7 @@ from gpucourse.ports import Transport
 from gpucourse.remote.agent.slurm import words as slurm_words
 from gpucourse.runs.connect import reach
 from gpucourse.storage import write_text
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 from pathlib import Path
+
+_OTHER_FLAGS = {"ttl_s": "--ttl", "over_budget": "--yes-over-budget"}
+_REPEATED = {"--trust", "--slurm"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +33,10 @@ class DeployRequest:
     unpack_slurm: bool = False
     gpu: tuple[str, ...] = ()
     size: str | None = None
-    spot: bool | None = None
     region: str | None = None
     ttl_s: float | None = None
     ssh_cidr: str = ""
+    spot: bool | None = None
     over_budget: bool = False
     hosts: tuple[str, ...] = ()
     key: Path | None = None
@@ -47,34 +51,15 @@ class DeployRequest:
     install: bool = False
 
     @property
+    def flags(self) -> dict[str, list[str]]:
+        """Return the words of each flag that was typed, by the flag, without --target and --dry-run."""
+        return list_flags(self, without={"module", "target", "dry_run"})
+
+    @property
     def command(self) -> str:
         """Return the command that was typed, without --dry-run."""
-        words = ["gpucourse", "deploy", self.module, "--target", str(self.target)]
-        for flag, value in (
-            ("--nodes", self.nodes),
-            ("--link", self.link),
-            ("--hosts", ",".join(self.hosts)),
-            ("--key", self.key),
-            ("--gpu", ",".join(self.gpu)),
-            ("--size", self.size),
-            ("--region", self.region),
-            ("--ttl", f"{self.ttl_s:g}s" if self.ttl_s is not None else None),
-            ("--ssh-cidr", self.ssh_cidr),
-            ("--login", self.login),
-            ("--cluster", self.cluster),
-            ("--partition", self.partition),
-            ("--account", self.account),
-            ("--qos", self.qos),
-        ):
-            words += [flag, str(value)] if value else []
-        words += [] if self.spot is None else ["--spot" if self.spot else "--no-spot"]
-        words += [word for fingerprint in self.trust for word in ("--trust", fingerprint)]
-        words += [word for setting in self.slurm for word in ("--slurm", setting)]
-        words += ["--install"] if self.install else []
-        words += ["--on-login-node"] if self.on_login_node else []
-        words += ["--unpack-slurm"] if self.unpack_slurm else []
-        words += ["--yes-over-budget"] if self.over_budget else []
-        return shlex.join(words)
+        words = [word for words in self.flags.values() for word in words]
+        return shlex.join(["gpucourse", "deploy", self.module, "--target", str(self.target), *words])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +71,28 @@ class PreflightRequest:
     """
 
     module: str | None = None
+    region: str | None = None
     gpu: tuple[str, ...] = ()
     nodes: int | None = None
-    region: str | None = None
     spot: bool | None = None
     ssh_cidr: str = ""
+
+
+def list_flags(request: DeployRequest | PreflightRequest, *, without: Collection[str]) -> dict[str, list[str]]:
+    """Return the words of each flag that was typed, by the flag. `without`: the fields to leave out."""
+    flags = {}
+    for item in fields(request):
+        value = getattr(request, item.name)
+        is_typed = value is not None if item.name == "spot" else bool(value)
+        if is_typed and item.name not in without:
+            flag = _OTHER_FLAGS.get(item.name, f"--{item.name.replace('_', '-')}")
+            flags[flag] = _spell(flag, value)
+    return flags
+
+
+def _spell(flag: str, value: object) -> list[str]:
+    if isinstance(value, bool):
+        return [flag if value else "--no-spot"]
+    if isinstance(value, tuple):
+        return [word for item in value for word in (flag, item)] if flag in _REPEATED else [flag, ",".join(value)]
+    return [flag, f"{value:g}s" if flag == "--ttl" else str(value)]

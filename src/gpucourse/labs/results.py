@@ -74,6 +74,8 @@ class PricedProposal(Proposal):
     `plans`: the labs with their prices.
     `later`: the labs that the quota does not allow at the same time as these.
     `findings`: the results of the preflight checks.
+    `over_budget`: the labs may cost more than the remaining budget.
+    `command`: the command that was typed.
     """
 
     plans: list[LabPlan]
@@ -81,6 +83,8 @@ class PricedProposal(Proposal):
     findings: list[Finding]
     budget: Budget
     notes: list[str] = field(default_factory=list)
+    over_budget: bool = False
+    command: str = ""
 
     @property
     def matters(self) -> bool:
@@ -95,7 +99,7 @@ class PricedProposal(Proposal):
     @property
     def fresh(self) -> bool:
         """Return whether no part of these labs exists yet."""
-        return False
+        return all(plan.fresh for plan in self.plans)
 
 
 @dataclass(frozen=True, kw_only=True)

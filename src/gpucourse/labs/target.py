@@ -67,11 +67,17 @@ class Target(Protocol[P, D_contra]):
     `name`: the value of `--target`.
     `no_clock`: why its labs can neither be paused nor given more time.
     `forgettable`: its machines cost nothing and may be gone for good, so a lab on them can be forgotten.
+    `flags`: the flags of `deploy` that it accepts and that some other target refuses. `serves`: what these flags are for.
+    `implied_by`: the flags that choose this target if none is named. `example`: words that `deploy` may need besides `flags`.
     """
 
     name: str
     no_clock: str
     forgettable: bool = False
+    flags: frozenset[str] = frozenset()
+    serves: str = ""
+    implied_by: frozenset[str] = frozenset()
+    example: Sequence[str] = ()
 
     @abstractmethod
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[P]:
@@ -79,12 +85,10 @@ class Target(Protocol[P, D_contra]):
 
         The locks of the stacks are held during the block.
         """
-        ...
 
     @abstractmethod
     def build(self, context: Context, proposal: P) -> BuildResult:
         """Build the proposed labs, inside the block of the proposal. If there is only one lab, its error is raised."""
-        ...
 
     @abstractmethod
     def health(self, context: Context, labs: Sequence[D_contra], *, ask_nodes: bool) -> Health:
@@ -92,7 +96,6 @@ class Target(Protocol[P, D_contra]):
 
         It is also called without labs, because resources may exist that no record lists.
         """
-        ...
 
     @abstractmethod
     def take_down(self, context: Context, deployment: D_contra, receipt: Receipt) -> None:
@@ -100,7 +103,6 @@ class Target(Protocol[P, D_contra]):
 
         Raises LeftoverError if it is unknown what is left.
         """
-        ...
 
     def find_unreachable_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
         """Return the nodes of a forgettable lab that do not report this program's leftovers, by name, with the reason."""
@@ -122,21 +124,6 @@ class Target(Protocol[P, D_contra]):
         `is_selected`: the user chose this target, so a missing requirement blocks the lab.
         """
         return []
-
-    def is_meant_by(self, request: DeployRequest) -> bool:
-        """Return whether this request, which names no target, can only mean this one."""
-        return False
-
-    def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags of this request that only this target has."""
-        return []
-
-    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for flags of this target that were typed for another target."""
-        return UsageError(
-            f"{', '.join(flags)}: only on the target {self.name}",
-            hint=f"gpucourse deploy {request.module} --target {self.name}",
-        )
 
     def find_lost_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
         """Return the nodes that ended by themselves, by name, with the reason. Everything on them is lost."""
@@ -161,34 +148,27 @@ class HasClock(Protocol):
 
         All methods here raise UsageError for a lab that cannot be changed this way.
         """
-        ...
 
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
         """Start a stopped lab, at its new addresses.
 
         Raises UsageError if its cost exceeds the remaining budget, unless `over_budget`.
         """
-        ...
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
         """Return the new end and the cost of a lab if it gets this many more seconds. Changes nothing."""
-        ...
 
     def extend(self, context: Context, extension: Extension, *, over_budget: bool) -> ChangeResult:
         """Move the end of the lab. Raises the errors of `start`."""
-        ...
 
     def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:
         """Keep an idle lab from ending for this many seconds; 0 cancels an earlier call. The deadline does not change."""
-        ...
 
     def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> ChangeResult:
         """Open SSH to this computer after its address changed."""
-        ...
 
     def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
         """Return the current and past costs of these labs. Labs on other targets are left out."""
-        ...
 
 
 @runtime_checkable
@@ -197,11 +177,9 @@ class Searchable(Protocol):
 
     def find_untracked(self, context: Context, module: str | None) -> list[CloudResource]:
         """Return resources of this workspace (or of this module) that no record lists. Raises the errors of the search."""
-        ...
 
     def remove_untracked(self, context: Context, resources: list[CloudResource]) -> list[Receipt]:
         """Remove these resources; return a receipt for each lab that they were part of."""
-        ...
 
 
 @runtime_checkable
@@ -212,7 +190,6 @@ class HasLogin(Protocol):
 
     def look(self, context: Context, request: DeployRequest) -> LoginReport:
         """Return what the login node says, without submitting anything. Raises UsageError if no login is named."""
-        ...
 
 
 @runtime_checkable
@@ -223,33 +200,27 @@ class HasAccount(Protocol):
 
     def examine(self, context: Context, look: PreflightRequest) -> PreflightReport:
         """Check everything that the labs need from the account, and find their price. Changes nothing."""
-        ...
 
     def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
         """Return the quotas that are too small for the course."""
-        ...
 
     def request_quotas(self, context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
         """Request increases of these quotas."""
-        ...
 
     def request_command(self, look: PreflightRequest) -> str:
         """Return the command that requests increases of these quotas."""
-        ...
 
     def policy(self, region: str) -> str:
         """Return the permissions that the course needs in the account, as a policy document of the provider.
 
         Raises UsageError for an invalid region.
         """
-        ...
 
     def setup(self, region: str) -> str:
         """Return everything that an administrator sets up once in the account, as a file for the provider's own tools.
 
         Raises the errors of `policy`.
         """
-        ...
 
 
 def list_targets() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import PartResult
 from gpucourse.runs.parts import read_newest_results
-from gpucourse.workspace.mapping import changing
+from gpucourse.workspace.files import changing
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,15 +1,16 @@
-"""Start the process of a session on pipes, or on its own terminal."""
+"""Start the process of a session on pipes, or on its own terminal, and pass bytes through them in an event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import pty
 import struct
 import termios
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,3 +110,45 @@ def _make_controlling() -> None:
 def _set_size(handle: int, columns: int, rows: int) -> None:
     """Set a terminal's size. If the client sent none, it is 80 by 24."""
     fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))
+
+
+CHUNK = 1 << 17
+
+
+async def read_some(handle: int) -> bytes:
+    """Return the next bytes, or no bytes at the end of the input. A terminal's input ends when its last user closes it."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return os.read(handle, CHUNK)
+        except BlockingIOError:
+            await _ready(handle, loop.add_reader, loop.remove_reader)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                return b""
+            raise
+
+
+async def write_all(handle: int, data: bytes) -> None:
+    """Write every byte. Raises BrokenPipeError if no process reads them any more."""
+    loop = asyncio.get_running_loop()
+    remaining = memoryview(data)
+    while remaining:
+        try:
+            remaining = remaining[os.write(handle, remaining) :]
+        except BlockingIOError:
+            await _ready(handle, loop.add_writer, loop.remove_writer)
+
+
+async def _ready(handle: int, watch: Callable[..., object], unwatch: Callable[[int], object]) -> None:
+    waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    watch(handle, _wake, waiting)
+    try:
+        await waiting
+    finally:
+        unwatch(handle)
+
+
+def _wake(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

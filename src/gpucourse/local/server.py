@@ -16,8 +16,7 @@ from typing import Any
 
 import asyncssh
 
-from gpucourse.local.child import Terminal
-from gpucourse.local.pumps import CHUNK
+from gpucourse.local.child import CHUNK, Terminal
 
 ADDRESS = "127.0.0.1"
 

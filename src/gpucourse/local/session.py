@@ -12,8 +12,7 @@ import uuid
 from pathlib import Path
 
 from gpucourse.local import processes
-from gpucourse.local.child import Child, start
-from gpucourse.local.pumps import read_some, write_all
+from gpucourse.local.child import Child, read_some, start, write_all
 from gpucourse.local.server import SshChannel
 
 _PATIENCE_S = ((signal.SIGHUP, 0.5), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))

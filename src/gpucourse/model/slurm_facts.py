@@ -113,7 +113,6 @@ class SlurmFacts:
     `enforced`: what accounting enforces (AccountingStorageEnforce), such as associations or limits.
     `accounts`: the accounts of the learner, the default one first.
     `has_sacct`: whether sacct answers.
-    `submit_limit`: the most jobs that the learner may have in the queue; None if there is no limit.
     `min_job_age_s`: how long Slurm remembers a job that has ended.
     `modules`: the environment modules whose name contains torch, conda or python.
     `folder`: the absolute path of the folder for the course's files, from `folder` of the settings.
@@ -126,8 +125,6 @@ class SlurmFacts:
     accounts: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
     has_sacct: bool = False
-    submit_limit: int | None = None
-    max_array: int | None = None
     min_job_age_s: int | None = None
     modules: tuple[str, ...] = ()
     folder: str = ""

@@ -1,4 +1,5 @@
-"""Read JSON from outside. It is limited in bytes, depth, items and numbers, and then converted to the requested type."""
+"""Read JSON from outside. It is limited in bytes, depth, items and numbers, and then converted to the requested type,
+whose fields may have limits of their own (`Meta`)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ import msgspec
 from gpucourse.outside.names import OutsideError, printable
 
 T = TypeVar("T")
+Meta = msgspec.Meta
+"""The limits of a field of a class that data are converted to."""
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64

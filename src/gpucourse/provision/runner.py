@@ -2,30 +2,34 @@
 
 Terraform runs in its own session and writes into a file, which this process reads as it grows. If the terminal is closed or
 this process ends, Terraform continues, saves its state and ends.
+
+A ballast file takes up space while Terraform works. If the disk becomes full nevertheless, the ballast is removed, so that the
+state can be written, and Terraform is interrupted: without the state, the record of the lab would be lost.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, final
 
-from gpucourse.errors import InfrastructureError, Interrupted, MissingError
+from gpucourse.errors import InfrastructureError, Interrupted, MissingError, StorageError
 from gpucourse.model.event import Event, Note, Watcher
 from gpucourse.provision.commands import terraform_environment
-from gpucourse.provision.disk_reserve import DiskReserve, hold_reserve
 from gpucourse.provision.failure import failure, make_interrupted_error
 from gpucourse.provision.transcript import Transcript
 from gpucourse.storage import storing
 from gpucourse.workspace.lock import hold_lock, sign
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths
 
 _STOPPING = "stopping: Terraform finishes what is in flight and saves its state"
 _PATIENCE = "still saving. Ctrl-C once more forces the end, and may leave something that is not recorded"
@@ -247,3 +251,57 @@ class _Interrupts:
     def _send(self, process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         self._sent += 1
         process.send_signal(number)
+
+
+BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of this
+SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free in addition to the ballast
+
+
+class DiskReserve:
+    """Watches the disk under one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ballast = folder / ".disk_reserve"
+        self.ran_out = False
+
+    def check(self) -> bool:
+        """Return whether the disk has just become full. If so, remove the ballast; all later calls return False."""
+        if self.ran_out or _free(self.folder) >= SCARCE:
+            return False
+        self.ran_out = True
+        self.ballast.unlink(missing_ok=True)
+        return True
+
+    def error(self, log: Path | None = None) -> StorageError:
+        """Return the error for the user. `log`: Terraform's log, if Terraform was stopped."""
+        return StorageError(
+            f"no space left in {self.folder}" + (": Terraform was stopped, and what it had built is recorded" if log else ""),
+            hint=f"free some space there (df -h '{self.folder}'), then type the command again",
+            log=log,
+        )
+
+
+@contextmanager
+def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
+    """Keep the ballast on the disk during the block. If too little space is free, raise StorageError before the block."""
+    reserve = DiskReserve(folder)
+    try:
+        with storing(folder):
+            reserve.ballast.write_bytes(_make_noise())
+        if reserve.check():
+            raise reserve.error()
+        yield reserve
+    finally:
+        reserve.ballast.unlink(missing_ok=True)
+
+
+@functools.cache
+def _make_noise() -> bytes:
+    """Return random bytes: zeros would take no space on a disk that compresses."""
+    return os.urandom(BALLAST)
+
+
+def _free(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_frsize * (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail)

@@ -17,16 +17,14 @@ MODULES = "modules"
 _NOT_COPIED = shutil.ignore_patterns(
     ".terraform", "tests", "*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*.tfplan", "*.md", "__pycache__", ".git*"
 )
-_LOCAL_SOURCE = re.compile(
-    r'^(?P<before>\s*(?:module\s+"[^"\n]*"\s*\{\s*)?source\s*=\s*)"(?P<path>\.{1,2}/[^"$%]*)"', re.MULTILINE
-)
+_MODULE = re.compile(r'"\.\./\.\./modules/([^"$%]+)"')
 
 
 def copy_template(template: Path, target: Path) -> None:
     """Put a fresh copy of `template` at `target` (0700), and remove its former content.
 
-    If the files use a module at a relative path outside the template, the module is copied to `modules/<its name>` in the copy,
-    and the path is changed. Raises MissingError if the template or a module does not exist, StorageError.
+    If the files use modules of the course (`../../modules/NAME`), all modules are copied to `modules` in the copy, and the
+    paths are changed. Raises MissingError if the template or a module does not exist, StorageError.
     """
     if not is_stack(template):
         raise _report_missing(str(template))
@@ -36,7 +34,7 @@ def copy_template(template: Path, target: Path) -> None:
         aside.parent.mkdir(parents=True, exist_ok=True)
         _copy_folder(template, aside)
         aside.chmod(0o700)
-        _bring_modules(template, aside, aside, {})
+        _bring_modules(template, aside)
         _remove(target)
         aside.rename(target)
 
@@ -55,33 +53,17 @@ def is_stack(folder: Path) -> bool:
     return any(folder.glob("*.tf")) or any(folder.glob("*.tf.json"))
 
 
-def _bring_modules(original: Path, copy: Path, root: Path, copy_names: dict[Path, str]) -> None:
-    """Copy the modules that the files in `copy` (a copy of `original`) use, and change the paths in the files."""
+def _bring_modules(template: Path, copy: Path) -> None:
+    modules, is_used = template.parent.parent / MODULES, False
     for file in sorted(copy.glob("*.tf")):
         text = file.read_text(encoding="utf-8")
-        pieces, end = [], 0
-        for match in _LOCAL_SOURCE.finditer(text):
-            source = (original / match["path"]).resolve()
-            if source.is_relative_to(original.resolve()):
-                continue  # it was copied with its folder
-            if source not in copy_names:
-                copy_names[source] = _bring(source, root, set(copy_names.values()), named_in=original / file.name)
-                _bring_modules(source, root / MODULES / copy_names[source], root, copy_names)
-            new = f"./{MODULES}/{copy_names[source]}" if copy == root else f"../{copy_names[source]}"
-            pieces += [text[end : match.start()], f'{match["before"]}"{new}"']
-            end = match.end()
-        if pieces:
-            write_bytes(file, "".join([*pieces, text[end:]]).encode())
-
-
-def _bring(source: Path, root: Path, names: set[str], *, named_in: Path) -> str:
-    if not is_stack(source):
-        raise _report_missing(f"{source}, which {named_in} needs")
-    name, number = source.name, 2
-    while name in names or (root / MODULES / name).exists():
-        name, number = f"{source.name}-{number}", number + 1
-    _copy_folder(source, root / MODULES / name)
-    return name
+        for name in _MODULE.findall(text):
+            is_used = True
+            if not is_stack(modules / name):
+                raise _report_missing(f"{modules / name}, which {template / file.name} needs")
+        write_bytes(file, text.replace(f'"../../{MODULES}/', f'"./{MODULES}/').encode())
+    if is_used:
+        _copy_folder(modules, copy / MODULES)
 
 
 def _copy_folder(source: Path, target: Path) -> None:

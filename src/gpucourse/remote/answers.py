@@ -8,13 +8,13 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from gpucourse.errors import NodeUntrusted
-from gpucourse.model.record import MAX_RANKS, MAX_RESTARTS
-from gpucourse.model.slurm import MAX_COUNT, JobRow, LaterJob
+from gpucourse.model.record import MAX_RANKS, RankCount, Restarts
+from gpucourse.model.slurm import JobRow, LaterJob
 from gpucourse.outside import OutsideError
-from gpucourse.outside.documents import convert, parse_json
+from gpucourse.outside.documents import Meta, convert, parse_json
 from gpucourse.outside.names import is_shown, printable
 from gpucourse.remote.agent import frames
 
@@ -32,6 +32,11 @@ MAX_ENVIRONMENT = 1 << 16  # a machine with 16 GPUs describes itself in 4 KiB
 _FIRST_YEARS_S = 1e11  # seconds since 1970: a larger value cannot be written as a date
 MAX_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong shows 1970, never a later year
 _MAX_HOURS = 1e9
+ExitCode = Annotated[int, Meta(ge=0, le=255)]
+Rank = Annotated[int, Meta(ge=0, lt=MAX_RANKS)]
+Duration = Annotated[float, Meta(ge=0, le=_FIRST_YEARS_S)]
+Clock = Annotated[float, Meta(ge=0, le=MAX_CLOCK_S)]
+
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
@@ -121,37 +126,29 @@ class NodeEnd:
     `later`: the jobs that these submitted and that have not ended.
     """
 
-    code: int
+    code: ExitCode
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
-    seconds: float | None = None
-    killed: int = 0
+    seconds: Duration | None = None
+    killed: Annotated[int, Meta(ge=0, le=1 << 22)] = 0
     jobs: list[JobRow] = field(default_factory=list)
     later: list[LaterJob] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.jobs, self.later = check_rows(self.jobs), check_later_jobs(self.later)
-        check_range(self.code, 0, 255, "the exit code")
-        check_range(self.killed, 0, 1 << 22, "the number of processes")
-        check_range(self.seconds or 0.0, 0, _FIRST_YEARS_S, "the duration")
 
 
 @dataclass(kw_only=True)
 class RankEnd:
     """The end of a rank, as the agent reports it. `node` is empty if the rank ran on the reporting node."""
 
-    rank: int
-    code: int
-    at: float
+    rank: Rank
+    code: ExitCode
+    at: Clock
     node: str = ""
-    restart: int = 0
-    group: int | None = None
+    restart: Restarts = 0
+    group: RankCount | None = None
 
     def __post_init__(self) -> None:
-        check_range(self.group or 0, 0, MAX_RANKS, "the size of the process group")
-        check_range(self.rank, 0, MAX_RANKS - 1, "the rank")
-        check_range(self.restart, 0, MAX_RESTARTS, "the number of restarts")
-        check_range(self.code, 0, 255, "the exit code")
-        check_range(self.at, 0, MAX_CLOCK_S, "the time")
         if self.node:
             host_name(self.node)
 
@@ -165,12 +162,11 @@ class LogName:
     """
 
     node: str
-    rank: int | None
+    rank: Rank | None
 
     def __post_init__(self) -> None:
         if self.node:
             host_name(self.node)
-        check_range(self.rank or 0, 0, MAX_RANKS - 1, "the rank")
 
 
 def check_rows(rows: list[JobRow]) -> list[JobRow]:
@@ -182,7 +178,6 @@ def check_rows(rows: list[JobRow]) -> list[JobRow]:
 def _check_row(row: JobRow) -> JobRow:
     check_range(row.row, 0, MAX_JOBS, "the row")
     check_range(row.code or 0, 0, 255, "the exit code")
-    check_range(row.ahead, 0, MAX_COUNT - 1, "the number of jobs before it")
     check_range(row.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
     check_range(row.ran_s or 0.0, 0, _FIRST_YEARS_S, "the running time")
     check_range(row.cpu_hours or 0.0, 0, _MAX_HOURS, "the number of core hours")
@@ -228,9 +223,9 @@ class Probe:
 
     python_version: str
     modules: dict[str, str | None]
-    free_ports: list[int]
-    cores: int
-    clock: float
+    free_ports: Annotated[list[int], Meta(max_length=1000)]
+    cores: Annotated[int, Meta(ge=1, le=1 << 16)]
+    clock: Clock
     missing_programs: list[str] = field(default_factory=list)
     seconds: float = 0.0
     clock_skew_s: float = 0.0
@@ -244,9 +239,6 @@ class Probe:
         if not _VERSION.fullmatch(self.python_version):
             raise ValueError("the version of Python is invalid")
         self.modules = {name: version and printable(version, 40) for name, version in self.modules.items()}
-        check_range(self.cores, 1, 1 << 16, "the number of cores")
-        check_range(self.clock, 0, MAX_CLOCK_S, "the clock")
-        check_range(len(self.free_ports), 0, 1000, "the number of ports")
 
 
 def addresses(by_node: dict[str, str]) -> dict[str, str]:

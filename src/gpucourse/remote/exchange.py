@@ -45,31 +45,24 @@ class Channel(Protocol):
 
     def settimeout(self, timeout: float) -> None:
         """Set how long `recv`, `recv_stderr` and `send` wait before they raise TimeoutError."""
-        ...
 
     def recv(self, nbytes: int) -> bytes:
         """Return the next bytes of standard output, or no bytes at its end."""
-        ...
 
     def recv_stderr(self, nbytes: int) -> bytes:
         """Return the next bytes of standard error, or no bytes at its end."""
-        ...
 
     def recv_stderr_ready(self) -> bool:
         """Return whether bytes of standard error have arrived."""
-        ...
 
     def send(self, s: bytes) -> int:
         """Send some of the bytes and return their number, or 0 if the command has closed its input."""
-        ...
 
     def shutdown_write(self) -> None:
         """End the command's standard input."""
-        ...
 
     def close(self) -> None:
         """Drop the channel."""
-        ...
 
 
 class EndedEarly(UnreachableError):

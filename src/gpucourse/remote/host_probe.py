@@ -9,9 +9,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from gpucourse.errors import MissingError
+from gpucourse.outside.documents import Meta
 from gpucourse.outside.names import printable
 from gpucourse.ports import Link
 from gpucourse.remote import answers
@@ -131,7 +132,7 @@ class HostFacts:
     python: str
     version: str
     torch: bool
-    gpus: list[str]
+    gpus: Annotated[list[str], Meta(max_length=64)]
     hostname: str
     boot: str
     folder: str
@@ -139,7 +140,7 @@ class HostFacts:
     device: int
     disk_free_bytes: int
     addresses: dict[str, str]
-    clock: float
+    clock: answers.Clock
     login_node: bool = False
     clock_skew_s: float = 0.0
 
@@ -158,9 +159,7 @@ class HostFacts:
             raise ValueError("the path of its Python is invalid")
         if not _VERSION.fullmatch(self.version):
             raise ValueError("the version of its Python is invalid")
-        answers.check_range(len(self.gpus), 0, 64, "the number of GPUs")
         answers.check_range(self.disk_free_bytes, 0, 1 << 70, "the free space on the disk")
-        answers.check_range(self.clock, 0, answers.MAX_CLOCK_S, "the clock")
         answers.folder(self.folder)
         self.gpus = [printable(gpu, 80) for gpu in self.gpus]
         self.hostname, self.boot = printable(self.hostname, 253), printable(self.boot, 80)
@@ -178,12 +177,8 @@ class Belongings:
     `others`: how many other labs use the machine.
     """
 
-    found: tuple[tuple[Literal["process", "folder", "mark", "link"], str], ...]
-    others: int
-
-    def __post_init__(self) -> None:
-        answers.check_range(len(self.found), 0, 10_000, "the number of our files")
-        answers.check_range(self.others, 0, 10_000, "the number of labs")
+    found: Annotated[tuple[tuple[Literal["process", "folder", "mark", "link"], str], ...], Meta(max_length=10_000)]
+    others: Annotated[int, Meta(ge=0, le=10_000)]
 
 
 def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:

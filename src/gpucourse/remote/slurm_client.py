@@ -7,11 +7,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import PurePosixPath
+from typing import Annotated
 
 from gpucourse.errors import InfrastructureError
 from gpucourse.model.node import is_simulated
 from gpucourse.model.plan import BatchFile, LaunchPlan
 from gpucourse.model.slurm import JobRow, LaterJob
+from gpucourse.outside.documents import Meta
 from gpucourse.outside.names import printable
 from gpucourse.outside.slurm_options import read_sbatch_options
 from gpucourse.ports import Link
@@ -46,19 +48,16 @@ class ComputeNode:
 
     name: str
     state: str
-    gpus: int
-    cores: int
+    gpus: Annotated[int, Meta(ge=0, le=1 << 12)]
+    cores: Annotated[int, Meta(ge=0, le=1 << 16)]
     reason: str = ""
-    count: int = 1
+    count: Annotated[int, Meta(ge=1, le=1 << 20)] = 1
     gpu_types: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not _HOSTS.fullmatch(self.name):
             raise ValueError(f"{printable(self.name, 80)!r} are not the names of machines")
-        answers.check_range(self.count, 1, 1 << 20, "the number of nodes")
         self.gpu_types = [printable(name, 60) for name in self.gpu_types]
-        answers.check_range(self.gpus, 0, 1 << 12, "the number of GPUs")
-        answers.check_range(self.cores, 0, 1 << 16, "the number of cores")
         self.state, self.reason = printable(self.state, 60), printable(self.reason)
 
     @property
@@ -158,7 +157,7 @@ class SessionState:
     """
 
     rows: list[JobRow]
-    gpus: int
+    gpus: Annotated[int, Meta(ge=0, le=1 << 16)]
     work: str
     outputs: str
     places: dict[str, str] = field(default_factory=dict)
@@ -169,7 +168,6 @@ class SessionState:
             if name != "TMPDIR" and name not in CACHES:
                 raise ValueError("it names a variable that is not in the request")
             answers.folder(place)
-        answers.check_range(self.gpus, 0, 1 << 16, "the number of GPUs")
         answers.folder(self.work)
         answers.folder(self.outputs)
 

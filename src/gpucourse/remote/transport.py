@@ -22,7 +22,7 @@ class NodeTransport:
     def connect(self, node: Node, *, timeout_s: float = CONNECT_S, shared: str = "") -> Link:
         """Connect to a node. Raises UnreachableError, and MissingError if a key or ssh is missing."""
         if node.way == "here":
-            from gpucourse.remote.local_link import LocalLink
+            from gpucourse.remote.process_channel import LocalLink
 
             return LocalLink(node, shared)
         if node.way == "openssh":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from gpucourse.errors import GpucourseError, StorageError
 from gpucourse.model.record import OutputFile, RefusedFile
 from gpucourse.outside import OutsideError
 from gpucourse.outside.archives import TarMember, TarReader
-from gpucourse.outside.documents import parse_typed
+from gpucourse.outside.documents import Meta, parse_typed
 from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import check_known_name, printable, relative_name
 from gpucourse.remote import answers
@@ -45,13 +45,11 @@ class _Listing:
     `env`: the node's description of itself.
     """
 
-    refused: list[tuple[str, str]]
-    same: list[str]
+    refused: Annotated[list[tuple[str, str]], Meta(max_length=2 * MAX_NAMED)]
+    same: Annotated[list[str], Meta(max_length=MAX_FILES)]
     env: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        answers.check_range(len(self.refused), 0, 2 * MAX_NAMED, "the number of files that are not sent")
-        answers.check_range(len(self.same), 0, MAX_FILES, "the number of files that are here already")
         self.env = answers.environment(self.env)
 
 

@@ -26,8 +26,7 @@ from gpucourse.runs import diagnose, parts, slurm
 from gpucourse.runs.mutations import is_as_predicted
 from gpucourse.runs.results import judge_own_checks, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
-from gpucourse.workspace.files import copy_file, read_metrics, write_record
-from gpucourse.workspace.mapping import changing
+from gpucourse.workspace.files import changing, copy_file, read_metrics, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 if TYPE_CHECKING:
     from gpucourse.course.catalog import Catalog
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.follow import FollowedJob
-    from gpucourse.remote.follow_result import FollowBroken, FollowResult
+    from gpucourse.remote.follow import FollowBroken, FollowedJob, FollowResult
 
 
 # How long a node may be out of reach before the follower gives up: a sleeping laptop comes back, a dead process does not.
@@ -83,8 +82,7 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
     """Store the run's logs and exit codes. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
-    from gpucourse.remote.follow import FollowTimes, follow
-    from gpucourse.remote.follow_result import FollowBroken
+    from gpucourse.remote.follow import FollowBroken, FollowTimes, follow
     from gpucourse.remote.patience import AFTER_LIMIT_S
     from gpucourse.remote.silence import SilenceMonitor
 

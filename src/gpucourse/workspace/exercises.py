@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpucourse.errors import MissingError
-from gpucourse.workspace.files import copy_file
-from gpucourse.workspace.mapping import changing
+from gpucourse.workspace.files import changing, copy_file
 from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.seals import sha256
 

@@ -1,4 +1,4 @@
-"""Read and write the records of a workspace.
+"""Read and write the records of a workspace, and change stored names and values under a lock.
 
 Records are plain dataclasses. msgspec checks their types and ignores keys that a later version added. The checks of `outside`
 limit every file that is read.
@@ -6,7 +6,8 @@ limit every file that is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,8 @@ from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, check_part, printable
 from gpucourse.storage import write_bytes, writing
 from gpucourse.units import parse_moment
+from gpucourse.workspace.lock import hold_lock
+from gpucourse.workspace.paths import WorkspacePaths
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -167,3 +170,15 @@ def _plain(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"cannot store {type(value).__name__}")
+
+
+@contextmanager
+def changing(paths: WorkspacePaths, path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the content of `path`. If the block changes it and raises no error, store it. Raises the errors of `read_mapping`
+    and `hold_lock`."""
+    with hold_lock(paths.lock(path.stem), f"changing {path.name}"):
+        former_bytes = read_mapping(path)
+        values = dict(former_bytes)
+        yield values
+        if values != former_bytes:
+            write_record(path, {"version": MAPPING_VERSION, **values})

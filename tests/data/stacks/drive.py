@@ -8,7 +8,7 @@ from pathlib import Path
 from gpucourse.errors import GpucourseError
 from gpucourse.provision.binary import find_terraform
 from gpucourse.provision.stack import TerraformStack
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have ignored it
 action, root, name, nodes = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])

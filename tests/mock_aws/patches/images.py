@@ -10,7 +10,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.amis import Ami, AmiBackend
 from moto.ssm import models as ssm
 
-from gpucourse.aws.images import CANDIDATES
+from gpucourse.aws.preflight import CANDIDATES
 from tests.mock_aws.state import State
 
 _PUBLIC = ("/aws/service/deeplearning", "/aws/service/canonical")

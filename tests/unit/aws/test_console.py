@@ -68,12 +68,6 @@ def test_host_key_waits_for_the_keys() -> None:
     assert console.host_key(account(["booting"]), "i-1", timeout_s=30, sleep=clock.sleep, clock=clock) is None
 
 
-def test_host_key_reads_the_older_output_when_there_is_no_newest() -> None:
-    scripted = account([error("Unsupported", "Latest is only for Nitro"), block(ED)])
-    assert console.host_key(scripted, "i-1") == ED
-    assert scripted.list_calls("get_console_output")[1] == {"InstanceId": "i-1"}
-
-
 @pytest.mark.parametrize("code", ["RequestLimitExceeded", "InvalidInstanceID.NotFound"])
 def test_host_key_waits_out_an_error_that_passes(code: str) -> None:
     clock = Clock()

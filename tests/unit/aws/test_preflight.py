@@ -14,9 +14,8 @@ import pytest
 
 from gpucourse.aws import offerings, schedule
 from gpucourse.aws.failure_table import QUOTA as TOO_SMALL
-from gpucourse.aws.images import CANDIDATES
 from gpucourse.aws.money import PriceBook
-from gpucourse.aws.preflight import LabEnvironment, find_bill_readers, find_quotas, preflight
+from gpucourse.aws.preflight import CANDIDATES, LabEnvironment, find_bill_readers, find_quotas, preflight
 from gpucourse.aws.quota import Quotas
 from gpucourse.errors import CloudUnreachable, GpucourseError, MissingError
 from gpucourse.model.cloud import Finding, LabNeed, Machines, Market

@@ -13,7 +13,7 @@ import pytest
 from gpucourse.errors import InfrastructureError, Interrupted, MissingError
 from gpucourse.model.event import Event, Note
 from gpucourse.provision.runner import Runner
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths
 from tests.waiting import STUCK_S
 
 STUBBORN = """

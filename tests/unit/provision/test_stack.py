@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpucourse.provision.binary import TerraformBinary
 from gpucourse.provision.stack import TerraformStack
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths
 
 
 def test_discard_if_empty_keeps_what_exists(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_copy_template_names_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="Terraform files are missing") as caught:
         copy_template(tmp_path / "none", tmp_path / "w")
     assert "pip install --force-reinstall" in caught.value.hint
-    template = write(tmp_path / "stack", main_tf='module "a" {\n  source = "../gone"\n}\n')
+    template = write(tmp_path / "stack", main_tf='module "a" {\n  source = "../../modules/gone"\n}\n')
     with pytest.raises(MissingError, match=r"gone, which .*main\.tf needs"):
         copy_template(template, tmp_path / "w")
     assert not (tmp_path / "w").exists()

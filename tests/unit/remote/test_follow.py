@@ -19,7 +19,7 @@ from gpucourse.remote import follow as following
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
 from gpucourse.remote.fleet import Fleet
-from gpucourse.remote.follow_result import FollowBroken, FollowResult
+from gpucourse.remote.follow import FollowBroken, FollowResult
 from gpucourse.remote.patience import PACE
 from gpucourse.workspace.paths import RunPaths
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpucourse.model.record import NodeExit, RankExit
-from gpucourse.remote.follow_result import FollowResult
+from gpucourse.remote.follow import FollowResult
 
 
 def test_first_failure_is_the_earliest_by_one_clock() -> None:

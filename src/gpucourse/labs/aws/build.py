@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from gpucourse.aws import instances, schedule
+from gpucourse.aws import failures, instances, schedule
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
 from gpucourse.labs.aws import failure_report, ledger, take_down
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.failover import Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.ledger import store_prices
-from gpucourse.labs.aws.plan import AwsProposal, LabPlan
+from gpucourse.labs.aws.plan import LabPlan
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import collect_runs
-from gpucourse.labs.results import BuildResult, DeployResult
-from gpucourse.model.cloud import CloudInstance, Failure, Finding, Placement
+from gpucourse.labs.results import BuildResult, DeployResult, PricedProposal
+from gpucourse.model.cloud import CloudInstance, Failure, Finding, Offers, Placement
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.node import Inventory
@@ -31,7 +31,7 @@ from gpucourse.workspace.exercises import all_names, ensure_copies
 AT_ONCE = 4  # Terraform's provider needs a few hundred megabytes per stack
 
 
-def build(context: Context, proposal: AwsProposal) -> BuildResult:
+def build(context: Context, proposal: PricedProposal) -> BuildResult:
     """Build all labs of the proposal in parallel. If one fails, the others are still built.
 
     If there is only one lab, its error is raised. Ctrl-C sends each Terraform one SIGINT and waits for it. Raises UsageError if
@@ -64,7 +64,7 @@ def build(context: Context, proposal: AwsProposal) -> BuildResult:
     return BuildResult(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
 
 
-def _reserve(context: Context, proposal: AwsProposal) -> None:
+def _reserve(context: Context, proposal: PricedProposal) -> None:
     """Check the budget once more and record the labs with their price, under one lock.
 
     If two commands deploy at the same time, the second one then sees the cost of the first.
@@ -271,3 +271,55 @@ def _list_replaced_nodes(former: Inventory | None, plan: LabPlan) -> list[str]:
     addresses = [address for action, address in plan.changes if action in {"create", "replace"} and "aws_instance" in address]
     names = [node.name for node in former.nodes] if former else []
     return [address for address in addresses if any(f'["{name}-' in address for name in names)]
+
+
+_GROUP = ("placement group", "placementgroup", "placement_group")
+
+
+@dataclass(kw_only=True)
+class Route:
+    """The places to try for one lab, in order.
+
+    `instance_types`: the requested type, then the learner's alternatives.
+    `with_types`: further types that the zone must offer.
+    """
+
+    zone_offers: Offers
+    instance_types: tuple[str, ...]
+    with_types: tuple[str, ...] = ()
+    _tried: set[tuple[str, str]] = field(default_factory=set)
+
+    def choose_next(self, place: Placement, failure: Failure) -> Placement | None:
+        """Return the place to try after this one failed; None if no other place would help, or if all have been tried."""
+        if place.placement_group and _is_about_group(failure):
+            return replace(place, placement_group=False)
+        if not failure.elsewhere:
+            return None
+        self._tried.add((place.zone, place.instance_type))
+        following = self._find_next(failure.suggested, placement_group=place.placement_group)
+        if following is None and place.placement_group:  # there is more room for separate nodes than for adjacent ones
+            self._tried.clear()
+            following = self._find_next((), placement_group=False)
+        return following
+
+    def _find_next(self, suggested: Sequence[str], *, placement_group: bool) -> Placement | None:
+        """Return the first place that has not been tried yet. For each type, the zones that AWS suggested come first."""
+        for kind in self.instance_types:
+            zones = self.zone_offers.find_common_zones(frozenset({kind, *self.with_types}))
+            for zone in dict.fromkeys([*(zone for zone in suggested if zone in zones), *zones]):
+                if (zone, kind) not in self._tried:
+                    return Placement(zone=zone, instance_type=kind, placement_group=placement_group)
+        return None
+
+
+def _is_about_group(failure: Failure) -> bool:
+    """Return whether AWS lacked room for the placement group, rather than machines."""
+    text = f"{failure.code} {failure.message}".lower()
+    return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)
+
+
+def classify_failure(error: TerraformFailed) -> Failure | None:
+    """Return the AWS error that made Terraform fail; None if no error came from AWS. If there are several, return the one that
+    decides what to do."""
+    texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
+    return failures.pick_deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

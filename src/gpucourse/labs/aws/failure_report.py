@@ -13,15 +13,14 @@ from gpucourse.errors import (
     GpucourseError,
     InfrastructureError,
     Interrupted,
-    StorageError,
     TerraformFailed,
 )
+from gpucourse.labs import deploy
 from gpucourse.labs.aws import ledger
 from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.model.cloud import Failure
 from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.provision.state import addresses
-from gpucourse.workspace import deployments
 from gpucourse.workspace.paths import WorkspacePaths
 
 
@@ -32,11 +31,10 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
     The message of an error raised in the block is extended: it also says which resources exist, how much they cost, and how to
     take them down. `command` is the command that was typed; if nothing was built, the hint repeats it.
     """
-    deployments.save(context.paths, deployment, "creating")
     try:
-        yield
-    except (KeyboardInterrupt, Interrupted) as error:
-        _save_as_failed(context.paths, deployment, "interrupted")
+        with deploy.record_outcome(context.paths, deployment):
+            yield
+    except Interrupted as error:
         continue_command = f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
         raise Interrupted(
             f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
@@ -44,14 +42,9 @@ def record_outcome(context: Context, deployment: AwsDeployment, command: str) ->
             f"{_format_destroy(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
-        _save_as_failed(context.paths, deployment, error.what)
         error.what = f"{error.what}\n{describe_existing(context, deployment)}"
         error.hint = "\n".join(filter(None, (error.hint, f"take it down: {_format_destroy(deployment)}")))
         raise
-    except BaseException as error:
-        _save_as_failed(context.paths, deployment, str(error) or type(error).__name__)
-        raise
-    deployments.save(context.paths, deployment, "ready")
 
 
 def describe_existing(context: Context, deployment: AwsDeployment) -> str:
@@ -98,9 +91,3 @@ def _exists(paths: WorkspacePaths, deployment: AwsDeployment) -> bool:
         return bool(addresses(paths.stack(deployment.stack).state))
     except InfrastructureError:  # the state is damaged, so something was built
         return True
-
-
-def _save_as_failed(paths: WorkspacePaths, deployment: AwsDeployment, reason: str) -> None:
-    # On a full disk the older record stays: its state is `creating`, and `destroy` accepts that as well.
-    with suppress(StorageError):
-        deployments.save(paths, deployment, "failed", error=reason)

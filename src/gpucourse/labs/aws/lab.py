@@ -18,8 +18,7 @@ from gpucourse.model.node import Inventory
 from gpucourse.provision.stack import TerraformStack
 from gpucourse.workspace import regions
 from gpucourse.workspace.locate import Workspace
-from gpucourse.workspace.paths import WorkspacePaths
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths, WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.workspace.settings import Settings

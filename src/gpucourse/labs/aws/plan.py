@@ -35,7 +35,7 @@ from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.ledger import read_prices
 from gpucourse.labs.aws.take_down import find_unmanaged
-from gpucourse.labs.request import DeployRequest, PreflightRequest
+from gpucourse.labs.request import DeployRequest, PreflightRequest, list_flags
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, LabNeed, Market, Offers, Placement, Quota, Sibling
 from gpucourse.model.deployment import AwsDeployment, Cloud
@@ -170,25 +170,8 @@ class Survey:
     findings: list[Finding]
 
 
-@dataclass(kw_only=True)
-class AwsProposal(PricedProposal):
-    """The plan of `deploy`.
-
-    `over_budget`: the labs may cost more than the remaining budget.
-    `command`: the command that was typed.
-    """
-
-    over_budget: bool
-    command: str
-
-    @property
-    def fresh(self) -> bool:
-        """Return whether no part of these labs exists yet."""
-        return all(plan.fresh for plan in self.plans)
-
-
 @contextmanager
-def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
+def propose(context: Context, request: DeployRequest) -> Iterator[PricedProposal]:
     """Check, plan and price the labs, and lock their stacks during the block. A lab that is not built in the block leaves
     nothing.
 
@@ -210,7 +193,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
                     plan.lab.terraform.discard_if_empty()
 
 
-def _make_proposal(context: Context, request: DeployRequest, choices: list[Choice], plans: list[LabPlan]) -> AwsProposal:
+def _make_proposal(context: Context, request: DeployRequest, choices: list[Choice], plans: list[LabPlan]) -> PricedProposal:
     """Return the proposal. Each plan is added to `plans` before Terraform writes anything for it."""
     facts = survey(context, request, choices)
     selection, notes = facts.fit.now, list(facts.fit.notes)
@@ -229,7 +212,7 @@ def _make_proposal(context: Context, request: DeployRequest, choices: list[Choic
             trouble = "does not contain the whole lab" if plan.lab.terraform.addresses() else "is lost"
             text = f"Terraform's state {trouble}, so its existing parts are removed and rebuilt; outputs are collected first"
             notes.append(f"{choice.stack}: {text}")
-    return AwsProposal(
+    return PricedProposal(
         plans=plans,
         later=facts.fit.later,
         findings=facts.findings,
@@ -528,12 +511,6 @@ def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
 
 def request_command(look: PreflightRequest) -> str:
     """Return the command that requests the quota for these labs in their region, without a market."""
-    words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
-    for flag, value in (
-        ("--module", look.module),
-        ("--region", look.region),
-        ("--gpu", ",".join(look.gpu)),
-        ("--nodes", look.nodes),
-    ):
-        words += [flag, str(value)] if value else []
-    return shlex.join(words)
+    flags = list_flags(look, without={"spot", "ssh_cidr"})
+    words = [word for words in flags.values() for word in words]
+    return shlex.join(["gpucourse", "doctor", "--target", "aws", "--request-quota", *words])

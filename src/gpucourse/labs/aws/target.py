@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.errors import UsageError
 from gpucourse.labs import aws
-from gpucourse.labs.results import Health
+from gpucourse.labs.results import Health, PricedProposal
 from gpucourse.labs.target import Target, call_when_used
 from gpucourse.model.deployment import AwsDeployment
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.labs.request import DeployRequest
 
 
-class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
+class AwsTarget(Target[PricedProposal, AwsDeployment]):
     """Labs that cost money: they are priced and confirmed first, limited in time, and verified to be gone afterwards."""
 
     name, label = "aws", "AWS"
     no_clock = ""
+    flags = frozenset({"--gpu", "--size", "--spot", "--region", "--ttl", "--ssh-cidr", "--yes-over-budget"})
+    serves = "labs on AWS. This lab is not on AWS and costs nothing"
 
     propose = call_when_used(lambda: aws.plan.propose)
     build = call_when_used(lambda: aws.build.build)
@@ -47,26 +47,6 @@ class AwsTarget(Target["aws.plan.AwsProposal", AwsDeployment]):
         if not labs and not context.paths.ledger.exists():  # nothing was ever built on AWS
             return Health()
         return aws.status.health(context, labs, ask_nodes=ask_nodes)
-
-    def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags about cost and access."""
-        flags = {
-            "--gpu": request.gpu,
-            "--size": request.size,
-            "--spot": request.spot is not None,
-            "--region": request.region,
-            "--ttl": request.ttl_s is not None,
-            "--ssh-cidr": request.ssh_cidr,
-            "--yes-over-budget": request.over_budget,
-        }
-        return [flag for flag, value in flags.items() if value]
-
-    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for flags that make no sense on nodes that cost nothing."""
-        return UsageError(
-            f"{', '.join(flags)}: only for labs on AWS. This lab is not on AWS and costs nothing",
-            hint=f"gpucourse deploy {request.module} --target aws",
-        )
 
     def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
         """Return the current cost, and advice: start stopped nodes, or allow this computer's new address."""

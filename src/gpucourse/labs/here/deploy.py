@@ -32,8 +32,7 @@ from gpucourse.remote.keys import ensure_client_key
 from gpucourse.storage import find_login
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
-from gpucourse.workspace.paths import WorkspacePaths
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths, WorkspacePaths
 
 NODE = "node0"
 _DRIVER_S = 300.0  # the driver gives up by itself before that, and reports why

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Self, TypeVar
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, UnreachableError
-from gpucourse.labs.destroy import take_down
-from gpucourse.model.deployment import Deployment, HostsDeployment, Leftover, NodeHealth, Receipt
+from gpucourse.errors import MissingError
+from gpucourse.model.deployment import Deployment, HostsDeployment, Leftover, NodeHealth
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord
@@ -20,8 +19,7 @@ from gpucourse.remote import host_probe
 from gpucourse.remote.agent.scratch import LINKS
 from gpucourse.remote.fleet import Fleet, Outcome, values
 from gpucourse.workspace import runs
-from gpucourse.workspace.paths import WorkspacePaths
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths, WorkspacePaths
 
 T = TypeVar("T")
 # The environment of every process of a run contains the folder of its job.
@@ -187,29 +185,6 @@ def open_hosts(context: Context, deployment: HostsDeployment, *, without: Collec
     if deployment.inventory is None and deployment.phase == "ready":
         raise MissingError(f"{deployment.stack} names no machines", hint=f"gpucourse deploy {deployment.module} --target hosts")
     return HostsLab(context.paths, context.transport, context.paths.stack(deployment.stack), deployment, without=without)
-
-
-def take_down_reachable(
-    context: Context,
-    deployment: Deployment,
-    receipt: Receipt,
-    unreachable: Mapping[str, str],
-    *,
-    open_lab: Callable[..., HostsLab],
-    is_gone: str,
-) -> None:
-    """Take the lab down on the nodes that can be reached. The receipt lists what may be left on the others.
-
-    `open_lab`: returns the lab of a deployment. `is_gone`: the condition under which the learner may forget a node.
-    """
-    with open_lab(context, deployment, without=unreachable) as lab:
-        try:
-            take_down(context, deployment, receipt, lab)
-        except (UnreachableError, MissingError) as error:
-            error.hint = f"{error.hint}; {is_gone}: gpucourse destroy {deployment.module} --forget-unreachable"
-            raise
-    with open_lab(context, deployment) as lab:
-        receipt.forgotten = lab.list_forgotten(unreachable)
 
 
 def _address(node: Node) -> str:

@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from gpucourse.errors import GpucourseError, UsageError
+from gpucourse.errors import GpucourseError, MissingError, UnreachableError
 from gpucourse.labs.results import Health, LabHealth
-from gpucourse.labs.target import Target
+from gpucourse.labs.target import D_contra, P, Target
 from gpucourse.model.deployment import HostsDeployment, NodeHealth, Receipt
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.hosts.deploy import HostsProposal
+    from gpucourse.labs.hosts.lab import HostsLab
     from gpucourse.labs.request import DeployRequest
     from gpucourse.labs.results import BuildResult
 
 
-class HostsTarget(Target["HostsProposal", HostsDeployment]):
+class ForgettableTarget(Target[P, D_contra]):
+    """A kind of lab on machines of other owners: they may be gone for good, and then the lab can be forgotten.
+
+    `is_gone`: the condition under which the learner may forget a node.
+    """
+
+    forgettable = True
+    is_gone: str
+
+    @abstractmethod
+    def open_lab(self, context: Context, deployment: D_contra, *, without: Collection[str] = ()) -> HostsLab:
+        """Return the lab of a deployment. `without`: the names of nodes to leave alone."""
+
+    def take_down(self, context: Context, deployment: D_contra, receipt: Receipt) -> None:
+        """End this program's runs and remove its folders; change nothing else."""
+        self.take_down_reachable(context, deployment, receipt, {})
+
+    def find_unreachable_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
+        """Return the machines that do not report this program's leftovers, by name, with the reason."""
+        with self.open_lab(context, deployment) as lab:
+            return lab.find_unreachable_nodes()
+
+    def take_down_reachable(
+        self, context: Context, deployment: D_contra, receipt: Receipt, unreachable: Mapping[str, str]
+    ) -> None:
+        """Take the lab down on the machines that can be reached. The receipt lists what may be left on the others."""
+        from gpucourse.labs.destroy import take_down
+
+        with self.open_lab(context, deployment, without=unreachable) as lab:
+            try:
+                take_down(context, deployment, receipt, lab)
+            except (UnreachableError, MissingError) as error:
+                error.hint = f"{error.hint}; {self.is_gone}: gpucourse destroy {deployment.module} --forget-unreachable"
+                raise
+        with self.open_lab(context, deployment) as lab:
+            receipt.forgotten = lab.list_forgotten(unreachable)
+
+
+class HostsTarget(ForgettableTarget["HostsProposal", HostsDeployment]):
     """Labs on machines of the learner. Nothing is installed on them, and only a lab's own files are removed."""
 
     name = "hosts"
     no_clock = "the course neither starts nor ends these machines"
-    forgettable = True
+    is_gone = "if a machine is gone for good"
+    flags = frozenset({"--hosts", "--key", "--trust", "--on-login-node"})
+    serves = "machines that exist already"
+    implied_by = frozenset({"--hosts"})
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[HostsProposal]:
         """Examine the machines and propose them as a lab: see labs.hosts.deploy."""
@@ -41,50 +84,16 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         """Return whether each machine accepts the login right now."""
         return Health(labs={lab.stack: LabHealth(nodes=_inspect_lab(context, lab)) for lab in labs})
 
-    def take_down(self, context: Context, deployment: HostsDeployment, receipt: Receipt) -> None:
-        """End this program's runs and remove its folders; change nothing else."""
-        self.take_down_reachable(context, deployment, receipt, {})
-
-    def find_unreachable_nodes(self, context: Context, deployment: HostsDeployment) -> dict[str, str]:
-        """Return the machines that do not report this program's leftovers, for any reason."""
+    def open_lab(self, context: Context, deployment: HostsDeployment, *, without: Collection[str] = ()) -> HostsLab:
+        """Return the lab on the learner's machines."""
         from gpucourse.labs.hosts.lab import open_hosts
 
-        with open_hosts(context, deployment) as lab:
-            return lab.find_unreachable_nodes()
-
-    def take_down_reachable(
-        self, context: Context, deployment: HostsDeployment, receipt: Receipt, unreachable: Mapping[str, str]
-    ) -> None:
-        """Take the lab down on the machines that can be reached. The receipt lists what may be left on the others."""
-        from gpucourse.labs.hosts.lab import open_hosts, take_down_reachable
-
-        take_down_reachable(
-            context, deployment, receipt, unreachable, open_lab=open_hosts, is_gone="if a machine is gone for good"
-        )
+        return open_hosts(context, deployment, without=without)
 
     def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
         """Return advice: try the machines again, or forget a machine that is gone for good."""
         retry = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
         return "", f"{retry}; if one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
-
-    def is_meant_by(self, request: DeployRequest) -> bool:
-        """Return whether the request names machines."""
-        return bool(request.hosts)
-
-    def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags about machines, their keys and fingerprints, and permission to compute on a login node."""
-        flags = {
-            "--hosts": request.hosts,
-            "--key": request.key,
-            "--trust": request.trust,
-            "--on-login-node": request.on_login_node,
-        }
-        return [flag for flag, value in flags.items() if value]
-
-    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for flags that make no sense on nodes that this program creates."""
-        hint = f"gpucourse deploy {request.module} --target hosts"
-        return UsageError(f"{', '.join(flags)}: only for machines that exist already", hint=hint)
 
 
 def _inspect_lab(context: Context, lab: HostsDeployment) -> list[NodeHealth]:

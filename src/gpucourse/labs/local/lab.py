@@ -12,8 +12,7 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.local import health
 from gpucourse.model.deployment import Leftover, LocalDeployment, NodeHealth
 from gpucourse.storage import find_login
-from gpucourse.workspace.paths import WorkspacePaths
-from gpucourse.workspace.stack_paths import StackPaths
+from gpucourse.workspace.paths import StackPaths, WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.labs.local.requirements import Computer

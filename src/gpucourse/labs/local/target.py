@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from gpucourse.errors import UsageError
 from gpucourse.labs.results import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import LocalDeployment, Receipt
@@ -27,6 +26,8 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
 
     name = "local"
     no_clock = "simulated nodes cost nothing and have no deadline: they stay until you destroy them"
+    flags = frozenset({"--link", "--unpack-slurm"})
+    serves = "simulated nodes"
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[LocalProposal]:
         """Propose a lab of simulated nodes: see labs.local.deploy."""
@@ -60,15 +61,3 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
         from gpucourse.labs.local.requirements import find_requirements
 
         return find_requirements(context)
-
-    def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags about the network between the nodes, and about where their Slurm comes from."""
-        flags = {"--link": request.link, "--unpack-slurm": request.unpack_slurm}
-        return [flag for flag, value in flags.items() if value]
-
-    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for flags that are only for simulated nodes."""
-        value = f" {request.link}" if flags[0] == "--link" else ""
-        return UsageError(
-            f"{flags[0]}: only for simulated nodes", hint=f"gpucourse deploy {request.module} --target local {flags[0]}{value}"
-        )

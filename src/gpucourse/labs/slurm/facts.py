@@ -23,7 +23,7 @@ PROGRAMS = ("sbatch", "squeue", "sinfo", "scancel", "scontrol")
 _NO_SLURM, _NO_FOLDER = 91, 92
 _MAX_LINES, _MAX_WORDS = 20_000, 100
 # Each part begins with a line that no program prints by accident. A part that fails is empty, except for sinfo.
-_CONFIG = ("ClusterName", "SLURM_VERSION", "AccountingStorageEnforce", "MaxArraySize", "MinJobAge")
+_CONFIG = ("ClusterName", "SLURM_VERSION", "AccountingStorageEnforce", "MinJobAge")
 _ASK = """
 {places}; export PATH
 part() {{ printf '\\n%s %s\\n' {mark} "$1"; }}
@@ -32,7 +32,7 @@ part sinfo; sinfo -h -a -o '%P|%a|%l|%D|%c|%G|%T' || exit
 part partitions; scontrol -o show partition 2>/dev/null
 part config; scontrol show config 2>/dev/null | grep -E '^({config}) '
 part default; sacctmgr -nP show user "$(id -un)" format=DefaultAccount 2>/dev/null
-part accounts; sacctmgr -nP show assoc user="$(id -un)" format=Account,QOS,MaxSubmit 2>/dev/null ||
+part accounts; sacctmgr -nP show assoc user="$(id -un)" format=Account,QOS 2>/dev/null ||
   sshare -nPU -o Account 2>/dev/null
 part login; printf '%s\\n' "${{SBATCH_ACCOUNT:-${{SLURM_ACCOUNT:-}}}}"
 part sacct; sacct -n -X -S now-1minutes -o JobID >/dev/null 2>&1 && echo yes
@@ -88,7 +88,6 @@ def read_facts(link: Link, text: str, mark: str) -> SlurmFacts:
         rows = [line.split("|") for line in parts.get("accounts", ()) if line.strip()]
         default = [*parts.get("login", ()), *parts.get("default", ())]
         names = [*default, *(row[0] for row in rows)]
-        limits = [limit for row in rows if len(row) > 2 and (limit := _number(row[2])) is not None]
         return SlurmFacts(
             cluster=config.get("ClusterName", ""),
             version=config.get("SLURM_VERSION", ""),
@@ -97,8 +96,6 @@ def read_facts(link: Link, text: str, mark: str) -> SlurmFacts:
             accounts=_words(names),
             qos=_words(name for row in rows if len(row) > 1 for name in row[1].split(",")),
             has_sacct="yes" in parts.get("sacct", ()),
-            submit_limit=min(limits, default=None),
-            max_array=_number(config.get("MaxArraySize", "")),
             min_job_age_s=_number(config.get("MinJobAge", "").partition(" ")[0]),
             modules=_words(line.partition("(")[0].rstrip("/:") for line in parts.get("modules", ()) if "/" in line),
             folder=answers.folder("".join(parts.get("folder", ())[:1])) if parts.get("folder") else "",

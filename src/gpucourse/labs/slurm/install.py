@@ -9,12 +9,12 @@ import importlib.metadata
 import re
 import shlex
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError, Interrupted, MissingError
 from gpucourse.labs.slurm.facts import PLACES
-from gpucourse.labs.slurm.probe import HOME, explain_refusal
+from gpucourse.labs.slurm.probe import submit_job
 from gpucourse.model.deployment import SlurmDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.slurm_facts import PartitionFacts
@@ -45,13 +45,6 @@ rm -rf {venv}
 if "$pick" -m venv {venv} > pip.txt 2>&1 &&
   {venv}/bin/python -m pip install --disable-pip-version-check --no-input {source} {packages} >> pip.txt 2>&1
 then touch {venv}/ready; rm -rf wheels; echo made > result; else rm -rf {venv}; echo failed > result; fi
-"""
-_SUBMIT = """
-{places}; {home}; export PATH HOME; umask 077
-[ -e .gpucourse/venv/ready ] && exit 0
-mkdir -p {folder} && cd {folder} || exit 93
-rm -f result version pip.txt install.log; printf %s {script} > install.sh
-sbatch --parsable {flags} install.sh
 """
 _READ = """
 {places}; export PATH
@@ -112,32 +105,24 @@ def _run(
     context: Context, link: Link, deployment: SlurmDeployment, partition: PartitionFacts, *, source: str
 ) -> _Answer | None:
     """Submit the job and wait for its end. Return None if the environment exists already."""
+    if link.run("[ -e .gpucourse/venv/ready ]", timeout_s=ANSWER_S).ok:
+        return None
     facts, settings = deployment.facts, deployment.settings
     cpu = facts.find_partition(settings.cpu_partition) or facts.choose_partition(gpus=0, account=settings.account)
     place = cpu if cpu is not None and not cpu.gpus else partition
-    seconds = _MINUTES * 60.0 if place.max_s is None else min(_MINUTES * 60.0, place.max_s)
-    flags = [
-        *replace(settings, partition=place.name, cpu_partition="").flags(gpus=1 if place.gpus else 0),
-        *("--nodes=1", "--ntasks=1", f"--time={max(1, int(seconds // 60))}", "--job-name=gpucourse-install"),
-        *(f"--comment={deployment.comment}", "--output=install.log"),
-    ]
     folder = f".gpucourse/jobs/{name_folder(deployment.uid)}"
-    command = _SUBMIT.format(
-        places=PLACES,
-        home=HOME,
+    job = submit_job(
+        link,
+        deployment,
+        place,
+        name="install",
+        minutes=_MINUTES,
+        options=("--nodes=1", "--ntasks=1"),
         folder=folder,
-        script=shlex.quote(_write_script(deployment, source)),
-        flags=shlex.join(flags),
+        prepare=f"(cd {folder} 2>/dev/null && rm -f result version pip.txt install.log)",
+        files={"install.sh": _write_script(deployment, source)},
     )
-    result = link.run(command, timeout_s=ANSWER_S)
-    text = result.stdout.decode("utf-8", "replace").strip()
-    if result.ok and not text:
-        return None
-    match = re.fullmatch(r"(\d{1,12})(;.*)?", text.rpartition("\n")[2])
-    if not result.ok or match is None:
-        message = (result.stderr or result.stdout).decode("utf-8", "replace").strip()[-600:]
-        raise explain_refusal(link, deployment, message, flags)
-    return _wait(context, link, deployment, match[1], folder)
+    return _wait(context, link, deployment, job, folder)
 
 
 def _write_script(deployment: SlurmDeployment, source: str) -> str:

@@ -9,7 +9,7 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, MissingError
@@ -82,12 +82,6 @@ if nodes > 1 and "problem" not in report:
 with open("node-%d.new" % number, "w") as file:
     json.dump({name: value if isinstance(value, bool) else str(value)[:300] for name, value in report.items()}, file)
 os.rename("node-%d.new" % number, "node-%d.json" % number)
-"""
-_SUBMIT = """
-{places}; {home}; export PATH HOME; umask 077
-{cancel}rm -rf {folder}; mkdir -p {folder} && cd {folder} || exit 93
-printf %s {program} > probe.py && printf %s {script} > probe.sh || exit 93
-exec sbatch --parsable {flags} probe.sh
 """
 _READ = """
 {places}; export PATH
@@ -166,32 +160,59 @@ def submit(
     Raises the errors of `slurm_refusals` if Slurm refuses it.
     """
     settings = deployment.settings
-    gpus = 1 if partition.gpus else 0
-    count = max(1, min(nodes, MAX_NODES, partition.count_nodes(gpus=gpus, gpu=settings.gpu)))
-    seconds = _MINUTES * 60.0 if partition.max_s is None else min(_MINUTES * 60.0, partition.max_s)
-    flags = [
-        *replace(settings, partition=partition.name).flags(gpus=gpus),
-        *(f"--nodes={count}", "--ntasks-per-node=1", f"--time={max(1, int(seconds // 60))}"),
-        *("--job-name=gpucourse-probe", f"--comment={deployment.comment}", "--output=probe.log", "--open-mode=truncate"),
-    ]
-    folder = shlex.quote(f".gpucourse/jobs/{name_folder(deployment.uid)}")
-    former = deployment.probe.job if deployment.probe.state == "pending" else ""
-    command = _SUBMIT.format(
-        places=PLACES,
-        home=HOME,
-        cancel=f"scancel {former} 2>/dev/null; " if former else "",
+    count = max(1, min(nodes, MAX_NODES, partition.count_nodes(gpus=1 if partition.gpus else 0, gpu=settings.gpu)))
+    former = f"scancel {deployment.probe.job} 2>/dev/null; " if deployment.probe.state == "pending" else ""
+    folder = f".gpucourse/jobs/{name_folder(deployment.uid)}"
+    job = submit_job(
+        link,
+        deployment,
+        partition,
+        name="probe",
+        minutes=_MINUTES,
+        options=(f"--nodes={count}", "--ntasks-per-node=1", "--open-mode=truncate"),
         folder=folder,
-        program=shlex.quote(_PROGRAM),
-        script=shlex.quote(write_script(settings, ports)),
-        flags=shlex.join(flags),
+        prepare=f"{former}rm -rf {folder}",
+        files={"probe.py": _PROGRAM, "probe.sh": write_script(settings, ports)},
+    )
+    return ProbeFacts(state="pending", job=job)
+
+
+def submit_job(
+    link: Link,
+    deployment: SlurmDeployment,
+    partition: PartitionFacts,
+    *,
+    name: str,
+    minutes: int,
+    options: Sequence[str],
+    folder: str,
+    prepare: str,
+    files: Mapping[str, str],
+) -> str:
+    """Write these files into a folder of the lab, and submit the last one as a job. Return its number.
+
+    `minutes`: its time limit, unless the partition allows less. `prepare`: shell commands that are carried out first. The link
+    works in the lab's folder. Raises the errors of `slurm_refusals`.
+    """
+    seconds = minutes * 60.0 if partition.max_s is None else min(minutes * 60.0, partition.max_s)
+    settings = replace(deployment.settings, partition=partition.name, cpu_partition="")
+    flags = [
+        *settings.flags(gpus=1 if partition.gpus else 0),
+        *(*options, f"--time={max(1, int(seconds // 60))}", f"--job-name=gpucourse-{name}"),
+        *(f"--comment={deployment.comment}", f"--output={name}.log"),
+    ]
+    write = " && ".join(f"printf %s {shlex.quote(text)} > {file}" for file, text in files.items())
+    command = (
+        f"{PLACES}; {HOME}; export PATH HOME; umask 077\n{prepare}\nmkdir -p {folder} && cd {folder} && {write} || exit 93\n"
+        f"exec sbatch --parsable {shlex.join(flags)} {list(files)[-1]}"
     )
     result = link.run(command, timeout_s=ANSWER_S)
-    answer = result.stdout.decode("utf-8", "replace").strip()
-    match = re.fullmatch(r"(\d{1,12})(;.*)?", answer.rpartition("\n")[2])
+    text = result.stdout.decode("utf-8", "replace").strip()
+    match = re.fullmatch(r"(\d{1,12})(;.*)?", text.rpartition("\n")[2])
     if not result.ok or match is None:
         message = (result.stderr or result.stdout).decode("utf-8", "replace").strip()[-600:]
         raise explain_refusal(link, deployment, message, flags)
-    return ProbeFacts(state="pending", job=match[1])
+    return match[1]
 
 
 def explain_refusal(link: Link, deployment: SlurmDeployment, message: str, flags: Sequence[str]) -> GpucourseError:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from gpucourse.errors import GpucourseError, UnreachableError, UsageError
+from gpucourse.errors import GpucourseError, UnreachableError
+from gpucourse.labs.hosts.target import ForgettableTarget
 from gpucourse.labs.results import Health, LabHealth
-from gpucourse.labs.target import Target
-from gpucourse.model.deployment import NodeHealth, Receipt, SlurmDeployment
+from gpucourse.model.deployment import NodeHealth, SlurmDeployment
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.request import DeployRequest
     from gpucourse.labs.results import BuildResult, LoginReport
     from gpucourse.labs.slurm.deploy import SlurmProposal
+    from gpucourse.labs.slurm.lab import SlurmLab
 
 
-class SlurmTarget(Target["SlurmProposal", SlurmDeployment]):
+class SlurmTarget(ForgettableTarget["SlurmProposal", SlurmDeployment]):
     """Labs on a Slurm cluster. Only jobs are started there, and only a lab's own jobs and files are removed."""
 
     name = "slurm"
     no_clock = "the course neither starts nor ends the cluster"
-    forgettable = True
+    is_gone = "if you have no account there any more"
+    flags = frozenset({"--login", "--cluster", "--partition", "--account", "--qos", "--gpu", "--slurm", "--install", "--key"})
+    serves = "a Slurm cluster where you have an account"
+    implied_by = frozenset({"--login", "--cluster"})
+    example = ("--login", "me@cluster")
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[SlurmProposal]:
         """Look at the cluster and propose it as a lab: see labs.slurm.deploy."""
@@ -56,56 +61,16 @@ class SlurmTarget(Target["SlurmProposal", SlurmDeployment]):
         with Connections(context) as connections:
             read_probe(context, deployment, connections)
 
-    def take_down(self, context: Context, deployment: SlurmDeployment, receipt: Receipt) -> None:
-        """Cancel the lab's jobs and remove its folders; change nothing else."""
-        self.take_down_reachable(context, deployment, receipt, {})
-
-    def find_unreachable_nodes(self, context: Context, deployment: SlurmDeployment) -> dict[str, str]:
-        """Return the login node if it does not report this program's leftovers, with the reason."""
+    def open_lab(self, context: Context, deployment: SlurmDeployment, *, without: Collection[str] = ()) -> SlurmLab:
+        """Return the lab on the cluster."""
         from gpucourse.labs.slurm.lab import open_lab
 
-        with open_lab(context, deployment) as lab:
-            return lab.find_unreachable_nodes()
-
-    def take_down_reachable(
-        self, context: Context, deployment: SlurmDeployment, receipt: Receipt, unreachable: Mapping[str, str]
-    ) -> None:
-        """Take the lab down if its login node can be reached. Otherwise, the receipt lists what may be left."""
-        from gpucourse.labs.hosts.lab import take_down_reachable
-        from gpucourse.labs.slurm.lab import open_lab
-
-        take_down_reachable(
-            context, deployment, receipt, unreachable, open_lab=open_lab, is_gone="if you have no account there any more"
-        )
+        return open_lab(context, deployment, without=without)
 
     def reach_again(self, context: Context, deployment: SlurmDeployment) -> tuple[str, str]:
         """Return advice: try the login node again, or forget a cluster without an account."""
         retry = f"gpucourse deploy {deployment.module}{deployment.flag} tries the login node again"
         return "", f"{retry}; if your account is gone: gpucourse destroy {deployment.module} --forget-unreachable"
-
-    def is_meant_by(self, request: DeployRequest) -> bool:
-        """Return whether the request names a cluster."""
-        return bool(request.login or request.cluster)
-
-    def own_flags(self, request: DeployRequest) -> list[str]:
-        """Return the flags about the cluster and its jobs. Some of them also belong to other targets."""
-        flags = {
-            "--login": request.login,
-            "--cluster": request.cluster,
-            "--partition": request.partition,
-            "--account": request.account,
-            "--qos": request.qos,
-            "--gpu": request.gpu,
-            "--slurm": request.slurm,
-            "--install": request.install,
-            "--key": request.key,
-        }
-        return [flag for flag, value in flags.items() if value]
-
-    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
-        """Return the error for flags that only a Slurm cluster has."""
-        hint = f"gpucourse deploy {request.module} --target slurm --login me@cluster"
-        return UsageError(f"{', '.join(flags)}: only for a Slurm cluster where you have an account", hint=hint)
 
 
 def _inspect(context: Context, lab: SlurmDeployment, *, ask_nodes: bool) -> LabHealth:

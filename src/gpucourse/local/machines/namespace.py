@@ -25,7 +25,7 @@ if __name__ == "__main__":  # run by path: the package is found like the librari
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
 
 from gpucourse.local.machines import daemons, kernel, machine, network, reports
-from gpucourse.local.machines.controller import SlurmController
+from gpucourse.local.machines.reports import SlurmController
 from gpucourse.local.machines.userspace import become_root
 
 _MESSAGE = 1 << 20

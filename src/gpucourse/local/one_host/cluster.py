@@ -7,20 +7,89 @@ folder below /tmp that no other user may enter.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pwd
+import signal
 import socket
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from gpucourse.local import layout, processes
 from gpucourse.local.environment import extend_path
 from gpucourse.local.hosted import Spec
-from gpucourse.local.machines import reports, root
-from gpucourse.local.machines.controller import SlurmController
-from gpucourse.local.machines.daemons import make_key
-from gpucourse.local.one_host import configuration, ports
-from gpucourse.local.one_host.daemon import Daemon
+from gpucourse.local.machines import kernel, reports, root
+from gpucourse.local.machines.daemons import DaemonFailed, last_lines, make_key
+from gpucourse.local.machines.reports import SlurmController
+from gpucourse.local.one_host import configuration
+
+_START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
+
+
+class Daemon:
+    """A daemon from `start` to `kill`.
+
+    `answers`: a function that tests whether the daemon serves.
+    `output`: the file for its output.
+    """
+
+    def __init__(self, name: str, output: Path, answers: Callable[[], bool]) -> None:
+        self.name = name
+        self._output = output
+        self._answers = answers
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Return whether the daemon runs and serves."""
+        return self.alive and self._answers()
+
+    @property
+    def alive(self) -> bool:
+        """Return whether the daemon's process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start the daemon's process. Raises OSError."""
+        with self._output.open("wb") as output:
+            # In this thread, which lives as long as the host: the kernel ends a child with the thread that started it.
+            self._process = subprocess.Popen(
+                command,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=partial(kernel.die_with_parent, signal.SIGKILL),  # noqa: PLW1509 (it is one call of the kernel)
+            )
+
+    async def ready(self) -> None:
+        """Wait until the daemon serves. Raises DaemonFailed with its last output."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _START_S
+        while not self.serves:
+            if not self.alive or loop.time() > deadline:
+                self.kill()
+                raise DaemonFailed(f"{self.name} does not start: {last_lines(self._output)}")
+            await asyncio.sleep(_POLL_S)
+
+    async def stop(self) -> None:
+        """Let the daemon store its state, then end it."""
+        if self._process is not None and self.alive:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._process.wait, _STOP_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the daemon immediately."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            self._process.wait()
+
 
 MUNGED, SLURMCTLD, SLURMD = "munged", "slurmctld", "slurmd"
 
@@ -117,7 +186,7 @@ class SlurmDaemons:
         self._make_folders()
         ports_file = self._folder / "ports.json"
         running = {key for key, daemon in self._daemons.items() if daemon.alive}
-        port_numbers = ports.choose_ports(configuration.daemons(files), layout.read_json(ports_file) or {}, running)
+        port_numbers = configuration.choose_ports(configuration.daemons(files), layout.read_json(ports_file) or {}, running)
         layout.write_json(ports_file, port_numbers)
         texts = configuration.fill_in(
             files,
@@ -173,7 +242,7 @@ class SlurmDaemons:
     def _daemon(self, key: str, port_numbers: Mapping[str, int]) -> Daemon:
         if key == MUNGED:
             return Daemon(key, self._log(key), self._munge_socket.is_socket)
-        return Daemon(_kind(key), self._folder / "log" / f"{key}.out", lambda: not ports.is_free(port_numbers[key]))
+        return Daemon(_kind(key), self._folder / "log" / f"{key}.out", lambda: not configuration.is_free(port_numbers[key]))
 
     def _command(self, key: str) -> list[str]:
         if key == MUNGED:

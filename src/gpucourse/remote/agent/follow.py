@@ -9,8 +9,8 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from gpucourse.remote.agent import frames, supervise
+from gpucourse.remote.agent.frames import Line
 from gpucourse.remote.agent.job import Job
-from gpucourse.remote.agent.line import Line
 
 _LOG = re.compile(r"launcher\.log|rank(?P<rank>[0-9]+)\.log")
 

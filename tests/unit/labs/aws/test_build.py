@@ -13,8 +13,8 @@ from gpucourse.context import Context
 from gpucourse.errors import CloudError, InfrastructureError, LeftoverError, TerraformFailed, UsageError
 from gpucourse.labs.aws import build
 from gpucourse.labs.aws.budget import read_budget
-from gpucourse.labs.aws.plan import AwsProposal
 from gpucourse.labs.request import DeployRequest
+from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import CloudInstance, Finding
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory
@@ -132,7 +132,7 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> N
     assert len(deployments.every(context.paths)) == 2
 
 
-def propose_one(context: Context, module: str) -> AwsProposal:
+def propose_one(context: Context, module: str) -> PricedProposal:
     """Return a new lab of 4 hours (of module 1: 8 hours), offered at the prices that ship with the course."""
     choice = choice_of(context.catalog.module(module))
     hours = 4 if module == "3" else 8
@@ -141,7 +141,7 @@ def propose_one(context: Context, module: str) -> AwsProposal:
     offer.changes = [("create", "aws_instance.node[0]")]
     budget = read_budget(context, ())
     command = DeployRequest(module=module, target="aws", ttl_s=hours * 3600, spot=False).command
-    return AwsProposal(later=[], findings=[], budget=budget, plans=[offer], over_budget=False, command=command)
+    return PricedProposal(later=[], findings=[], budget=budget, plans=[offer], over_budget=False, command=command)
 
 
 def find_on(market: str) -> list[CloudInstance]:

@@ -49,7 +49,7 @@ def test_states_explains_each_node() -> None:
         "node4|drained|gpu:1|Duplicate jobid\nnode5|idle|(null)|none\nnode6|idle*|gpu:1|none\n"
         "node7|mixed-|gpu:1|none\n"
     )
-    node_states = reports.states(listing)
+    node_states = reports.read_states(listing)
     assert node_states["node1"] == node_states["node3"] == node_states["node7"] == ""
     assert node_states["node2"] == "Slurm says down*: Not responding"
     assert node_states["node4"] == "Slurm says drained: Duplicate jobid"

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.follow import LogStreams
+from gpucourse.remote.agent.frames import Line
 from gpucourse.remote.agent.job import Job
-from gpucourse.remote.agent.line import Line
 from gpucourse.remote.agent.slurm import commands, jobs, watch, words
 from gpucourse.remote.agent.slurm.words import Row
 

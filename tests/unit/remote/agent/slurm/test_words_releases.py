@@ -99,7 +99,7 @@ def test_nodes_tells_which_can_take_jobs(release: Release) -> None:
         rows = say.nodes(release.read_answer(name))
         assert {str(row["name"]) for row in rows if say.usable(str(row["state"]))} == {f"node{number}" for number in fit}
         assert all(row["gpus"] == 1 and row["partition"] == "gpu" and row["default"] and row["open"] for row in rows)
-        assert {name for name, node in reports.states(release.nodes(name)).items() if not node} == {
+        assert {name for name, node in reports.read_states(release.nodes(name)).items() if not node} == {
             f"node{index}" for index in fit
         }
         workers = tuple(_worker(f"node{number}") for number in (1, 2, 3))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local.machines.daemons import DaemonFailed
-from gpucourse.local.one_host.daemon import Daemon
+from gpucourse.local.one_host.cluster import Daemon
 
 
 def test_ready_raises_with_the_last_words_of_a_daemon_that_ends(tmp_path: Path) -> None:

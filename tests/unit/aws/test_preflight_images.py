@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.aws.images import CANDIDATES, resolve
+from gpucourse.aws.preflight import CANDIDATES, resolve
 from gpucourse.errors import MissingError
 from tests.unit.aws.cloud import ScriptedAccount
 

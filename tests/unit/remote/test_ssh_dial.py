@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import UnreachableError
 from gpucourse.model.node import Node
-from gpucourse.remote.dial import dial, proxy_command
+from gpucourse.remote.ssh import dial, proxy_command
 
 
 def node(proxy: str) -> Node:

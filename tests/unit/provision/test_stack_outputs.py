@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpucourse.errors import InfrastructureError
-from gpucourse.provision.outputs import inventory
+from gpucourse.provision.stack import inventory
 
 
 def node(number: int = 0, **changes: Any) -> dict[str, Any]:

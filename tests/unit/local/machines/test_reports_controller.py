@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.local.machines.controller import SlurmController
+from gpucourse.local.machines.reports import SlurmController
 
 STATES = {"node0": "", "node1": "", "node2": "it is off"}
 

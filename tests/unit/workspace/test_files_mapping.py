@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.workspace.files import read_mapping
-from gpucourse.workspace.mapping import changing
+from gpucourse.workspace.files import changing, read_mapping
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.waiting import STUCK_S
 

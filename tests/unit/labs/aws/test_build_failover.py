@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.aws import failures
 from gpucourse.errors import TerraformFailed
-from gpucourse.labs.aws.failover import Route, classify_failure
+from gpucourse.labs.aws.build import Route, classify_failure
 from gpucourse.model.cloud import Failure, Offers, Placement
 
 A, B, C = "us-east-2a", "us-east-2b", "us-east-2c"

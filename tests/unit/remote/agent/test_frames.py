@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpucourse.remote.agent import frames
-from gpucourse.remote.agent.line import BEAT_S, Line
+from gpucourse.remote.agent.frames import BEAT_S, Line
 
 
 @pytest.fixture
