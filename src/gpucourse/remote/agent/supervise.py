@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from gpucourse.remote.agent import drill, reap, scratch
+from gpucourse.remote.agent import drill, reap, scratch, store
 from gpucourse.remote.agent.job import MARK, Job
 from gpucourse.remote.agent.rank import expand
 
@@ -79,6 +79,8 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
 def finish(job: Job, end: dict[str, Any]) -> None:
     """Record how the run ended. The file `done` is written last."""
     job.trim_logs(job.log_limit())
+    if not end.get("later"):  # Slurm jobs that may still write to their copies
+        store.share(job)
     job.write("exit.json", dict(end, at=time.time()), flush=True)
     job.write("done", {}, flush=True)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpucourse.remote.agent import store, supervise
 from gpucourse.remote.agent.job import Job
 
-BIG = 1 << 20
+BIG = store.LINKED_FROM
 KEYS = {"big": "b-1", "model.pt": "b-2", "small.py": "s-3"}
 
 

@@ -1,7 +1,9 @@
-"""Uploaded files in a node's store, and their copies in the folders of runs."""
+"""Uploaded files in a node's store: shared with the runs that do not write to them."""
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 from tests.unit.remote.agent.stored import BIG, begin, end, write_later
@@ -17,3 +19,24 @@ def test_lay_out_copies_files_that_a_script_may_change(store_folder: Path) -> No
     assert (work / "model.pt").read_bytes() == b"2" * BIG
     _, next_work = begin("20260101-000001-heron")
     assert (next_work / "big").read_bytes() == b"0" * BIG
+
+
+def test_share_links_files_that_a_run_left_unchanged(store_folder: Path) -> None:
+    for second in range(3):
+        job, work = begin(f"20260101-00000{second}-otter")
+        assert (work / "big").stat().st_ino != (store_folder / "b-1").stat().st_ino, "a copy, while the script may write to it"
+        end(job)
+        assert (work / "big").samefile(store_folder / "b-1")
+        assert not (work / "small.py").samefile(store_folder / "s-3")
+        assert (work / "big").stat().st_mode & 0o222 == 0
+    assert (store_folder / "b-1").stat().st_nlink == 4
+
+
+def test_share_keeps_a_changed_file_with_an_old_date(store_folder: Path) -> None:
+    job, work = begin("20260101-000000-otter")
+    os.utime(job.path("started"), (time.time() - 60, time.time() - 60))
+    (work / "big").write_bytes(b"1" * BIG)
+    os.utime(work / "big", (1_600_000_000, 1_600_000_000))  # as `cp -p` of another file does
+    end(job)
+    assert (work / "big").read_bytes() == b"1" * BIG
+    assert (store_folder / "b-1").stat().st_nlink == 1
