@@ -23,11 +23,11 @@ WAYS = {
         "a file that a higher layer removed is still there. A name that begins with .wh. removes what follows in the name",
         ("(*removed, *files)", "files"),
     ),
-    "own-file-removed": Way(
-        "a removal took away a file of its own layer. It concerns only the layers below, in whatever order the layer lists it",
+    "own-files-removed": Way(
+        "a removal took away files of its own layer. It concerns only the layers below, in whatever order the layer lists it",
         (
             "view |= dict.fromkeys(files, number)",
-            "view |= {file: number for file in files if not any(is_in(file, place) for place in removed)}",
+            "view |= {file: number for file in files if not any(is_in(file, place) for place in (*removed, *emptied))}",
         ),
     ),
     "folder-survives": Way(
@@ -41,13 +41,6 @@ WAYS = {
     "not-emptied": Way(
         ".wh..wh..opq hides all that the lower layers have in its folder",
         ("for folder in emptied if", "for folder in () if"),
-    ),
-    "own-folder-emptied": Way(
-        ".wh..wh..opq took away files of its own layer as well: it hides only the layers below",
-        (
-            "view |= dict.fromkeys(files, number)",
-            'view |= {file: number for file in files if not any(file.startswith(f"{folder}/") for folder in emptied)}',
-        ),
     ),
     "file-beside-folder": Way(
         "a file and a folder have the same path, in different layers: only the higher one is seen",
@@ -68,7 +61,7 @@ IMAGES = {
     ],
     "a file in place of a folder": [["/bin/sh", "/lib/torch/core"], ["/lib/torch"]],
     "a folder in place of a file": [["/bin/sh", "/lib/torch"], ["/lib/torch/core"]],
-    "an image that is emptied": [OLD, ["/.wh..wh..opq", "/init"]],
+    "an image that is emptied": [OLD, ["/init", "/.wh..wh..opq"]],
 }
 
 
@@ -104,9 +97,8 @@ def _see(layers: list[list[str]], mistake: str = "") -> dict[str, int]:
             hidden |= {path for path in view if path.startswith(tuple(emptied))}
         if mistake != "file-beside-folder":
             hidden |= {path for path in view for file in files if _is_in(file, path, mistake)}
-        if mistake == "own-file-removed":
+        if mistake == "own-files-removed":
             files = [file for file in files if not any(_is_in(file, place, mistake) for place in removed)]
-        if mistake == "own-folder-emptied":
             files = [file for file in files if not file.startswith(tuple(emptied))]
         if mistake == "lowest-first":
             files = [file for file in files if file not in view]
