@@ -79,7 +79,14 @@ def hold_node(name: str, *options: str) -> bool:
     except subprocess.CalledProcessError as error:  # no other node has a GPU
         say(error.stderr.strip())
         return False
-    return wait_until_running(name, START_S if name == "notebook" else 10.0)
+    return wait_until_running(name, START_S if name == "earlier" else 10.0)
+
+
+def follow(earlier: str, name: str) -> bool:
+    """Submit a job that gets the GPU of an earlier job once that has ended. Return whether it runs soon."""
+    options = (f"--nodelist={look_up(earlier)[1]}", f"--dependency=afterany:{jobs[earlier]}")
+    submit(name, write_job(name), "--gres=gpu:1", *options)
+    return wait_until_running(name, START_S)
 
 
 def start_without_gpu(name: str) -> bool:
@@ -112,9 +119,9 @@ def write_job(name: str, *options: str) -> str:
     return shlex.join([sys.executable, str(JOB), f"--usage={folder / name}.usage", *options])
 
 
-def read_usage() -> list[str]:
-    """Return the lines of the table of all GPUs, in the order of their times."""
-    lines = [line for file in sorted(folder.glob("*.usage")) for line in file.read_text(encoding="utf-8").splitlines()]
+def read_usage(job: str = "*") -> list[str]:
+    """Return the lines that a job wrote about its GPU, or those of all jobs, in the order of their times."""
+    lines = [line for file in sorted(folder.glob(f"{job}.usage")) for line in file.read_text(encoding="utf-8").splitlines()]
     return sorted(lines, key=lambda line: line.partition(" ")[0])
 
 
@@ -149,7 +156,7 @@ def start_part() -> tuple[list[list[str]], str]:
 # --- the queue: who holds a GPU, and who waits -----------------------------------------------------------------------
 metrics: dict[str, object] = {"open": not is_written(PART.read_text(encoding="utf-8"))}
 try:
-    if not hold_node("notebook"):
+    if not (hold_node("earlier", "--computes", "--ends") and follow("earlier", "notebook")):
         sys.exit("no GPU of another node is free for this experiment: look at squeue, and try again later")
     runs = {"training": hold_node("training", "--computes"), "tokenise": start_without_gpu("tokenise")}
     for name in (name for name, is_running in runs.items() if not is_running):  # on a small cluster
@@ -157,7 +164,7 @@ try:
         if name in jobs:
             say_slurm("scancel", jobs.pop(name))
     subprocess.run(shlex.split(write_job("session", "--ends")), check=True)
-    holders = [name for name in ("notebook", "training", "session") if name in {*jobs, "session"}]
+    holders = [name for name in ("earlier", "notebook", "training", "session") if name in {*jobs, "session"}]
     deadline = time.monotonic() + START_S
     while len(read_usage()) < SAMPLES * len(holders) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -187,7 +194,7 @@ finally:
 numbers, places = {"session": session, **jobs}, {**jobs_before, **ends}
 rows = []
 for name, number in numbers.items():
-    percents = [int(line.split()[2]) for line in read_usage() if name in holders and line.split()[1] == places[name][1]]
+    percents = [int(line.split()[2]) for line in read_usage(name)] if name in holders else []
     before = jobs_before.get(name, ("", ""))
     by_course = "held.py" if name == "notebook" and not by_part else ""
     rows.append({

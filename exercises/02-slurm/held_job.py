@@ -48,6 +48,6 @@ for sample in range(SAMPLES):
         command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "--id=0"]
         percent = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     with args.usage.open("a", encoding="utf-8") as usage:
-        usage.write(f"{time.strftime('%H:%M:%S')} {node} {percent}\n")
+        usage.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {node} {percent}\n")
 while not args.ends:
     time.sleep(1.0)  # it keeps its GPU until it is cancelled

@@ -91,8 +91,6 @@ def train(name: str, group: dist.ProcessGroup, scale: float = 1.0) -> dict[str, 
     if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short run would compress nothing
         state = powerSGD_hook.PowerSGDState(group, int(name[-1]), start_powerSGD_iter=args.start_iteration)
         hook = hook if device.type == "cuda" else one_bucket_at_a_time(hook)
-    if name == "fp8-gather":
-        state = (group, {})  # of rounding errors, which it adds to the next gradient
     return hooked_training.train(world, sent, hooked_training.Setting(**setting), hook, state, group, scale=scale)
 
 

@@ -55,15 +55,14 @@ def count_sent() -> Counter:
 def fp8_gather_hook(state, bucket):  # without annotations: DDP checks them, and does not understand them as strings
     """Send each number in one byte, and the scale of the bucket in four. Every rank computes the mean of what all have sent.
 
-    A sum in float8 would have 3 bits, so nothing is summed on the way: this is an AllGather. `state` has the group, and the
-    rounding errors, which are added to the next gradient.
+    A sum in float8 would have 3 bits, so nothing is summed on the way: this is an AllGather. `state` is the group. What is
+    rounded off is lost.
     """
-    group, errors = state
+    group = state
     ranks_in_group = dist.get_world_size(group)
-    target = bucket.buffer() + errors.get(bucket.index(), 0.0)
-    scale = (target.abs().max() / LARGEST_FP8).clamp_min(1e-30)
-    small = (target / scale).to(torch.float8_e4m3fn)
-    errors[bucket.index()] = target - small.float() * scale
+    gradients = bucket.buffer()
+    scale = (gradients.abs().max() / LARGEST_FP8).clamp_min(1e-30)
+    small = (gradients / scale).to(torch.float8_e4m3fn)
     packet = torch.cat([small.view(torch.uint8), scale.reshape(1).view(torch.uint8)])
     packets = packet.new_empty(ranks_in_group * len(packet))
 

@@ -6,7 +6,7 @@ You will produce  the coordinates of each rank; proof that every layout trains l
 Run it            torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64 --length 32 --layers 2 --steps 5   (four ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1 --master-port=29500 \\
                            hybrid_parallelism.py               (two GPUs each; on the first node, --node-rank=1 on the second)
-Your part         `cut`, `column_linear`, `row_linear` and PLAN in my_slices.py, with which a copy then trains here
+Your part         `cut`, `column_linear` and `row_linear` in my_slices.py, with which a copy then trains here
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
 """
 

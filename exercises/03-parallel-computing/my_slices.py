@@ -1,9 +1,9 @@
 """Your part of 3.9: a layer that is split over ranks and equals the whole layer, forward and backward.
 
 You will learn    which part of a matrix a rank holds; where a sum is needed, forward and backward, and where none is
-You will produce  a column-parallel and a row-parallel linear layer, and the plan of which layers of a transformer are which
+You will produce  a column-parallel and a row-parallel linear layer, which hold every layer of a transformer in slices
 Try it            gpucourse try 3.9
-Your part         PLAN, and the bodies of `cut`, `column_linear` and `row_linear`; keep their names and parameters
+Your part         the bodies of `cut`, `column_linear` and `row_linear`; keep their names and parameters
 Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
 """
 
@@ -12,9 +12,6 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist  # noqa: F401  # for what you write
 from torch.nn.functional import linear  # noqa: F401  # x @ weight.T + bias, or without a bias
-
-PLAN = {"attention.qkv": "?", "attention.out": "?", "mlp.up": "?", "mlp.down": "?"}
-"""The cut of each Linear in a layer of the transformer: by "columns" or "rows", so that a layer needs 2 sums forward."""
 
 
 def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:

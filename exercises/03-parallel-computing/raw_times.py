@@ -16,6 +16,10 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 WARM_UP_STEPS, STEPS, TOLERANCE = 3, 20, 1e-3  # relative
+SLOW_S = 1000.0
+"""A time that no rank really computes."""
+SAME = ("with its rows in reverse order", "with warm-up steps of 1,000 s", "with half of its computing as communication")
+ONE_SLOW, TURNS = "with a last step of 1,000 s", "with another rank at 1,000 s in each step"
 
 Training = dict[str, Any]
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -60,17 +64,42 @@ def make_training(workers: int, batch: int, rows: Iterable[dict[str, float]]) ->
     return {"ranks": workers, "batch_per_rank": batch, "warm_up_steps": WARM_UP_STEPS, "rows": list(rows)}
 
 
-def compare_all(_: ranks.World | None, alone: Training, together: dict[str, Training]) -> dict[str, list[float]]:
-    """Return what the learner's compare returns for each training: speed-up, efficiency, and the samples per second of one
-    rank and of this training. For the latter two, a training of one sample a second is compared with them."""
+def edit(training: Training) -> dict[str, Training]:
+    """Return copies of a training in which something was changed that has a known effect on its speed, by their names."""
+    rows, warm_up, workers = training["rows"], training["warm_up_steps"], training["ranks"]
+    last = max(row["step"] for row in rows)
+    slow = {"compute_s": SLOW_S}
+    edits = {
+        SAME[0]: rows[::-1],
+        SAME[1]: [row | (slow if row["step"] < warm_up else {}) for row in rows],
+        SAME[2]: [
+            row | {"compute_s": half_s, "communicate_s": half_s + row["communicate_s"]}
+            for row in rows for half_s in [row["compute_s"] / 2]
+        ],
+        ONE_SLOW: [row | (slow if row["step"] == last else {}) for row in rows],
+        TURNS: [row | (slow | {"communicate_s": 0.0} if row["rank"] == row["step"] % workers else {}) for row in rows],
+    }  # fmt: skip
+    return {name: training | {"rows": changed} for name, changed in edits.items()}
+
+
+def compare_all(_: ranks.World | None, alone: Training, together: dict[str, Training]) -> dict[str, dict[str, Any]]:
+    """Return what the learner's compare returns for each training: "speedup", "efficiency", and the samples per second of one
+    rank ("alone") and of this training ("together"), each with those of the edited copies. For the speeds, a training of one
+    sample a second is compared with them."""
     from my_speedup import compare
 
     second = {"step": 0, "rank": 0, "compute_s": 0.75, "communicate_s": 0.25}
     unit = {"ranks": 1, "batch_per_rank": 1, "warm_up_steps": 0, "rows": [second]}
+
+    def list_speeds(training: Training) -> dict[str, float]:
+        copies = {"": training} | edit(training)
+        return {name: float(compare(unit, copy)[0]) for name, copy in copies.items()}
+
     answers = {}
     for case, training in together.items():
         speedup, efficiency = compare(alone, training)
-        answers[case] = [float(speedup), float(efficiency), *(float(compare(unit, other)[0]) for other in (alone, training))]
+        answers[case] = {"speedup": float(speedup), "efficiency": float(efficiency)}
+        answers[case] |= {"alone": list_speeds(alone), "together": list_speeds(training)}
     return answers
 
 
@@ -79,8 +108,8 @@ def make_rows(outcome: own_part.Outcome, together: dict[str, Training]) -> list[
     answers = outcome.results[0] if outcome.state == "ran" else {}
     return [
         {"case": f"{case}, yours", "ranks": together[case]["ranks"], "batch_per_rank": together[case]["batch_per_rank"],
-         "samples_per_s": rate, "speedup": speedup, "efficiency_percent": efficiency}
-        for case, (speedup, efficiency, _, rate) in answers.items()
+         "samples_per_s": answer["together"][""], "speedup": answer["speedup"], "efficiency_percent": answer["efficiency"]}
+        for case, answer in answers.items()
     ]  # fmt: skip
 
 
@@ -88,36 +117,33 @@ def describe(outcome: own_part.Outcome, alone: Training, together: dict[str, Tra
     """Return "right", or what is wrong with the learner's numbers for this run. Return None if there are none."""
     if outcome.state != "ran":
         return outcome.text if outcome.state == "failed" else None
-    for case, (speedup, efficiency, rate_alone, rate) in outcome.results[0].items():
-        for name, training, speed in (("one worker", alone, rate_alone), (case, together[case], rate)):
-            if fault := find_fault(training, speed):
-                return f"{name}: {fault}"
+    for case, answer in outcome.results[0].items():
+        for name, training, speeds in (("one worker", alone, answer["alone"]), (case, together[case], answer["together"])):
+            if fault := find_fault(training, speeds):
+                return f"{name}{fault}"
+        speedup, rate_alone, rate = answer["speedup"], answer["alone"][""], answer["together"][""]
         if not abs(speedup * rate_alone / rate - 1) <= TOLERANCE:
             return (
                 f"{case}: your speed-up is {speedup:.3f}, but compared with another training these two differ by another factor"
             )
-        if not abs(efficiency / (100 * speedup / together[case]["ranks"]) - 1) <= TOLERANCE:
-            return f"{case}: your efficiency is {efficiency:.1f} %, which does not belong to your speed-up of {speedup:.3f}"
+        if not abs(answer["efficiency"] / (100 * speedup / together[case]["ranks"]) - 1) <= TOLERANCE:
+            efficiency = f"{answer['efficiency']:.1f} %"
+            return f"{case}: your efficiency is {efficiency}, which does not belong to your speed-up of {speedup:.3f}"
     return "right"
 
 
-def find_fault(training: Training, samples_per_s: float) -> str | None:
-    """Return what contradicts a speed, or None. The step of this speed is in the middle: at most half of the steps that count
-    took longer, and at most half took less."""
-    if not samples_per_s > 0:
-        return f"your speed is {samples_per_s:.4g} samples a second"
-    step_s = training["ranks"] * training["batch_per_rank"] / samples_per_s
-    durations = [
-        (row["step"], row["compute_s"] + row["communicate_s"])
-        for row in training["rows"]
-        if row["step"] >= training["warm_up_steps"]
-    ]
-    steps = {step for step, _ in durations}
-    longer = {step for step, seconds in durations if seconds > step_s * (1 + TOLERANCE)}
-    shorter = steps - {step for step, seconds in durations if seconds >= step_s * (1 - TOLERANCE)}
-    for word, count in (("longer", len(longer)), ("less", len(shorter))):
-        if 2 * count > len(steps):
-            return f"by your speed a step takes {1e3 * step_s:.2f} ms, but {count} of the {len(steps)} that count took {word}"
+def find_fault(training: Training, speeds: dict[str, float]) -> str | None:
+    """Return which of the edited copies contradicts the learner's samples per second, and how, or None."""
+    samples, speed = training["ranks"] * training["batch_per_rank"], speeds[""]
+    if not speed > 0:
+        return f": your speed is {speed:.4g} samples a second"
+    for name in SAME:
+        if not abs(speeds[name] / speed - 1) <= TOLERANCE:
+            return f", {name}: your speed is {speeds[name]:.4g} samples a second, but should still be {speed:.4g}"
+    if not speeds[ONE_SLOW] > samples / (SLOW_S / STEPS / 2):
+        return f", {ONE_SLOW}: your speed is {speeds[ONE_SLOW]:.4g} samples a second, but one slow step should hardly matter"
+    if not abs(speeds[TURNS] / (samples / SLOW_S) - 1) <= TOLERANCE:
+        return f", {TURNS}: your speed is {speeds[TURNS]:.4g} samples a second, but should be {samples / SLOW_S:.4g}"
     return None
 
 

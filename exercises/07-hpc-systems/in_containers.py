@@ -2,9 +2,10 @@
 
 You will learn    what a container separates from its host, and what it shares; what a start costs; which faults an image can
 have
-You will produce  one product and one sum in every engine; an image for Docker and one for Apptainer without faults
+You will produce  one product and one sum in every engine; the files that a program sees in an image of six layers; an image
+                  for Docker and one for Apptainer without faults
 Run it            python in_containers.py --engines bare,namespaces
-Your part         my_container.sh; the faults of my_dockerfile.txt and of my_definition.def
+Your part         my_container.sh; `see` in my_layers.py; the faults of my_dockerfile.txt and of my_definition.def
 Reading           modules/07-hpc-systems/lesson-4-containers.md
 """
 
@@ -22,11 +23,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a 
 import bench
 import containers
 import images
+import layers
+import own_part
 from bench import say
 
 SEED = 0
 HERE = Path(__file__).resolve().parent
-FILES = ("my_container.sh", "my_dockerfile.txt", "my_definition.def")
+FILES = ("my_container.sh", "my_dockerfile.txt", "my_definition.def", "my_layers.py")
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="one measurement in every container engine that is here")
@@ -76,9 +79,22 @@ titles = {"engine": "engine", "start_ms": "start, ms", "product_ms": "product, m
           "hostname_own": "own name", "root_writable": "can write /", "uid_inside": "user inside"}  # fmt: skip
 bench.say_table(rows, titles)
 
+# --- the layers of an image: what the kernel shows of them, and what my_layers.py says ------------------------------------
+by_kernel, why_not_kernel = layers.see_by_kernel(layers.list_paths())
+outcome = own_part.Process(FILES[3]).run(None, "layers:see_by_part", limit_s=20, layers=layers.list_paths())
+by_part = outcome.results[0] if outcome.state == "ran" else None
+files = layers.compare(by_kernel, by_part)
+bench.say_table(files, {"layer": "layer", "step": "step", "file": "file", "mb": "MB", "kernel": "seen", "yours": "yours"})
+if why_not_kernel:
+    say(f"the kernel was not asked: {why_not_kernel}")
+if outcome.state == "open":
+    say("my_layers.py is as delivered. Once it is written, the column yours says which files a program sees")
+elif outcome.state == "failed":
+    say(f"my_layers.py: {outcome.text}")
+
 # --- the images ----------------------------------------------------------------------------------------------------------
 lint = []
-for name in FILES[1:]:
+for name in FILES[1:3]:
     for fault in images.find_faults((HERE / name).read_text(encoding="utf-8"), args.driver):
         lint.append({"file": name, "fault": fault.word, "line": fault.line, "says": fault.says})
         say(f"{name}, line {fault.line}: {fault.says}")
@@ -93,6 +109,11 @@ metrics = {
     **vars(args), "tried": rows, "engines_run": len(ran) if container or len(ran) > 1 else None, "lint": lint,
     "faults_left": len(lint), "faults_docker": sum(row["file"] == FILES[1] for row in lint),
     "faults_apptainer": sum(row["file"] == FILES[2] for row in lint), "values": len({row["value"] for row in ran} - {None}),
+    "files": files, "layers_failed": outcome.text if outcome.state == "failed" else None,
+    "files_wrong": None if by_kernel is None or outcome.state == "open"
+    else len(files) if by_part is None else sum(row["kernel"] != row["yours"] for row in files),
+    "pulled_mb": sum(row["mb"] or 0 for row in files),
+    "hidden_mb": None if by_kernel is None else sum(row["mb"] or 0 for row in files if not row["kernel"]),
     "host_pids": host["pids"], "container_pids": container["pids"] if container else None,
     "own_hostname": container["hostname"] == "container" if container else None,
     "writable": container["writable"] if container else None,

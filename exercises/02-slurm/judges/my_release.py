@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from gpucourse.judge import Case, Part, Way
 from gpucourse.judge.batch import Place, execute, is_written
 from gpucourse.judge.verdict import Verdict
 
-LIMIT_PERCENT = 5
+LIMIT_PERCENT, MIN_LINES, BEGIN_S = 5, 4, 30
 
 WAYS = {
     "own-session": Way(
@@ -18,15 +20,24 @@ WAYS = {
         "on: $SLURM_JOB_ID is its number",
         ('$job != "$SLURM_JOB_ID" && ', ""),
     ),
+    "lines-of-another": Way(
+        "you left a job that has used nothing: the busy lines of its GPU are older than the job, and belong to the job before "
+        "it. %S of squeue shows since when a job runs",
+        (" && $1 >= start", ""),
+    ),
+    "too-young": Way(
+        "you cancelled a job that has only begun: it has fewer than 4 lines of its own, and may still be loading its data",
+        ("lines >= 4 && !used", "!used"),
+    ),
     "newest-line": Way(
         "you judged each GPU by its newest line. A training pauses while it waits for samples or saves a checkpoint: a GPU is "
-        "unused only if all its lines are below 5",
-        ("if ($3 > most[$2]) most[$2] = $3", "most[$2] = $3"),
+        "unused only if all lines of its job are below 5",
+        ("if ($3 >= 5) used = 1", "used = $3 >= 5"),
     ),
     "mean": Way(
         "you judged each GPU by the mean of its lines. A GPU that computes for a short time has a small mean and is in use: it "
-        "is unused only if all its lines are below 5",
-        ("if ($3 > most[$2]) most[$2] = $3", "most[$2] += $3 / 8"),
+        "is unused only if all lines of its job are below 5",
+        ("if ($3 >= 5) used = 1", "sum += $3; used = sum / lines >= 5"),
     ),
     "no-gpu": Way(
         "you cancelled a job that holds no GPU: it only runs on the same node as one that does. %b of squeue shows the GPUs "
@@ -34,9 +45,8 @@ WAYS = {
         (" && $gpus == *gpu*", ""),
     ),
     "part-of-a-name": Way(
-        "you cancelled the job of a node whose name is the beginning of another name: node1 is also found in node10. Compare "
-        "whole names",
-        ("grep -qxF", "grep -qF"),
+        "you read the lines of another node as well: node1 is also found in node10. Compare whole names",
+        ("$2 == node", "index($2, node)"),
     ),
     "first-only": Way(
         "you cancelled only the first job that holds an unused GPU. There may be several",
@@ -44,19 +54,27 @@ WAYS = {
     ),
     "used-as-well": Way(
         "you cancelled every job that holds a GPU, whether it uses the GPU or not: hours of training are lost",
-        (' && grep -qxF "$node" <<< "$unused"', ""),
+        ("lines >= 4 && !used", "1"),
     ),
 }
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job in a recorded queue. A job that waits has no node."""
+    """A job in a recorded queue. A job that waits has no node. `begin` is the place in the table of its first line."""
 
     number: str
     node: str
     gpus: int = 1
     name: str = "train"
+    begin: int = 0
+
+    @property
+    def start(self) -> str:
+        """Return the time at which the job began, as squeue shows it: before the table, or just before its first line."""
+        if not self.node:
+            return "N/A"
+        return f"2026-11-30T14:07:{BEGIN_S + 2 * self.begin - 1}" if self.begin else "2026-11-30T09:58:12"
 
 
 @dataclass(frozen=True)
@@ -70,48 +88,64 @@ class Cluster:
     def table(self) -> str:
         """Return the file that the learner's script reads."""
         lines = [
-            f"14:07:{30 + place} {node} {percents[place]}\n"
+            f"2026-11-30T14:07:{BEGIN_S + 2 * place} {node} {percents[place]}\n"
             for place in range(8)
             for node, percents in reversed(self.samples.items())
         ]
         return "".join(lines)
 
+    def is_unused(
+        self, job: Job, limit_of: str = "highest", *, older: bool = False, young: bool = False, inside: bool = False
+    ) -> bool:
+        """Return whether a job has not used its GPU: as it should be decided, or with one mistake."""
+        reduce = {
+            "highest": max,
+            "newest": lambda percents: percents[-1],
+            "mean": lambda percents: sum(percents) / len(percents),
+        }
+        places = [node for node in self.samples if node == job.node or (inside and job.node in node)]
+        lines = [percent for node in places for percent in self.samples[node][0 if older else job.begin :]]
+        return (young or len(lines) >= MIN_LINES) and reduce[limit_of](lines) < LIMIT_PERCENT
+
     def list_jobs(
-        self,
-        *,
-        limit_of: str = "highest",
-        session: bool = False,
-        no_gpu: bool = False,
-        used: bool = False,
-        inside: bool = False,
+        self, is_unused: Callable[[Job], bool] | None = None, *, session: bool = False, no_gpu: bool = False
     ) -> list[str]:
         """Return the numbers of the jobs to cancel: as they should be, or with one mistake."""
-        reduce = {"highest": max, "newest": lambda percents: percents[-1], "mean": lambda percents: sum(percents) / 8}[limit_of]
-        unused = {node for node, percents in self.samples.items() if reduce(percents) < LIMIT_PERCENT}
         return [
             job.number
             for job in self.jobs
             if job.node
             and (job.number != self.session or session)
             and (job.gpus or no_gpu)
-            and (used or job.node in unused or (inside and any(job.node in name for name in unused)))
+            and (is_unused or self.is_unused)(job)
         ]
 
 
 BUSY, IDLE = (97, 99, 96, 98, 99, 97, 98, 99), (0, 1, 0, 0, 0, 0, 1, 0)
 PAUSES, SELDOM = (97, 99, 96, 98, 99, 0, 0, 0), (0, 0, 0, 31, 0, 0, 0, 0)
+BEFORE, LOADING = (97, 99, 96, 0, 0, 1, 0, 0), (0, 0, 1, 0, 0, 0, 0, 0)
 CLUSTERS = {
     "three nodes": Cluster(
         "4711",
         (Job("4711", "node1", name="bash"), Job("4712", "node2", name="notebook"), Job("4713", "node3"),
-         Job("4714", "node1", 0, "tokenise"), Job("4715", "")),
+         Job("4714", "node2", 0, "tokenise"), Job("4715", "")),
         {"node1": IDLE, "node2": IDLE, "node3": PAUSES},
+    ),
+    "a job that came after another": Cluster(
+        "6101",
+        (Job("6101", "node1", name="bash"), Job("6107", "node2", name="notebook", begin=3), Job("6103", "node3")),
+        {"node1": IDLE, "node2": BEFORE, "node3": BUSY},
+    ),
+    "a job that has just begun": Cluster(
+        "6201",
+        (Job("6201", "node1", name="bash"), Job("6209", "node2", begin=6), Job("6203", "node3", begin=2)),
+        {"node1": IDLE, "node2": LOADING, "node3": SELDOM},
     ),
     "eleven nodes, two unused GPUs": Cluster(
         "8020",
         (Job("8011", "node1"), Job("8012", "node10"), Job("8013", "node2", 0), Job("8014", "node2"), Job("8015", "node11"),
          Job("8020", "node3", name="bash"), Job("8021", "")),
-        {"node1": BUSY, "node10": IDLE, "node2": IDLE, "node11": SELDOM, "node3": IDLE},
+        {"node1": IDLE, "node10": BUSY, "node2": IDLE, "node11": SELDOM, "node3": IDLE},
     ),
     "all GPUs in use": Cluster(
         "5001",
@@ -123,8 +157,8 @@ CLUSTERS = {
 _ROWS = r"""#!/bin/bash
 cancelled=" $(tr '\0' ' ' < "$NOTES" 2> /dev/null) "
 rows() {
-  while IFS='|' read -r id node gpus name state long; do
-    [[ $cancelled == *" $id "* ]] || printf '%s\n' "$id|$node|$gpus|$name|$state|$long"
+  while IFS='|' read -r id node gpus name state long start; do
+    [[ $cancelled == *" $id "* ]] || printf '%s\n' "$id|$node|$gpus|$name|$state|$long|$start"
   done << 'END'
 @JOBS@
 END
@@ -136,7 +170,7 @@ _SQUEUE = (
     + r"""
 header=1 format='%i %P %j %u %t %M %D %R' states= nodes= jobs=
 declare -A letters=([jobid]=i [nodelist]=N [tres-per-node]=b [gres]=b [statecompact]=t [state]=T [name]=j [username]=u
-  [reasonlist]=R [numcpus]=C [partition]=P)
+  [reasonlist]=R [starttime]=S [numcpus]=C [partition]=P)
 while (($#)); do
   case "$1" in
     -h|--noheader) header=; shift; continue;;
@@ -162,19 +196,19 @@ fill() {
   while [[ $line =~ %[.0-9-]*([A-Za-z?]) ]]; do
     case "${BASH_REMATCH[1]}" in
       i|A) value=$1;; N|B) value=$2;; b) value=$3;; j) value=$4;; t) value=$5;; T) value=$6;; C|D) value=1;; P) value=gpu;;
-      u) value=you;; R) value=${2:-(Resources)};; M) value=12:30;; l|L) value=30:00;;
+      u) value=you;; R) value=${2:-(Resources)};; M) value=12:30;; S|V) value=$7;; l|L) value=30:00;;
       *) echo "squeue: the judge does not know ${BASH_REMATCH[0]}" >&2; exit 1;;
     esac
     line=${line/"${BASH_REMATCH[0]}"/"$value"}
   done
   printf '%s\n' "$line"
 }
-[ -z "$header" ] || fill JOBID NODELIST TRES_PER_NODE NAME ST STATE
-rows | while IFS='|' read -r id node gpus name state long; do
+[ -z "$header" ] || fill JOBID NODELIST TRES_PER_NODE NAME ST STATE START_TIME
+rows | while IFS='|' read -r id node gpus name state long start; do
   [[ -z $states || $states == *",$state,"* || $states == *",$long,"* || $states == ,ALL, ]] || continue
   [[ -z $nodes || $nodes == *",$node,"* ]] || continue
   [[ -z $jobs || $jobs == *",$id,"* ]] || continue
-  fill "$id" "$node" "$gpus" "$name" "$state" "$long"
+  fill "$id" "$node" "$gpus" "$name" "$state" "$long" "$start"
 done
 """
 )
@@ -189,10 +223,12 @@ for word in "$@"; do
     [0-9]*) wanted=$word;;
   esac
 done
-rows | while IFS='|' read -r id node gpus name state long; do
+rows | while IFS='|' read -r id node gpus name state long start; do
   [[ -z $wanted || $wanted == "$id" ]] || continue
   tres=; [ "$gpus" = N/A ] || tres="${between}TresPerNode=$gpus"
-  printf '%s\n' "JobId=$id JobName=$name${between}JobState=$long Partition=gpu${between}NodeList=${node:-(null)}$tres$end"
+  since="StartTime=$start EndTime=Unknown"
+  place="Partition=gpu${between}NodeList=${node:-(null)}"
+  printf '%s\n' "JobId=$id JobName=$name${between}JobState=$long${between}$since $place$tres$end"
 done
 """
 )
@@ -207,12 +243,14 @@ def judge(part: Part) -> None:
         right = cluster.list_jobs()
         mistakes = {
             "own-session": cluster.list_jobs(session=True),
-            "newest-line": cluster.list_jobs(limit_of="newest"),
-            "mean": cluster.list_jobs(limit_of="mean"),
+            "lines-of-another": cluster.list_jobs(partial(cluster.is_unused, older=True)),
+            "too-young": cluster.list_jobs(partial(cluster.is_unused, young=True)),
+            "newest-line": cluster.list_jobs(partial(cluster.is_unused, limit_of="newest")),
+            "mean": cluster.list_jobs(partial(cluster.is_unused, limit_of="mean")),
             "no-gpu": cluster.list_jobs(no_gpu=True),
-            "part-of-a-name": cluster.list_jobs(inside=True),
+            "part-of-a-name": cluster.list_jobs(partial(cluster.is_unused, inside=True)),
             "first-only": right[:1],
-            "used-as-well": cluster.list_jobs(used=True),
+            "used-as-well": cluster.list_jobs(lambda _: True),
         }
         cases.append(Case(name, _list_cancelled(part, cluster, name), right, mistakes))
     part.compare(cases)
@@ -224,7 +262,7 @@ def _list_cancelled(part: Part, cluster: Cluster, case: str) -> list[str]:
     lines = []
     for job in cluster.jobs:
         states = ("R", "RUNNING") if job.node else ("PD", "PENDING")
-        lines.append("|".join((job.number, job.node, "gres:gpu:1" if job.gpus else "N/A", job.name, *states)))
+        lines.append("|".join((job.number, job.node, "gres:gpu:1" if job.gpus else "N/A", job.name, *states, job.start)))
     jobs = "\n".join(lines)
     programs = {"squeue": _SQUEUE.replace("@JOBS@", jobs), "scontrol": _SCONTROL.replace("@JOBS@", jobs)}
     programs |= dict.fromkeys(("python", "python3"), f'#!/bin/bash\nexec {shlex.quote(sys.executable)} "$@"\n')

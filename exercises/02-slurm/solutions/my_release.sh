@@ -1,7 +1,8 @@
 #!/bin/bash
-unused=$(awk '{ if ($3 > most[$2]) most[$2] = $3; nodes[$2] } END { for (node in nodes) if (most[node] < 5) print node }' "$1")
-squeue --noheader --states=RUNNING --format="%i %N %b" | while read -r job node gpus; do
-  if [[ $job != "$SLURM_JOB_ID" && $gpus == *gpu* ]] && grep -qxF "$node" <<< "$unused"; then
+squeue --noheader --states=RUNNING --format="%i %N %b %S" | while read -r job node gpus start; do
+  if [[ $job != "$SLURM_JOB_ID" && $gpus == *gpu* ]] && awk -v node="$node" -v start="$start" '
+    $2 == node && $1 >= start { lines++; if ($3 >= 5) used = 1 }
+    END { exit !(lines >= 4 && !used) }' "$1"; then
     scancel "$job"
   fi
 done

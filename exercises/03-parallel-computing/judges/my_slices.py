@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from gpucourse.judge import Case, Part, Verdict, Way
 
-RIGHT = {"attention.qkv": "columns", "attention.out": "rows", "mlp.up": "columns", "mlp.down": "rows"}
 BATCH, WIDTH = 5, 12
 WAYS = {
-    "rows-first": Way(
-        "PLAN cuts {name} by rows. Then the wide middle needs a sum before its activation function, which is an additional "
-        "and larger message. Use columns on the way in and rows on the way out",
-        ('"mlp.up": "columns", "mlp.down": "rows"', '"mlp.up": "rows", "mlp.down": "columns"'),
-    ),
-    "all-columns": Way(
-        "PLAN cuts {name} by columns, but every rank has only a share of its input, and a cut by columns needs all of it",
-        ('"attention.out": "rows"', '"attention.out": "columns"'),
-    ),
     "wrong-dimension": Way(
         "rank {rank} of {size} holds a slice of {given} for {how} instead of {right}: torch stores a weight as (outputs, "
         "inputs), so columns are slices of dimension 0, and rows of dimension 1",
@@ -89,7 +78,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the plan, the slices, and then the layers on 1, 2, 3 and 4 ranks, by values, gradients and messages."""
+    """Judge the slices, and then the layers on 1, 2, 3 and 4 ranks, by values, gradients and messages."""
     from collectives import count_collectives
 
     counts = count_collectives()
@@ -97,23 +86,10 @@ def judge(part: Part) -> None:
     for size in (2, 3, 1, 4):
         for rank in range(size):
             _check_cut(part, functions["cut"], rank, size)
-    _check_plan(part)
     for size in (2, 3, 1, 4):
         for rank, outcome in enumerate(part.on_ranks(size, lambda rank, size: _run(part, functions, counts, rank, size))):
             _check_run(part, rank, size, outcome)
     part.note("equal to the whole layers on 1 to 4 ranks; one all_reduce forward, one backward")
-
-
-def _check_plan(part: Part) -> None:
-    plan = getattr(part.module, "PLAN", None)
-    if not isinstance(plan, Mapping) or plan.keys() != RIGHT.keys():
-        part.compare([Case("PLAN", plan, RIGHT)])
-    if "?" in plan.values():
-        raise Verdict("open", sentence="PLAN: which Linear is cut by columns, and which by rows?")
-    for name, direction in RIGHT.items():
-        if plan[name] != direction and plan[name] in RIGHT.values():
-            raise part.wrong("rows-first" if direction == "columns" else "all-columns", "PLAN", name=name)
-    part.compare([Case("PLAN", dict(plan), RIGHT)])
 
 
 def _whole() -> dict[str, Any]:

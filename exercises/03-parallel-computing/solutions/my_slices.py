@@ -6,8 +6,6 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import linear
 
-PLAN = {"attention.qkv": "columns", "attention.out": "rows", "mlp.up": "columns", "mlp.down": "rows"}
-
 
 class SumBackward(torch.autograd.Function):
     """Forward, do nothing; backward, sum over the ranks."""

@@ -17,7 +17,7 @@ from gpucourse.model.plan import Batch, Upload
 from gpucourse.model.record import RunRecord
 from gpucourse.model.sweep import Point
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs.mutations import confirm_expectation
+from gpucourse.runs.mutations import confirm_expectation, is_as_predicted
 from gpucourse.runs.run_module import ExerciseRun
 from gpucourse.ui.tables import Cell, Facts, View
 from gpucourse.workspace import runs
@@ -103,7 +103,8 @@ def present_run(session: Session, followed_run: FollowedRun, live: Live) -> int:
             _show_tail(record, live)
     view = View()
     with _guard_result(session):
-        view = show_result(session, record, verdict)
+        has_own_step = record.state == "succeeded" and record.expected_red and not is_as_predicted(record, verdict)
+        view = show_result(session, record, verdict, has_step=not has_own_step)  # otherwise find_exit_code names the step
     _store_screen(session, record, live, view)
     return find_exit_code(record, verdict)
 
@@ -142,15 +143,20 @@ def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -
             deliver(context.paths, exercise, record)
 
 
-def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, paged: bool = False) -> View:
+def show_result(
+    session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, paged: bool = False, has_step: bool = True
+) -> View:
     """Show the result of a run, in full detail with --verbose or as a document with --json, and return the view. With `paged`,
-    a result that is longer than the terminal is shown in the person's pager."""
-    view, document = _describe(session, record, verdict)
+    a result that is longer than the terminal is shown in the person's pager. Without `has_step`, it ends without a next step.
+    """
+    view, document = _describe(session, record, verdict, has_step=has_step)
     session.present(view, document, paged=paged)
     return view
 
 
-def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | None) -> tuple[View, RunOutput]:
+def _describe(
+    session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, has_step: bool = True
+) -> tuple[View, RunOutput]:
     """Return the result of a run as a view and as a document."""
     from gpucourse.runs.parts import list_changed_files, list_part_files
     from gpucourse.runs.results import read_prediction
@@ -162,7 +168,8 @@ def _describe(session: Session, record: RunRecord, verdict: ExerciseVerdict | No
     _, exercise = context.catalog.exercise(record.exercise)
     prediction = read_prediction(context.paths, exercise, record)
     changed_files = list_changed_files(context, exercise, record)
-    metrics, step = read_metrics(files.metrics), session.find_step("" if record.own_script else record.exercise)
+    metrics = read_metrics(files.metrics)
+    step = session.find_step("" if record.own_script else record.exercise) if has_step else ""
     if session.console.verbose:
         view = details(
             record,

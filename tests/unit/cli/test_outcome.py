@@ -69,6 +69,13 @@ def test_show_result_shows_the_result_of_a_run_and_stores_the_screen(
     assert "screen.svg" in read_seal(learning.context.paths.run("1.1", record.id))
 
 
+def test_outcome_not_as_predicted_names_one_next_step(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    end_run(learning, monkeypatch, expected_red="exact")
+    answer = learning.types("run", "1.1", "--no-predict", code=5)
+    assert "Next:" not in answer.out
+    assert answer.err.count("gpucourse run 1.1 --expect-red") == 1
+
+
 def test_outcome_of_a_detached_run_says_how_to_follow_it(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     record = end_run(learning, monkeypatch, attended=False, state="running", collected=False)
     assert f"gpucourse logs {record.id} -f" in " ".join(learning.types("run", "1.1", "--detach").out.split())

@@ -1,7 +1,9 @@
-"""The check of a learner's speed-up in 3.4: it holds a speed against the raw times without computing one."""
+"""The check of a learner's speed-up in 3.4: it changes the raw times, and compares the speeds that come out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from statistics import mean, median
 from types import ModuleType
 
 import pytest
@@ -10,7 +12,13 @@ from tests.parts import needs_module
 from tests.unit.exercises.scripts import beside_the_script
 
 pytestmark = needs_module("torch")
-STEPS_MS = [900, 10, 12, 14, 16, 90]  # of the slowest rank; the first step is cold
+TRAINING = {
+    "ranks": 2, "batch_per_rank": 8, "warm_up_steps": 1,
+    "rows": [
+        {"step": step, "rank": rank, "compute_s": ms / 2000, "communicate_s": ms / (2000 if rank == step % 2 else 1e9)}
+        for step, ms in enumerate([900, 10, 12, 14, 16, 13, 90]) for rank in range(2)
+    ],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -18,18 +26,31 @@ def raw_times() -> ModuleType:
     return beside_the_script("03-parallel-computing", "raw_times")
 
 
+def compute_step_s(
+    training: dict, ranks: Callable = max, steps: Callable = median, keys: tuple[str, ...] = ("compute_s", "communicate_s"),
+    warm_up: int = 1,
+) -> float:  # fmt: skip
+    times: dict[int, list[float]] = {}
+    for row in training["rows"]:
+        if row["step"] >= warm_up:
+            times.setdefault(row["step"], []).append(sum(row[key] for key in keys))
+    return steps([ranks(seconds) for seconds in times.values()])
+
+
 @pytest.mark.parametrize(
-    ("step_ms", "fault"),
-    [(14, None), (28.4, "4 of the 5 that count took less"), (12, "3 of the 5 that count took longer"), (7, "5 of the 5")],
-    ids=["median", "mean", "below", "fastest-rank"],
+    ("mistake", "fault"),
+    [
+        ({}, None),
+        ({"ranks": mean}, "with another rank at 1,000 s in each step"),
+        ({"ranks": lambda seconds: seconds[0]}, "with its rows in reverse order"),
+        ({"steps": mean}, "with a last step of 1,000 s"),
+        ({"keys": ("compute_s",)}, "with half of its computing as communication"),
+        ({"warm_up": 0, "steps": mean}, "with warm-up steps of 1,000 s"),
+    ],
+    ids=["right", "mean-of-ranks", "one-rank", "mean-of-steps", "without-communication", "cold-steps"],
 )
-def test_find_fault_accepts_only_the_middle_step(raw_times: ModuleType, step_ms: float, fault: str | None) -> None:
-    rows = [
-        {"step": step, "rank": rank, "compute_s": ms / 2000, "communicate_s": ms / (2000 if rank == step % 2 else 1e9)}
-        for step, ms in enumerate(STEPS_MS)
-        for rank in range(2)
-    ]
-    training = {"ranks": 2, "batch_per_rank": 8, "warm_up_steps": 1, "rows": rows[::-1]}
-    answer = raw_times.find_fault(training, 16 / step_ms * 1e3)
+def test_find_fault_names_the_change_that_contradicts_a_speed(raw_times: ModuleType, mistake: dict, fault: str | None) -> None:
+    copies = {"": TRAINING} | raw_times.edit(TRAINING)
+    answer = raw_times.find_fault(TRAINING, {name: 16 / compute_step_s(copy, **mistake) for name, copy in copies.items()})
     assert (answer is None) == (fault is None), answer
     assert fault is None or fault in answer

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-PLAN = dict.fromkeys(("attention.qkv", "mlp.up"), "columns") | dict.fromkeys(("attention.out", "mlp.down"), "rows")
-
 
 def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return this rank's slices."""

@@ -39,8 +39,13 @@ def runs(rows: Sequence[ListedRun], next_step: str = "gpucourse next", *, exerci
     if not rows:
         text = f"{exercise} has no run yet." if exercise else "There are no runs yet."
         return View(blocks=[Paragraph(text)], next=f"gpucourse run {exercise}" if exercise else next_step)
-    columns: list[Column | str] = ["run", "ran", Column("state", spare=True), "checks"]
-    columns += [right("ranks", spare=True), right("took", spare=True), right("age"), Column("note", wrap=True, spare=True)]
+    columns: list[Column | str] = ["run", "ran", "state", "checks"]
+    columns += [
+        right("ranks", spare=True),
+        right("took", spare=True),
+        right("age", spare=True),
+        Column("note", wrap=True, spare=True),
+    ]
     newest = rows[-1].record.id
     modes, names = {run.record.mode for run in rows}, name_subjects(run.record for run in rows)
     return View(

@@ -10,6 +10,7 @@ from gpucourse.model.diagnosis import Diagnosis, LogQuote
 from gpucourse.model.record import NodeExit, OutputFile, RankExit, RefusedFile, RunRecord
 from gpucourse.model.verdict import PartResult
 from gpucourse.runs.settle import ListedRun
+from gpucourse.ui.render import render
 from gpucourse.ui.views import result as results
 from gpucourse.ui.views import run
 from gpucourse.workspace.paths import RunPaths
@@ -25,6 +26,13 @@ def test_runs_lists_states_and_details() -> None:
     assert "timed out" in output
     assert "node1 does not answer" in output
     assert "no runs yet" in text(run.runs([]))
+
+
+def test_runs_on_a_narrow_terminal_keeps_the_state_and_the_checks() -> None:
+    failed_run = record(state="failed", verdict=None)
+    output = render(run.runs([ListedRun(record=record(verdict="failed")), ListedRun(record=failed_run)]), width=60)
+    assert "✗ failed" in output
+    assert re.search(r"3\.1  failed +–", output)
 
 
 def result(run_record: RunRecord, **options: object) -> str:
