@@ -28,7 +28,8 @@ import torch._dynamo  # FSDP2 imports it, which takes seconds: here it is import
 import torch.distributed as dist
 from bench import say
 from fsdp_clock import BACKWARD, FORWARD, GATHER, REDUCE, simulate_step
-from fsdp_recorded import SEED, find_private_parts, record
+from fsdp_recorded import SEED, find_private_parts, record, trace
+from gpu_times import find_device, find_gpus
 from overlap_choice import LAYERS, ORDERS
 from overlap_report import check_formulas, find_forward_share, judge_choice, make_rows
 
@@ -59,6 +60,7 @@ if args.room < 3:
     parser.error(f"--room ({args.room}) must be at least 3: two layers ahead and the one that is computed")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+backend = os.environ.get("GPUCOURSE_BACKEND")
 os.environ["GPUCOURSE_BACKEND"] = "gloo"  # what is recorded is the order of issue, which is the same on CPUs
 torch.set_num_threads(1)
 crew.start(args.ranks_per_node)  # from here on this process is one rank
@@ -90,6 +92,8 @@ orders = [
     for name in recorded
 ]
 ordering = prefetch_part.run(world, "overlap_trial:order_steps", limit_s=30, steps=orders)
+gpus = find_gpus(world, backend)
+traced = trace(gpus, args.layers, ORDERS["torch's default"])
 if world.rank > 0:
     dist.destroy_process_group()
     sys.exit()
@@ -109,7 +113,8 @@ metrics = {
     "gathers_saved": default and default["gathers"] - rows[-1]["gathers"],
     "yours": {"off_us": max((row["off_us"] for row in rows), default=None) if timing.state == "ran" else None,
               "orders_off": sum(not row["equal_to_yours"] for row in rows) if ordering.state == "ran" and rows else None},
-    "choice": choice,
+    "choice": choice, "trace": traced, "traces": [traced] if gpus else [],
+    "gathers_of_default": default and default["gathers"] + 1,  # and one for the head
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
 }  # fmt: skip
 say(f"\nSteps of FSDP2 as torch issues them, with room for {args.room} layers (by the clock)")
@@ -129,6 +134,6 @@ for name, outcome in outcomes.items():
     elif outcome.state == "failed":
         say(f"my_{name}.py: {outcome.text}")
 say(f"\n{choice['sentence']}")
-path = bench.write_metrics("fsdp_overlap/1", world.device, world_size=size, seed=SEED, metrics=metrics)
-bench.say_end(path, world.device)
+path = bench.write_metrics("fsdp_overlap/1", find_device(gpus), world_size=size, seed=SEED, metrics=metrics)
+bench.say_end(path, find_device(gpus))
 dist.destroy_process_group()
