@@ -127,7 +127,7 @@ CASES = (
     Case("9.5", limit_s=120, note=SOLUTION),
     Case("9.6", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=90, note=SOLUTION),
     Case("9.7", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
-    Case("9.8", {"real_fault": "sleeps"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
+    Case("9.8", {}, {"ranks_per_node": "1", "real_fault": "sleeps"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
     Case("B.1", {"engine": "stand-in"}, limit_s=60, note=f"{SOLUTION}; without Kubernetes", by_design=True),
     Case("B.2", limit_s=120, note=SOLUTION),
     Case("B.3", limit_s=60, note=SOLUTION),
