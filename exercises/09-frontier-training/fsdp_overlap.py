@@ -35,7 +35,7 @@ from overlap_report import check_formulas, find_forward_share, judge_choice, mak
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="what of FSDP's messages is exposed")
-parser.add_argument("--ranks-per-node", type=int, default=2, help="ranks forked on each node; 1 on macOS")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
 parser.add_argument("--layers", type=int, default=32, help="layers of the recorded model")
 parser.add_argument("--gather-ms", type=float, default=2.0, help="time of a gather on the clock")
 parser.add_argument(

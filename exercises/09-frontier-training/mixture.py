@@ -38,7 +38,7 @@ OPEN_DISPATCH = dict.fromkeys(("output_off", "gradients_off", "bytes_over", "pai
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a mixture of experts on several ranks")
-parser.add_argument("--ranks-per-node", type=int, default=2, help="ranks forked on each node; 1 on macOS")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
 parser.add_argument("--experts", type=int, default=64, help="experts of the layer, a multiple of the number of ranks")
 parser.add_argument("--top", type=int, default=8, help="experts of a token")
 parser.add_argument("--tokens", type=int, default=512, help="tokens of each rank")

@@ -199,7 +199,7 @@ def test_memory_of_a_step_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str
 @pytest.mark.parametrize(
     ("exercise_id", "settings", "keys"),
     [
-        ("9.2", {"experts": "4", "top": "2", "tokens": "8", "width": "8", "steps": "4"}, ("exchange_ms", "grouped_ms")),
+        ("9.2", {"experts": "4", "top": "2", "tokens": "16", "width": "8", "steps": "8"}, ("exchange_ms", "grouped_ms")),
         ("9.3", {"length": "32", "heads": "4", "kv_heads": "2", "head_width": "8"}, ("flash_ms", "ring_ms")),
     ],
 )
