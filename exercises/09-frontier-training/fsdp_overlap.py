@@ -47,6 +47,7 @@ parser.add_argument("--room", type=int, default=4, help="layers that fit into me
 parser.add_argument(
     "--uneven", action=argparse.BooleanOptionalAction, default=False, help="draw each layer's times from the puzzle"
 )
+parser.add_argument("--trace-width", type=int, default=2048, help="width of the layers in the trace, on GPUs")
 parser.add_argument("--puzzle", type=int, default=1, help="the number from which uneven times are drawn")
 args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
@@ -56,6 +57,8 @@ if args.layers < 5:
     parser.error(f"--layers ({args.layers}) must be at least 5, more than are gathered ahead")
 if min(args.gather_ms, args.forward_ms, args.reduce_ms) <= 0 or args.issue_us < 0:
     parser.error("all times must be positive; --issue-us may be 0")
+if args.trace_width < 1:
+    parser.error("--trace-width must be above 0")
 if args.room < 3:
     parser.error(f"--room ({args.room}) must be at least 3: two layers ahead and the one that is computed")
 
@@ -93,7 +96,7 @@ orders = [
 ]
 ordering = prefetch_part.run(world, "overlap_trial:order_steps", limit_s=30, steps=orders)
 gpus = find_gpus(world, backend)
-traced = trace(gpus, args.layers, ORDERS["torch's default"])
+traced = trace(gpus, args.layers, args.trace_width, ORDERS["torch's default"])
 if world.rank > 0:
     dist.destroy_process_group()
     sys.exit()

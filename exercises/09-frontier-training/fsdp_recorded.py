@@ -17,7 +17,6 @@ from gpu_times import Gpus, measure_trace, trace_step
 from torch import nn
 
 SEED, WIDTH, ROWS = 0, 32, 8
-TRACED_WIDTH, TRACED_ROWS = 2048, 4096  # on a GPU, a layer computes for milliseconds
 PRIVATE = "torch.distributed.fsdp._fully_shard._fsdp_param_group"
 METHODS = "unshard", "reshard", "post_backward"
 
@@ -132,15 +131,18 @@ def shard(model: Net, mesh: Any, way: tuple[int, int, bool]) -> Net:
     return model
 
 
-def trace(gpus: Gpus | None, layers: int, way: tuple[int, int, bool]) -> dict[str, Any]:
-    """Return what the profiler's trace of a step of FSDP2 on GPUs shows, as `gpu_times.measure_trace`; None without GPUs."""
+def trace(gpus: Gpus | None, layers: int, width: int, way: tuple[int, int, bool]) -> dict[str, Any]:
+    """Return what the profiler's trace of a step of FSDP2 on GPUs shows, as `gpu_times.measure_trace`; None without GPUs.
+
+    A step has twice as many rows as a layer is wide.
+    """
     from torch.distributed.device_mesh import DeviceMesh
 
     if gpus is None:
         return measure_trace(())
     mesh = DeviceMesh.from_group(gpus.group, gpus.device.type)
-    model = shard(Net(layers, TRACED_WIDTH).to(gpus.device), mesh, way)
-    x = torch.randn(TRACED_ROWS, TRACED_WIDTH, device=gpus.device)
+    model = shard(Net(layers, width).to(gpus.device), mesh, way)
+    x = torch.randn(2 * width, width, device=gpus.device)
 
     def step() -> None:
         model.zero_grad()

@@ -160,9 +160,9 @@ def measure_attention(gpus: Gpus | None, tokens: int, heads: int, head_width: in
 
 def trace_step(step: Callable[[], object]) -> list[dict[str, Any]]:
     """Return the kernels of one step from the profiler's trace, in the format of `export_chrome_trace`."""
-    from torch.profiler import ProfilerActivity, profile
+    from torch.profiler import profile, supported_activities
 
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+    with profile(activities=supported_activities()) as profiler:
         step()
         torch.cuda.synchronize()
     with tempfile.TemporaryDirectory() as folder:
