@@ -201,6 +201,7 @@ def test_memory_of_a_step_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str
     [
         ("9.2", {"experts": "4", "top": "2", "tokens": "16", "width": "8", "steps": "8"}, ("exchange_ms", "grouped_ms")),
         ("9.3", {"length": "32", "heads": "4", "kv_heads": "2", "head_width": "8"}, ("flash_ms", "ring_ms")),
+        ("9.6", {"layers": "5", "trace_width": "16"}, ()),  # its trace has no kernels, as no GPU computes
     ],
 )
 def test_ranks_with_a_gpu_each_time_their_messages_and_products(
@@ -209,8 +210,8 @@ def test_ranks_with_a_gpu_each_time_their_messages_and_products(
     env = with_a_gpu(tmp_path / "work") | {"FAKE_GPU_COUNT": "2"}
     run = run_exercise(exercise_id, tmp_path / "work", ranks=2, env=env, ranks_per_node="1", **settings)
     assert run.code == 0, run.output
-    times = run.metrics["gpu"]
-    assert min(times[key] for key in keys) > 0
+    times = run.metrics.get("gpu", {})
+    assert all(times[key] > 0 for key in keys)
     assert (times.get("rows_wrong", 0), times.get("grouped_off", 0)) == (0, 0)
     assert times.get("lse_off", 0) < 1e-3
     assert run.metrics["device"] == "NVIDIA H100 80GB HBM3"
