@@ -121,13 +121,13 @@ CASES = (
     Case("8.7", limit_s=120, note=SOLUTION, by_design=True),
     Case("8.8", limit_s=90, note=SOLUTION, by_design=True),
     Case("9.1", {"numbers": "24000"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
-    Case("9.2", {"ranks_per_node": "2"}, limit_s=120, note=SOLUTION, by_design=True),
-    Case("9.3", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
-    Case("9.4", limit_s=120, note=SOLUTION, by_design=True),
+    Case("9.2", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
+    Case("9.3", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
+    Case("9.4", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
     Case("9.5", limit_s=120, note=SOLUTION),
-    Case("9.6", limit_s=90, note=SOLUTION, by_design=True),
+    Case("9.6", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=90, note=SOLUTION),
     Case("9.7", {}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION),
-    Case("9.8", {"real_fault": "sleeps"}, {"ranks_per_node": "1"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
+    Case("9.8", {}, {"ranks_per_node": "1", "real_fault": "sleeps"}, gpus=2, limit_s=120, note=SOLUTION, by_design=True),
     Case("B.1", {"engine": "stand-in"}, limit_s=60, note=f"{SOLUTION}; without Kubernetes", by_design=True),
     Case("B.2", limit_s=120, note=SOLUTION),
     Case("B.3", limit_s=60, note=SOLUTION),
@@ -328,6 +328,24 @@ def _prefixes(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator
     yield Figure("first token of a new prompt", metrics["engine_ratio"], "times that of a known one")
 
 
+def _experts(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("rows to experts", metrics["gpu"]["gb_per_s"], "GB/s")
+    yield Figure("grouped products", metrics["gpu"]["grouped_ms"], f"ms ({metrics['gpu']['loop_ms']} ms one by one)")
+
+
+def _ring(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("ring", metrics["gpu"]["ring_ms"], "ms")
+    yield Figure("exposed", metrics["gpu"]["exposed_ms"], "ms", metrics["gpu"]["ring_ms"])
+
+
+def _hidden(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("messages hidden", metrics["trace"]["hidden_percent"], "%", 100.0)
+
+
+def _iterations(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("Muon's iterations", metrics["gpu"]["percent"], "% of a step")
+
+
 _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
     "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
     "5.1": _kernels, "5.2": _pipeline, "5.3": _products_by_hand, "5.4": _overlap, "5.5": _graphs, "5.6": _norm, "5.7": _roof,
@@ -335,5 +353,6 @@ _READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Fi
     "6.1": _training_memory, "6.2": _shares, "6.3": _layouts, "6.4": _checkpoint, "6.5": _recovery, "6.6": _plan,
     "7.1": _gains, "7.2": _links, "7.3": _storage,
     "8.1": _token_costs, "8.2": _pages, "8.3": _pauses, "8.4": _prefixes, "8.5": _guesses,
+    "9.2": _experts, "9.3": _ring, "9.6": _hidden, "9.7": _iterations,
     "B.2": _calls, "B.3": _memory_traced,
 }  # fmt: skip

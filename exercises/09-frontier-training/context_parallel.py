@@ -29,6 +29,7 @@ import torch
 import torch.distributed as dist
 from attention_blocks import Shape, count_pairs, cut_contiguous, cut_striped
 from bench import say
+from gpu_times import find_device, find_gpus, measure_attention
 
 NAMES = ("contiguous", "striped", "zigzag")
 WIDTH_BYTES = 8  # all results are float64
@@ -59,6 +60,7 @@ if args.kv_heads < 1 or args.heads % args.kv_heads or args.kv_heads % size:
     parser.error(f"--kv-heads ({args.kv_heads}) must be a multiple of the ranks, {size}, and --heads one of --kv-heads")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+backend = os.environ.get("GPUCOURSE_BACKEND")
 os.environ["GPUCOURSE_BACKEND"] = "gloo"  # the compared results are computed on CPUs, in float64
 torch.set_num_threads(1)
 crew.start(args.ranks_per_node)  # from here on this process is one rank
@@ -72,6 +74,8 @@ gathered = world.gather(trial.list_gathered(world, shape, args.causal, names))
 settings: dict[str, Any] = {"shape": list(shape), "causal": args.causal, "names": names}
 ring = parts["my_ring_attention.py"].run(world, "context_trial:use_ring", limit_s=45, **settings)
 ulysses = parts["my_ulysses.py"].run(world, "context_trial:use_ulysses", limit_s=45, **settings)
+gpus = find_gpus(world, backend)
+gpu_times = measure_attention(gpus, args.length // size, args.heads, args.head_width)
 if world.rank > 0:
     dist.destroy_process_group()
     sys.exit()
@@ -144,6 +148,7 @@ errors = {
 }
 metrics = {
     **vars(args), **errors, "ranks": everyone, "ways": ways, "work": work, "yours": yours,
+    "gpu": gpu_times, "gpus": [gpu_times] if gpus else [],
     "output_off": max(row["output_off"] for row in gathered_rows),
     "gradient_off": max(row["gradient_off"] for row in gathered_rows),
     "bytes_off": max(abs(row["forward_bytes"] - formulas[row["way"]][0]) for row in gathered_rows),
@@ -167,6 +172,6 @@ out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in parts:
     if (file := Path(__file__).resolve().parent / name).parent != out:
         shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
-path = bench.write_metrics("context-parallel/1", torch.device("cpu"), world_size=size, seed=3, metrics=metrics)
-bench.say_end(path, torch.device("cpu"))
+path = bench.write_metrics("context-parallel/1", find_device(gpus), world_size=size, seed=3, metrics=metrics)
+bench.say_end(path, find_device(gpus))
 dist.destroy_process_group()

@@ -28,13 +28,14 @@ import torch._dynamo  # FSDP2 imports it, which takes seconds: here it is import
 import torch.distributed as dist
 from bench import say
 from fsdp_clock import BACKWARD, FORWARD, GATHER, REDUCE, simulate_step
-from fsdp_recorded import SEED, find_private_parts, record
+from fsdp_recorded import SEED, find_private_parts, record, trace
+from gpu_times import find_device, find_gpus
 from overlap_choice import LAYERS, ORDERS
 from overlap_report import check_formulas, find_forward_share, judge_choice, make_rows
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="what of FSDP's messages is exposed")
-parser.add_argument("--ranks-per-node", type=int, default=2, help="ranks forked on each node; 1 on macOS")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
 parser.add_argument("--layers", type=int, default=32, help="layers of the recorded model")
 parser.add_argument("--gather-ms", type=float, default=2.0, help="time of a gather on the clock")
 parser.add_argument(
@@ -46,6 +47,7 @@ parser.add_argument("--room", type=int, default=4, help="layers that fit into me
 parser.add_argument(
     "--uneven", action=argparse.BooleanOptionalAction, default=False, help="draw each layer's times from the puzzle"
 )
+parser.add_argument("--trace-width", type=int, default=2048, help="width of the layers in the trace, on GPUs")
 parser.add_argument("--puzzle", type=int, default=1, help="the number from which uneven times are drawn")
 args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
@@ -55,10 +57,13 @@ if args.layers < 5:
     parser.error(f"--layers ({args.layers}) must be at least 5, more than are gathered ahead")
 if min(args.gather_ms, args.forward_ms, args.reduce_ms) <= 0 or args.issue_us < 0:
     parser.error("all times must be positive; --issue-us may be 0")
+if args.trace_width < 1:
+    parser.error("--trace-width must be above 0")
 if args.room < 3:
     parser.error(f"--room ({args.room}) must be at least 3: two layers ahead and the one that is computed")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+backend = os.environ.get("GPUCOURSE_BACKEND")
 os.environ["GPUCOURSE_BACKEND"] = "gloo"  # what is recorded is the order of issue, which is the same on CPUs
 torch.set_num_threads(1)
 crew.start(args.ranks_per_node)  # from here on this process is one rank
@@ -90,6 +95,8 @@ orders = [
     for name in recorded
 ]
 ordering = prefetch_part.run(world, "overlap_trial:order_steps", limit_s=30, steps=orders)
+gpus = find_gpus(world, backend)
+traced = trace(gpus, args.layers, args.trace_width, ORDERS["torch's default"])
 if world.rank > 0:
     dist.destroy_process_group()
     sys.exit()
@@ -109,7 +116,8 @@ metrics = {
     "gathers_saved": default and default["gathers"] - rows[-1]["gathers"],
     "yours": {"off_us": max((row["off_us"] for row in rows), default=None) if timing.state == "ran" else None,
               "orders_off": sum(not row["equal_to_yours"] for row in rows) if ordering.state == "ran" and rows else None},
-    "choice": choice,
+    "choice": choice, "trace": traced, "traces": [traced] if gpus else [],
+    "gathers_of_default": default and default["gathers"] + 1,  # and one for the head
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
 }  # fmt: skip
 say(f"\nSteps of FSDP2 as torch issues them, with room for {args.room} layers (by the clock)")
@@ -129,6 +137,6 @@ for name, outcome in outcomes.items():
     elif outcome.state == "failed":
         say(f"my_{name}.py: {outcome.text}")
 say(f"\n{choice['sentence']}")
-path = bench.write_metrics("fsdp_overlap/1", world.device, world_size=size, seed=SEED, metrics=metrics)
-bench.say_end(path, world.device)
+path = bench.write_metrics("fsdp_overlap/1", find_device(gpus), world_size=size, seed=SEED, metrics=metrics)
+bench.say_end(path, find_device(gpus))
 dist.destroy_process_group()

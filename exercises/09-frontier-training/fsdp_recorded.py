@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from fsdp_clock import BACKWARD, FORWARD, FREE, GATHER, REDUCE, Issue
+from gpu_times import Gpus, measure_trace, trace_step
 from torch import nn
 
 SEED, WIDTH, ROWS = 0, 32, 8
@@ -23,9 +24,9 @@ METHODS = "unshard", "reshard", "post_backward"
 class Layer(nn.Module):
     """A layer of the recorded model."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.up, self.down = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return x and what the layer adds to it."""
@@ -35,11 +36,11 @@ class Layer(nn.Module):
 class Net(nn.Module):
     """A stack of layers. Each is sharded on its own."""
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, width: int = WIDTH) -> None:
         super().__init__()
         torch.manual_seed(SEED)
-        self.layers = nn.ModuleList(Layer() for _ in range(layers))
-        self.head = nn.Linear(WIDTH, 1)
+        self.layers = nn.ModuleList(Layer(width) for _ in range(layers))
+        self.head = nn.Linear(width, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return one number for each row."""
@@ -111,22 +112,12 @@ class _Recorder:
                 hook.remove()
 
 
-def record(layers: int, ranks: int, rank: int, way: tuple[int, int, bool]) -> tuple[list[Issue], float]:
-    """Return the issues of one step of FSDP2 on `ranks` ranks, and how far its loss is from that of one process.
-
-    The first step is not recorded: in it, torch learns the order of the layers. Raises RuntimeError if this torch has other
-    private parts.
-    """
-    from torch.distributed.device_mesh import init_device_mesh
+def shard(model: Net, mesh: Any, way: tuple[int, int, bool]) -> Net:
+    """Return the model with its layers sharded by FSDP2: so many gathered ahead in forward and in backward, freed or not."""
     from torch.distributed.fsdp import fully_shard
 
-    group = find_private_parts()
-    if group is None:
-        raise RuntimeError(f"torch {torch.__version__} has no {PRIVATE} with {', '.join(METHODS)}: nothing can be recorded")
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
     ahead_forward, ahead_backward, frees = way
-    model, mesh = Net(layers), init_device_mesh("cpu", (ranks,))
-    alone = Net(layers)
     blocks = list(model.layers)
     for block in blocks:
         fully_shard(block, mesh=mesh, reshard_after_forward=frees)
@@ -137,8 +128,45 @@ def record(layers: int, ranks: int, rank: int, way: tuple[int, int, bool]) -> tu
         if ahead_backward > 1:
             earlier = blocks[max(0, number - ahead_backward) : number][::-1]
             block.set_modules_to_backward_prefetch(earlier)  # type: ignore[operator]
+    return model
+
+
+def trace(gpus: Gpus | None, layers: int, width: int, way: tuple[int, int, bool]) -> dict[str, Any]:
+    """Return what the profiler's trace of a step of FSDP2 on GPUs shows, as `gpu_times.measure_trace`; None without GPUs.
+
+    A step has twice as many rows as a layer is wide.
+    """
+    from torch.distributed.device_mesh import DeviceMesh
+
+    if gpus is None:
+        return measure_trace(())
+    mesh = DeviceMesh.from_group(gpus.group, gpus.device.type)
+    model = shard(Net(layers, width).to(gpus.device), mesh, way)
+    x = torch.randn(2 * width, width, device=gpus.device)
+
+    def step() -> None:
+        model.zero_grad()
+        model(x).pow(2).mean().backward()
+
+    for _ in range(3):  # cold steps; in the first, torch learns the order of the layers
+        step()
+    return measure_trace(trace_step(step))
+
+
+def record(layers: int, ranks: int, rank: int, way: tuple[int, int, bool]) -> tuple[list[Issue], float]:
+    """Return the issues of one step of FSDP2 on `ranks` ranks, and how far its loss is from that of one process.
+
+    The first step is not recorded: in it, torch learns the order of the layers. Raises RuntimeError if this torch has other
+    private parts.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+
+    group = find_private_parts()
+    if group is None:
+        raise RuntimeError(f"torch {torch.__version__} has no {PRIVATE} with {', '.join(METHODS)}: nothing can be recorded")
+    model, alone = shard(Net(layers), init_device_mesh("cpu", (ranks,)), way), Net(layers)
     x = torch.randn(ranks, ROWS, WIDTH, generator=torch.Generator().manual_seed(SEED))
-    recorder = _Recorder(group, blocks)
+    recorder = _Recorder(group, [*model.layers])
     loss = torch.zeros(())
     for step in range(2):
         model.zero_grad()

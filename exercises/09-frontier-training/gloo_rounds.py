@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from fractions import Fraction
 from typing import Any
 
@@ -133,6 +134,10 @@ def measure_yours(world: Any, numbers: int, per_node: int, cluster: dict[str, An
     real, virtual, wrong = [], [], 0
     for name, (make, here, there) in parts.items():
         rounds = check(make(numbers, here), world.size, numbers)
+        others = world.gather(zlib.crc32(repr(rounds).encode()))  # ranks with different rounds would wait for ever
+        if len(set(others)) > 1:
+            rank = next(rank for rank, other in enumerate(others) if other != others[0])
+            raise ValueError(f"{name}: rank {rank} has other rounds than rank 0; they depend on the arguments alone")
         real.append(measure(world, name, rounds, numbers, per_node))
         if world.rank == 0:
             wrong += count_wrong(check(make(2 * ranks + 1, there), ranks, 2 * ranks + 1), ranks, 2 * ranks + 1)

@@ -75,7 +75,7 @@ if world.rank > 0:
     sys.exit()
 corrupted = [corrupt.describe(place, log, logs[0]) for place, log in zip(corrupt.PLACES, logs, strict=True)]
 real_culprit, real_kind = recorder.find_planted(args.real_fault, size, args.puzzle)
-blamed = recorder.find_blamed(recorder.analyse(real))
+blamed = recorder.find_blamed(recorder.analyse(real), size)
 numbers = [args.dp, args.pp, args.tp, args.micro_batches]
 hangs = [hang(layout, fault, args.puzzle, skew_ms=args.clock_skew_ms) for fault in ("stops", "swaps")]
 kinds = choose_kinds(args.puzzle)

@@ -29,6 +29,7 @@ import torch
 import torch._dynamo  # optimizers import it, which takes seconds: here it is imported once for all ranks
 import torch.distributed as dist
 from bench import say
+from gpu_times import find_device, find_gpus, measure_experts
 from routing import Layer, draw_tokens, list_capacities, list_limits
 
 LIMITS, MAX_FACTOR = (8, 4, 2, 1), 100
@@ -37,7 +38,7 @@ OPEN_DISPATCH = dict.fromkeys(("output_off", "gradients_off", "bytes_over", "pai
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a mixture of experts on several ranks")
-parser.add_argument("--ranks-per-node", type=int, default=2, help="ranks forked on each node; 1 on macOS")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
 parser.add_argument("--experts", type=int, default=64, help="experts of the layer, a multiple of the number of ranks")
 parser.add_argument("--top", type=int, default=8, help="experts of a token")
 parser.add_argument("--tokens", type=int, default=512, help="tokens of each rank")
@@ -71,6 +72,7 @@ if balancing.BATCH % size:
     parser.error(f"the number of ranks ({size}) must divide the {balancing.BATCH} tokens of a training step")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+backend = os.environ.get("GPUCOURSE_BACKEND")
 os.environ["GPUCOURSE_BACKEND"] = "gloo"  # the compared results are computed on CPUs, in float64
 torch.set_num_threads(1)
 crew.start(args.ranks_per_node)  # from here on this process is one rank
@@ -87,6 +89,8 @@ gate = gate_part.run(world, "balancing:balance_with_yours", limit_s=40, steps=ar
                      speed=args.speed)  # fmt: skip
 dispatch = dispatch_part.run(world, "dispatch_ranks:send_with_yours", limit_s=25, experts=args.experts, width=args.width,
                              count=args.tokens, top=args.top, skew=args.skew)  # fmt: skip
+gpus = find_gpus(world, backend)
+gpu_times = measure_experts(gpus, args.experts, args.top, args.tokens, args.width)
 world.wait_for_all()
 dist.destroy_process_group()
 if world.rank > 0:
@@ -136,7 +140,7 @@ capacity, limits = list_capacities(tokens, layer, size, factors), list_limits(LI
 outcomes = {"gate": gate, "dispatch": dispatch}
 metrics = {
     **vars(args), "ranks": rank_rows, "moved": moved, "balanced": balanced, "capacity": capacity, "limits": limits,
-    "yours": yours,
+    "yours": yours, "gpu": gpu_times, "gpus": [gpu_times] if gpus else [],
     "loads": [{"way": row["way"], "expert": expert, "load": row["loads"][expert]} for row in balanced for expert in range(8)],
     "errors": {name: "no error" if part.state == "ran" else part.text for name, part in outcomes.items()},
     "output_off": moved[0]["output_off"], "gradients_off": moved[0]["gradients_off"], "bytes_off": bytes_off,
@@ -155,5 +159,5 @@ for name, part in outcomes.items():
         say(f"my_{name}.py is not written yet: rows of yours would follow. {part.text}")
     elif part.state == "failed":
         say(f"my_{name}.py: {part.text}")
-path = bench.write_metrics("mixture/1", world.device, world_size=size, seed=7, metrics=metrics)
-bench.say_end(path, world.device)
+path = bench.write_metrics("mixture/1", find_device(gpus), world_size=size, seed=7, metrics=metrics)
+bench.say_end(path, find_device(gpus))

@@ -20,6 +20,7 @@ Parameters = dict[str, torch.nn.Parameter]
 QUINTIC: Triple = (3.4445, -4.7750, 2.0315)  # steep at 0 (Muon's first implementation, 2024)
 FINISH: Triple = (2.0, -1.5, 0.5)  # flat at 1 (DeepSeek-V4, 2026)
 CUBIC: Triple = (1.5, -0.5, 0.0)
+TORCH_ITERATIONS = 5
 SETTINGS = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
 ADAM_LR, VOCABULARY, LENGTH = 0.01, 64, 16
 
@@ -92,6 +93,20 @@ def count_step_flops(width: int, tokens: int) -> int:
     with FlopCounterMode(display=False) as counter:
         (tokens_in @ weight).sum().backward()
     return int(counter.get_total_flops())
+
+
+def iterate_as_torch(matrix: torch.Tensor) -> torch.Tensor:
+    """Return the matrix after torch's own iterations, which it computes in bfloat16."""
+    result: torch.Tensor = _TORCH_ITERATION(matrix, QUINTIC, TORCH_ITERATIONS, 1e-7)
+    return result
+
+
+def find_bf16_off(device: torch.device) -> float:
+    """Return how far torch's iterations, in bfloat16 on this device, are off, as a share of the largest element."""
+    matrix = draw_matrix(128, 64)
+    right = replace_singular_values(matrix, [QUINTIC] * TORCH_ITERATIONS)
+    result = iterate_as_torch(matrix.float().to(device)).double().cpu()
+    return float((result - right).abs().max() / right.abs().max())
 
 
 _TORCH_ITERATION = torch_muon._zeropower_via_newtonschulz  # noqa: SLF001 (torch has no public name for it)

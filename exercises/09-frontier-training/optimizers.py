@@ -29,8 +29,10 @@ import torch._dynamo  # torch's Muon imports it, which takes seconds: here it is
 import torch.distributed as dist
 import widths
 from bench import say
+from gpu_times import find_gpus, measure_iterations
 
 ROWS, COLUMNS = 128, 64  # of the matrix whose singular values are shown
+GPU_TOKENS = 8192  # of the step that a GPU times
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="Muon in shares, and learning rates by width")
@@ -63,6 +65,7 @@ if args.sweep_steps < widths.CHECK_STEPS:
     parser.error(f"--sweep-steps must be at least {widths.CHECK_STEPS}")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
+backend = os.environ.get("GPUCOURSE_BACKEND")
 crew.start(args.ranks_per_node)  # from here on this process is one rank
 orthogonal_part, muon_part = own_part.Process("my_orthogonal.py"), own_part.Process("my_muon.py")
 widths_part = own_part.Process("my_widths.py", backend="gloo")
@@ -108,6 +111,8 @@ iteration = outcomes["orthogonal"].results[0] if outcomes["orthogonal"].state ==
 with_yours = iteration is not None and iteration["off"] <= 1e-10
 outcomes["muon"] = muon_part.run(world, "muon_trial:train_yours", limit_s=60, **training, with_yours=with_yours)
 outcomes["widths"] = widths_part.run(world, "widths:measure_yours", limit_s=120, **sweep)
+gpus = find_gpus(world, backend)
+gpu_times = measure_iterations(gpus, muon_trial.iterate_as_torch, muon_trial.TORCH_ITERATIONS, args.step_width, GPU_TOKENS)
 if world.rank > 0:
     dist.destroy_process_group()
     sys.exit()
@@ -160,7 +165,8 @@ metrics = {
     "standard_rate_moves": max(abs(rate - standard_best[sweep_widths[0]]) for rate in standard_best.values()),
     "kept_on_rank_0": trainings[-1]["kept_numbers"][0],
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
-    "yours": yours,
+    "yours": yours, "gpu": gpu_times, "gpus": [gpu_times] if gpus else [],
+    "bf16_off": muon_trial.find_bf16_off(gpus.device) if gpus else None,
 }  # fmt: skip
 say(f"\nSingular values of a {ROWS} x {COLUMNS} matrix, divided by its norm, after each iteration ({args.plan})")
 bench.say_table(iterations, {"step": "iteration", "least": "least", "largest": "largest", "share_near_one": "0.7 to 1.2"})

@@ -72,16 +72,6 @@ def read_choice(document: object) -> ChoiceFile:
     file = ChoiceFile()
     file.read(document, KEYS, _find_fault, example="room: 3")
     return file
-    file.faults += [f"{key}: there is no such key; the keys are {', '.join(KEYS)}" for key in document if key not in KEYS]
-    for key in KEYS:
-        value = document.get(key)
-        if value is None or value == "":
-            file.empty.append(key)
-        elif (fault := _find_fault(key, value)) is not None:
-            file.faults.append(fault)
-        else:
-            file.values[key] = value
-    return file
 
 
 def _find_fault(key: str, value: object) -> str | None:

@@ -37,7 +37,7 @@ STEPS = 3
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="pipelines whose backward pass has two pieces")
-parser.add_argument("--ranks-per-node", type=int, default=2, help="ranks forked on each node; 1 on macOS")
+parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
 parser.add_argument("--micro-batches", type=int, default=16, help="micro-batches of a step, at least one for each stage")
 parser.add_argument("--layers", type=int, default=32, help="layers of the real model, a multiple of twice the ranks")
 parser.add_argument("--width", type=int, default=512, help="width of the real model")

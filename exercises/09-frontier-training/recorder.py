@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 from ranks import World
 
-FAULTS = ("sleeps", "skips", "other-operation")
+FAULTS = ("sleeps", "skips", "other-operation")  # a sum of another size would not hang: gloo ends the process
 STEPS, FAULT_STEP, TIMEOUT_S = 5, 3, 2.0
 
 
@@ -147,12 +147,17 @@ def _log_to(output: io.StringIO) -> Iterator[None]:
         logger.handlers = handlers
 
 
-def find_blamed(text: str | None) -> list[int] | None:
-    """Return the ranks that torch's analyser blames for the first mismatch, or None if it names none."""
+def find_blamed(text: str | None, ranks: int) -> list[int] | None:
+    """Return the ranks that torch's analyser blames for the first mismatch, or None if it names none.
+
+    It compares each rank with the first one that it reads, and the order of the files in a folder is any. So if it blames most
+    of the ranks, the first one was among those that differ, and they are the rest.
+    """
     if text is None:
         return None
     blamed = re.findall(r"Culprit rank (\d+); Error type: (?:COLLECTIVE_TYPE|SIZE_OR_SYNTAX)_MISMATCH", text)
     if blamed:
-        return sorted({int(rank) for rank in blamed})
+        others = {int(rank) for rank in blamed}
+        return sorted(set(range(ranks)) - others if 2 * len(others) > ranks else others)
     match = re.search(r"missing ranks: {([\d, ]+)}", text)
     return sorted(int(word) for word in match[1].split(",")) if match else None

@@ -297,7 +297,7 @@ def find_orders(stages: int, micro_batches: int) -> list[list[Slot]]:
     order_of_stage = importlib.import_module("my_order").order_of_stage
     kinds, orders = (FORWARD, INPUTS, WEIGHTS), []
     for stage in range(stages):
-        pairs = [(str(kind), int(number)) for kind, number in order_of_stage(stage, stages, micro_batches)]
+        pairs = [(str.__str__(kind), int(number)) for kind, number in order_of_stage(stage, stages, micro_batches)]
         if sorted(pairs) != sorted((kind, number) for kind in kinds for number in range(micro_batches)):
             raise ValueError(
                 f"stage {stage} of {stages} needs each of {micro_batches} micro-batches once for each kind of piece"

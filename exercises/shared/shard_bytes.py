@@ -16,7 +16,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-KINDS = ("reduce_scatter", "all_gather", "all_reduce", "broadcast", "reduce")
+KINDS = ("reduce_scatter", "all_gather", "all_reduce", "broadcast", "reduce", "send")
 NUMBER = 4  # bytes of a float32
 
 
@@ -36,8 +36,11 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
 def ring_times(kind: str, ranks: int) -> float:
     """Return how many times the whole tensor's bytes a rank sends in a ring for one collective, on average over all ranks.
 
-    An all-reduce is a reduce-scatter and an all-gather. Each of them passes every part on to all ranks but one (module 3).
+    An all-reduce is a reduce-scatter and an all-gather. Each of them passes every part on to all ranks but one (module 3). A
+    message from one rank to another is sent once.
     """
+    if kind == "send":
+        return 1.0
     return (2 if kind == "all_reduce" else 1) * (ranks - 1) / ranks
 
 
@@ -63,7 +66,7 @@ class SentBytes(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = str(function)
         result = function(*args, **(kwargs or {}))
-        if "c10d" in name and "wait" not in name and "barrier" not in name:
+        if "c10d" in name and not any(word in name for word in ("wait", "barrier", "recv")):
             self._count(name, sum(x.nbytes for x in tree_iter((args, kwargs)) if isinstance(x, torch.Tensor)))
         return result
 

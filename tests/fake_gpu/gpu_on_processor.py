@@ -1,7 +1,7 @@
 """A GPU for tests: torch says that there is an H100, and the processor computes what is put on it.
 
 sitecustomize.py imports this after torch. It shows which branch a script takes on a GPU; its speeds are a processor's, its name
-is what FAKE_GPU_NAME says, and its memory has the size that FAKE_GPU_BYTES says.
+is what FAKE_GPU_NAME says, and its memory has the size that FAKE_GPU_BYTES says. There are as many as FAKE_GPU_COUNT says.
 """
 
 from __future__ import annotations
@@ -108,6 +108,14 @@ def _by_gloo(backend: str, *, device_id: object = None, **options: Any) -> None:
     _init(backend.replace("nccl", "gloo"), **options)
 
 
+def _group_by_gloo(ranks: Any = None, *, backend: str | None = None, **options: Any) -> Any:
+    return _new_group(ranks, backend=backend and backend.replace("nccl", "gloo"), **options)
+
+
+def _mesh_of_processors(group: Any, _device_type: str, **options: Any) -> Any:
+    return _mesh(group, "cpu", **options)
+
+
 def _on_no_device(self: DistributedDataParallel, module: Any, device_ids: Any = None, **options: Any) -> None:
     _ddp(self, module, **options)
 
@@ -122,10 +130,11 @@ def _nothing() -> Callable[..., None]:
     return lambda *_, **__: None
 
 
-_init, _ddp, _run = dist.init_process_group, DistributedDataParallel.__init__, threading.Thread.run
+_init, _new_group, _ddp = dist.init_process_group, dist.new_group, DistributedDataParallel.__init__
+_run, _mesh = threading.Thread.run, dist.DeviceMesh.from_group
 for _name, _value in {
     "is_available": lambda: True,
-    "device_count": lambda: 1,
+    "device_count": lambda: int(os.environ.get("FAKE_GPU_COUNT", "1")),
     "current_device": lambda: 0,
     "get_device_name": lambda _device=None: NAME,
     "get_device_capability": lambda _device=None: CAPABILITY,
@@ -151,6 +160,9 @@ torch.cuda.nccl.version = lambda: (2, 28, 9)
 torch.version.cuda = "13.0"
 torch.backends.cuda.cufft_plan_cache = Plans()
 dist.init_process_group = _by_gloo
+dist.new_group = _group_by_gloo
+dist.DeviceMesh.from_group = _mesh_of_processors
+torch.ops.aten._scaled_dot_product_flash_attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 DistributedDataParallel.__init__ = _on_no_device
 threading.Thread.run = _in_every_thread  # type: ignore[method-assign]
 OnTheProcessor().__enter__()

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.parts import needs_module
-from tests.system.exercising import SLOW_16_BITS, list_failed_checks, needs_emulator, needs_torch, run_on_a_gpu, with_a_gpu
+from tests.system.exercising import (
+    SLOW_16_BITS,
+    list_failed_checks,
+    needs_emulator,
+    needs_torch,
+    run_exercise,
+    run_on_a_gpu,
+    with_a_gpu,
+)
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -185,3 +193,25 @@ def test_memory_of_a_step_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str
     assert (values["measured_peak_mib"], values["yours"]["peak_mib"], values["simulated"]) == (1, 1, None), "as it plays one"
     assert values["gpu_peak_of_plain"] is None, "a peak of 1 MiB is below the floor"
     assert (tmp_path / "work" / "memory-snapshot.pickle").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("exercise_id", "settings", "keys"),
+    [
+        ("9.2", {"experts": "4", "top": "2", "tokens": "16", "width": "8", "steps": "8"}, ("exchange_ms", "grouped_ms")),
+        ("9.3", {"length": "32", "heads": "4", "kv_heads": "2", "head_width": "8"}, ("flash_ms", "ring_ms")),
+        ("9.6", {"layers": "5", "trace_width": "16"}, ()),  # its trace has no kernels, as no GPU computes
+    ],
+)
+def test_ranks_with_a_gpu_each_time_their_messages_and_products(
+    tmp_path: Path, exercise_id: str, settings: dict[str, str], keys: tuple[str, ...]
+) -> None:
+    env = with_a_gpu(tmp_path / "work") | {"FAKE_GPU_COUNT": "2"}
+    run = run_exercise(exercise_id, tmp_path / "work", ranks=2, env=env, ranks_per_node="1", **settings)
+    assert run.code == 0, run.output
+    times = run.metrics.get("gpu", {})
+    assert all(times[key] > 0 for key in keys)
+    assert (times.get("rows_wrong", 0), times.get("grouped_off", 0)) == (0, 0)
+    assert times.get("lse_off", 0) < 1e-3
+    assert run.metrics["device"] == "NVIDIA H100 80GB HBM3"

@@ -23,7 +23,11 @@ pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 
 IN_A_TERMINAL = {"2.2"}
 ELSEWHERE = {"2.1", "2.3", "2.4", "3.2"}  # in test_slurm_target_runs.py
-MEMORY = {"6.7": "3G", "8.7": "7G"}  # several ranks share a node, and the cluster gives 900 MB for each core
+MEMORY = {
+    "6.7": "3G",
+    "8.7": "7G",
+    **dict.fromkeys(("9.1", "9.2", "9.6", "9.7"), "4G"),
+}  # several ranks share a node, and the cluster gives 900 MB for each core
 ON_ONE_NODE = {"0", "1", "4", "5", "7", "B"}
 ONE_OF_EACH_KIND = {  # batch files and the session in a terminal are in test_slurm_target_runs.py
     "1.1": "python, with transformers", "3.1": "torchrun on two nodes", "5.0": "g++",

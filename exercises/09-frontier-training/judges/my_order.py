@@ -101,7 +101,7 @@ def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, nam
     is_list = isinstance(order, Sequence) and all(_is_pair(piece) for piece in order)
     if not is_list:
         part.compare([Case(name, order, 'a list of pairs such as ("inputs", 0)')])
-    pairs = [(kind, number) for kind, number in order]  # type: ignore[attr-defined]
+    pairs = [(str.__str__(kind), number) for kind, number in order]  # type: ignore[attr-defined]  # an enum of texts is text
     right = [(kind, number) for kind in KINDS for number in range(micro_batches)]
     if set(pairs) == {(kind, number + 1) for kind, number in right}:
         raise part.wrong("from-one", name)

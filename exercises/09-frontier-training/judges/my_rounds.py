@@ -224,8 +224,6 @@ def _judge_crossing(part: Part, trial: Trial, per_node: int) -> None:
         raise part.wrong("all-over-the-network", trial.name, **values)
     _judge_bytes(part, trial)
     number = next(number for number, messages in enumerate(trial.rounds) if first in messages)
-    if number == 0:
-        raise part.wrong("far-first", trial.name, **values)
     text = (
         "with {per_node} ranks on each of {nodes} nodes, {crossing:,} numbers cross the network, and {least:,} are enough: "
         "round {round} is the first that crosses, and rank {rank} exchanges with rank {peer} in it"

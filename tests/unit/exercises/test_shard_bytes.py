@@ -42,6 +42,7 @@ def test_expect_memory_of_all_ranks_is_the_whole(shard_bytes: ModuleType) -> Non
         ("c10d._allgather_base_.default", 500, {"all_gather": 400}),
         ("c10d.reduce_scatter_.default", 500, {"reduce_scatter": 400}),
         ("c10d.alltoall_base_.default", 800, {"other": 400}),
+        ("c10d.send.default", 300, {"send": 300}),
         ("_c10d_functional.all_gather_into_tensor.default", 100, {"all_gather": 400}),
         ("_c10d_functional.reduce_scatter_tensor.default", 400, {"reduce_scatter": 400}),
     ],
