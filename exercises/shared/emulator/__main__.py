@@ -121,9 +121,12 @@ def _examine_source(source: Path) -> list[str]:
                 line = text.count("\n", 0, match.start()) + 1
                 words = f"{source.name}:{line}: the program needs {library} ({match['name']}), which the emulator does not have"
                 raise Refused(f"{words}: {remedy}")
+    notes = []
     if _STANDARD_INPUT.search(text):
-        return ["the program reads its standard input, which is empty here: pass what it needs as arguments after --"]
-    return []
+        notes.append("the program reads its standard input, which is empty here: pass what it needs as arguments after --")
+    if any(match["name"] == "omp.h" for match in _INCLUDE.finditer(text)):
+        notes.append("the program uses OpenMP: its parallel regions run in one thread here")
+    return notes
 
 
 def _explain(error: CompileError) -> CompileError | Refused:

@@ -206,6 +206,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   snprintf(text, size_t(length), "0000:00:00.0");
   return emulator::check_device(device);
 }
+cudaError_t cudaDeviceGetP2PAttribute(int*, cudaDeviceP2PAttr, int, int) { return keep(cudaErrorInvalidDevice); }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, cudaSuccess; }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return keep(cudaErrorInvalidDevice); }
 cudaError_t cudaDeviceDisablePeerAccess(int) { return keep(cudaErrorPeerAccessNotEnabled); }
@@ -217,6 +218,12 @@ cudaError_t cudaMemGetInfo(size_t* unused, size_t* total) {
 }
 cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
+cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return keep(cudaErrorNotSupported); }
+cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) { return keep(cudaErrorNotSupported); }
+cudaError_t cudaIpcCloseMemHandle(void*) { return keep(cudaErrorNotSupported); }
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) { return keep(cudaErrorNotSupported); }
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) { return keep(cudaErrorNotSupported); }
 
 // --- streams and events ----------------------------------------------------------------------------------------------------
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
@@ -264,6 +271,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* dat
   emulator::streams.calls_host = false;
   return cudaSuccess;
 }
+cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new CUevent_st{flags};
   return cudaSuccess;
