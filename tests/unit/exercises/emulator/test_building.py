@@ -240,6 +240,18 @@ def test_build_says_why_a_computer_cannot(emulator: Any, tmp_path: Path, monkeyp
         emulator.build([source], folder=tmp_path)
 
 
+def test_build_ends_a_compiler_that_takes_too_long(building: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "g++"
+    compiler.write_text("#!/bin/sh\nexec sleep 600\n")
+    compiler.chmod(0o755)
+    monkeypatch.setattr(building, "COMPILE_S", 0.05)
+    with (
+        building._Emulator(str(compiler), tmp_path, tmp_path) as made,
+        pytest.raises(building.UnsupportedMachine, match=r"did not compile the CUDA emulator within 0.05 s: type the command"),
+    ):
+        made.wait()
+
+
 def test_build_takes_headers_that_name_cudas_noinline(build: Callable[..., Any]) -> None:
     """The headers of g++ 13 name the attribute as CUDA names its macro, alone and among others."""
     text = KERNEL.replace(
