@@ -43,6 +43,7 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
             "the emulator does not have the PTX wgmma.fence.sync: write this in CUDA C++",
         ),
         ("int n = cufftXtSetGPUs(1);\n" + KERNEL, 1, "the emulator does not have cufftXtSetGPUs: use the plans"),
+        ("#include <thrust/no_such.h>\n" + KERNEL, 1, "the emulator does not have thrust/no_such.h: write a loop"),
         ("#include <cusparse.h>\n" + KERNEL, 1, "the emulator does not have cuSPARSE: write the kernel"),
         (
             "#include <cuda_runtime.h>\n__global__ void gone(float*);\nint main() {\n  gone<<<1, 1>>>((float*)0);\n}\n",
