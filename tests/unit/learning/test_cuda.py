@@ -47,7 +47,13 @@ def test_file_without_kernels_is_refused(tmp_path: Path, name: str, words: str) 
 
 @pytest.mark.parametrize(
     "options",
-    [CudaOptions(includes=(Path(),)), CudaOptions(defines=("N=1",)), CudaOptions(order="all"), CudaOptions(every=True)],
+    [
+        CudaOptions(includes=(Path(),)),
+        CudaOptions(defines=("N=1",)),
+        CudaOptions(order="all"),
+        CudaOptions(every=True),
+        CudaOptions(devices=2),
+    ],
 )
 def test_option_for_cuda_is_refused_for_triton(tmp_path: Path, options: CudaOptions) -> None:
     (kernel := tmp_path / "my.py").touch()
