@@ -1,4 +1,4 @@
-"""Public CUDA programs in the emulator: `python -m benchmarks emulator FOLDER` (with `--every 12`, each twelfth program).
+"""Public CUDA programs in the emulator: `python -m benchmarks emulator FOLDER` (with `--sample 80`, eighty chosen by chance).
 
 public_programs.json lists the programs, which each are one file, with their repositories, commits and licences. None is part
 of this project, and nothing is fetched: a program is looked for at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
@@ -10,6 +10,7 @@ import argparse
 import importlib
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -32,26 +33,33 @@ SGEMM = Path(__file__).with_name("sgemm.cu")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of one program: its repository, one of STATES, and the cause in words unless it ran."""
+    """The outcome of one program: its repository, one of STATES, the cause in words unless it ran, and its kernels' faults."""
 
     repository: str
     state: str
     cause: str = ""
+    faults: tuple[str, ...] = ()
 
 
 def prove(arguments: list[str]) -> int:
     """Compile and run the programs below a folder, and print the tables. Returns 1 if a promise does not hold."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks emulator")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th program (default: all)")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N programs, chosen by chance (default: all)")
+    parser.add_argument("--seed", type=int, default=1, help="another seed chooses other programs (default: 1)")
     options = parser.parse_args(arguments)
     programs = [(entry["repository"], path) for entry in json.loads(LIST.read_text()) for path in entry["paths"]]
+    if options.sample is not None:
+        programs = random.Random(options.seed).sample(programs, min(options.sample, len(programs)))
     verdicts = []
-    for (repository, path), verdict in measure_programs(options.folder.resolve(), programs[:: options.every]):
+    for (repository, path), verdict in measure_programs(options.folder.resolve(), programs):
         print(f"{verdict.state:12}  {repository}/{path}  {verdict.cause}", file=sys.stderr, flush=True)
+        for fault in verdict.faults:
+            print(f"    fault: {fault}", file=sys.stderr, flush=True)
         verdicts.append(verdict)
     rows = make_rows(verdicts)
-    print("\n".join([*list_repositories(verdicts), "", *list_causes(verdicts), "", table(rows), "", *measure_speed()]))
+    faulty = f"{sum(bool(verdict.faults) for verdict in verdicts)} programs have faults: read each in the lines above"
+    print("\n".join([*list_repositories(verdicts), "", *list_causes(verdicts), "", table(rows), "", faulty, *measure_speed()]))
     return int(not all(row.held for row in rows))
 
 
@@ -61,8 +69,7 @@ def measure_programs(folder: Path, programs: Iterable[tuple[str, str]]) -> Itera
     with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
         for repository, path in programs:
             root = folder / repository.replace("/", "+")
-            state, cause = _try_program(emulator, root, root / path, Path(place))
-            yield (repository, path), Verdict(repository, state, cause)
+            yield (repository, path), Verdict(repository, *_try_program(emulator, root, root / path, Path(place)))
 
 
 def _import_emulator() -> Any:
@@ -71,28 +78,30 @@ def _import_emulator() -> Any:
     return importlib.import_module("emulator")
 
 
-def _try_program(emulator: Any, root: Path, source: Path, work: Path) -> tuple[str, str]:
+def _try_program(emulator: Any, root: Path, source: Path, work: Path) -> tuple[str, str, tuple[str, ...]]:
+    """Return the state of a program, the cause unless it ran, and the faults of its kernels."""
     if not source.is_file():
-        return "not there", "no such file"
+        return "not there", "no such file", ()
     near = (source.parent, source.parent.parent, root, root / "cpp")
     folders = [folder / name for folder in near for name in (".", "include", "common", "Common")]
     try:
         program = emulator.build([source], folder=work, includes=[folder for folder in folders if folder.is_dir()])
     except emulator.CompileError as error:
-        return "not compiled", error.message
+        return "not compiled", error.message, ()
     before = Path.cwd()
     os.chdir(source.parent)  # many read or write files there
     try:
         result = program.run(limit_s=LIMIT_S)
     except emulator.Endless as error:
-        return "late", str(error)
+        return "late", str(error), ()
     except emulator.TooMuchOutput as error:
-        return "failed", str(error)
+        return "failed", str(error), ()
     finally:
         os.chdir(before)
+    faults = tuple(f"{name}: {fault.text}" for name, kernel in result.kernels.items() for fault in kernel.faults)
     if result.crash or result.code:
-        return "failed", result.crash or f"exit code {result.code}"
-    return "ran", ""
+        return "failed", result.crash or f"exit code {result.code}", faults
+    return "ran", "", faults
 
 
 def make_rows(verdicts: list[Verdict]) -> list[Row]:

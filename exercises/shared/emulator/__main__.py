@@ -1,6 +1,7 @@
 """Run a CUDA program on the emulator, print its output, and report each kernel's counts and faults.
 
-    python -m emulator my.cu [-I DIR] [-D NAME=VALUE] [--order N|all] [--limit S] [--every] [--report FILE] [-- ARGS]
+    python -m emulator my.cu [-I DIR] [-D NAME=VALUE] [--order N|all] [--limit S] [--every] [--devices N] [--report FILE]
+        [-- ARGS]
 
 With `--report`, the findings and the output go to that file as JSON, and nothing is printed. Exit codes: 0 if all is well,
 2 for wrong arguments, 3 if this computer cannot run the emulator, 4 if the program does not compile or fails, 5 for a fault.
@@ -80,6 +81,7 @@ def _read_options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--order", choices=[*map(str, ORDERS), "all"], default="0", help="the order of the threads")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds until the program is ended")
     parser.add_argument("--every", action="store_true", help="watch every block, not a sample")
+    parser.add_argument("--devices", type=int, default=1, help="how many GPUs the program finds")
     parser.add_argument("--requests", type=int, default=0, help="how many requests of each kernel to look at")
     parser.add_argument("--report", type=Path, help="a file for the findings as JSON")
     end = list(words).index("--") if "--" in words else len(words)
@@ -100,7 +102,12 @@ def _run_program(options: argparse.Namespace) -> dict[str, Any]:
             raise _explain(error) from None
         results = {
             order: program.run(
-                *options.arguments, order=order, limit_s=options.limit, trace=options.requests, every=options.every
+                *options.arguments,
+                order=order,
+                limit_s=options.limit,
+                trace=options.requests,
+                every=options.every,
+                devices=options.devices,
             )
             for order in orders
         }
@@ -121,9 +128,12 @@ def _examine_source(source: Path) -> list[str]:
                 line = text.count("\n", 0, match.start()) + 1
                 words = f"{source.name}:{line}: the program needs {library} ({match['name']}), which the emulator does not have"
                 raise Refused(f"{words}: {remedy}")
+    notes = []
     if _STANDARD_INPUT.search(text):
-        return ["the program reads its standard input, which is empty here: pass what it needs as arguments after --"]
-    return []
+        notes.append("the program reads its standard input, which is empty here: pass what it needs as arguments after --")
+    if any(match["name"] == "omp.h" for match in _INCLUDE.finditer(text)):
+        notes.append("the program uses OpenMP: its parallel regions run in one thread here")
+    return notes
 
 
 def _explain(error: CompileError) -> CompileError | Refused:

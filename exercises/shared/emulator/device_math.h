@@ -62,7 +62,7 @@ inline double norm3d(double x, double y, double z) { return sqrt(x * x + y * y +
 inline float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
 inline float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
 
-// --- intrinsics: exact functions instead of fast ones, and the rounding of C++ for _rn -------------------------------------------
+// --- intrinsics: exact functions instead of fast ones ------------------------------------------------------------------------
 #define EMULATOR_UNARY(NAME, EXACT) \
   inline float NAME(float x) { return EXACT; }
 EMULATOR_UNARY(__expf, expf(x))
@@ -74,33 +74,71 @@ EMULATOR_UNARY(__sinf, sinf(x))
 EMULATOR_UNARY(__cosf, cosf(x))
 EMULATOR_UNARY(__tanf, tanf(x))
 EMULATOR_UNARY(__saturatef, fminf(fmaxf(x, 0.0f), 1.0f))
-EMULATOR_UNARY(__fsqrt_rn, sqrtf(x))
-EMULATOR_UNARY(__fsqrt_rz, sqrtf(x))
-EMULATOR_UNARY(__frcp_rn, 1.0f / x)
-EMULATOR_UNARY(__frcp_rz, 1.0f / x)
 EMULATOR_UNARY(__frsqrt_rn, 1.0f / sqrtf(x))
 #undef EMULATOR_UNARY
 inline float __powf(float x, float y) { return powf(x, y); }
 inline void __sincosf(float x, float* sine, float* cosine) { *sine = sinf(x), *cosine = cosf(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float fdividef(float a, float b) { return a / b; }
-#define EMULATOR_ROUNDED(SUFFIX)                                                       \
-  inline float __fadd_##SUFFIX(float a, float b) { return a + b; }                     \
-  inline float __fsub_##SUFFIX(float a, float b) { return a - b; }                     \
-  inline float __fmul_##SUFFIX(float a, float b) { return a * b; }                     \
-  inline float __fdiv_##SUFFIX(float a, float b) { return a / b; }                     \
-  inline float __fmaf_##SUFFIX(float a, float b, float c) { return fmaf(a, b, c); }    \
-  inline double __dadd_##SUFFIX(double a, double b) { return a + b; }                  \
-  inline double __dsub_##SUFFIX(double a, double b) { return a - b; }                  \
-  inline double __dmul_##SUFFIX(double a, double b) { return a * b; }                  \
-  inline double __ddiv_##SUFFIX(double a, double b) { return a / b; }                  \
-  inline double __fma_##SUFFIX(double a, double b, double c) { return fma(a, b, c); }  \
-  inline double __drcp_##SUFFIX(double a) { return 1.0 / a; }                          \
-  inline double __dsqrt_##SUFFIX(double a) { return sqrt(a); }
-EMULATOR_ROUNDED(rn)
-EMULATOR_ROUNDED(rz)
-EMULATOR_ROUNDED(ru)
-EMULATOR_ROUNDED(rd)
+namespace emulator::rounding {
+enum Mode { rn, rz, ru, rd };  // to the nearest number, to zero, up, down
+// A number in this rounding, from the nearest one and the sign of what the exact result has beyond it.
+template <Mode MODE, class T>
+T round(T nearest, T rest) {
+  const bool is_up = MODE == ru || (MODE == rz && nearest < 0), is_down = MODE == rd || (MODE == rz && nearest > 0);
+  if (is_up && rest > 0) return std::nextafter(nearest, T(INFINITY));
+  return is_down && rest < 0 ? std::nextafter(nearest, -T(INFINITY)) : nearest;
+}
+// Knuth's sum without an error: the rest is exact.
+template <class T>
+T rest_of_sum(T a, T b) {
+  const T sum = a + b, b_part = sum - a;
+  return (a - (sum - b_part)) + (b - b_part);
+}
+template <Mode MODE, class T>
+T add(T a, T b) {
+  return round<MODE>(a + b, rest_of_sum(a, b));
+}
+template <Mode MODE, class T>
+T multiply(T a, T b) {
+  if constexpr (MODE == rn) return a * b;  // without a call of fma, which is slow
+  return round<MODE>(a * b, std::fma(a, b, -(a * b)));
+}
+template <Mode MODE, class T>
+T divide(T a, T b) {
+  if constexpr (MODE == rn) return a / b;
+  const T rest = std::fma(-(a / b), b, a);
+  return round<MODE>(a / b, b > 0 ? rest : -rest);
+}
+template <Mode MODE, class T>
+T multiply_add(T a, T b, T c) {
+  const T nearest = std::fma(a, b, c), product = a * b;
+  if constexpr (MODE == rn) return nearest;
+  return round<MODE>(nearest, (product + c - nearest) + rest_of_sum(product, c) + std::fma(a, b, -product));
+}
+template <Mode MODE, class T>
+T root(T x) {
+  const T nearest = std::sqrt(x);
+  if constexpr (MODE == rn) return nearest;
+  return round<MODE>(nearest, std::fma(-nearest, nearest, x));
+}
+}  // namespace emulator::rounding
+#define EMULATOR_ROUNDED(T, LETTER, FMA, SUFFIX)                                                                               \
+  inline T __##LETTER##add_##SUFFIX(T a, T b) { return emulator::rounding::add<emulator::rounding::SUFFIX>(a, b); }            \
+  inline T __##LETTER##sub_##SUFFIX(T a, T b) { return emulator::rounding::add<emulator::rounding::SUFFIX>(a, -b); }           \
+  inline T __##LETTER##mul_##SUFFIX(T a, T b) { return emulator::rounding::multiply<emulator::rounding::SUFFIX>(a, b); }       \
+  inline T __##LETTER##div_##SUFFIX(T a, T b) { return emulator::rounding::divide<emulator::rounding::SUFFIX>(a, b); }         \
+  inline T __##LETTER##rcp_##SUFFIX(T a) { return emulator::rounding::divide<emulator::rounding::SUFFIX>(T(1), a); }           \
+  inline T __##LETTER##sqrt_##SUFFIX(T a) { return emulator::rounding::root<emulator::rounding::SUFFIX>(a); }                  \
+  inline T __##FMA##_##SUFFIX(T a, T b, T c) { return emulator::rounding::multiply_add<emulator::rounding::SUFFIX>(a, b, c); }
+#define EMULATOR_ROUNDINGS(T, LETTER, FMA)                                                                                     \
+  EMULATOR_ROUNDED(T, LETTER, FMA, rn)                                                                                         \
+  EMULATOR_ROUNDED(T, LETTER, FMA, rz)                                                                                         \
+  EMULATOR_ROUNDED(T, LETTER, FMA, ru)                                                                                         \
+  EMULATOR_ROUNDED(T, LETTER, FMA, rd)
+EMULATOR_ROUNDINGS(float, f, fmaf)
+EMULATOR_ROUNDINGS(double, d, fma)
+#undef EMULATOR_ROUNDINGS
 #undef EMULATOR_ROUNDED
 
 // --- conversions -------------------------------------------------------------------------------------------------------------

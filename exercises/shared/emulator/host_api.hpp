@@ -109,7 +109,18 @@ cudaError_t set_function_attribute(cudaFuncAttribute attribute, int value) {
   return cudaSuccess;
 }
 
-inline cudaError_t check_device(int device) { return device == 0 ? cudaSuccess : keep(cudaErrorInvalidDevice); }
+// Devices that a program sees: EMULATOR_DEVICES. They share the memory, the default stream and the clock of one.
+inline int current_device = 0;
+inline int count_devices() {
+  static const int count = getenv("EMULATOR_DEVICES") ? std::max(1, atoi(getenv("EMULATOR_DEVICES"))) : 1;
+  return count;
+}
+inline cudaError_t check_device(int device) {
+  return device >= 0 && device < count_devices() ? cudaSuccess : keep(cudaErrorInvalidDevice);
+}
+inline cudaError_t check_peer(int device, int peer) {
+  return device == peer ? keep(cudaErrorInvalidDevice) : check_device(peer);
+}
 
 inline cudaDeviceProp describe_device() {
   cudaDeviceProp device{};
@@ -179,11 +190,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   *value = emulator::read_attribute(attribute);
   return emulator::check_device(device);
 }
-cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return emulator::check_device(device); }
+cudaError_t cudaGetDevice(int* device) { return *device = emulator::current_device, cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  const cudaError_t error = emulator::check_device(device);
+  if (error == cudaSuccess) emulator::current_device = device;
+  return error;
+}
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 cudaError_t cudaGetDeviceFlags(unsigned* flags) { return *flags = 0, cudaSuccess; }
-cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = emulator::count_devices(), cudaSuccess; }
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) { return *device = 0, cudaSuccess; }
 cudaError_t cudaDeviceReset() { return cudaDeviceSynchronize(); }
 cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
@@ -206,9 +221,16 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   snprintf(text, size_t(length), "0000:00:00.0");
   return emulator::check_device(device);
 }
-cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, cudaSuccess; }
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return keep(cudaErrorInvalidDevice); }
-cudaError_t cudaDeviceDisablePeerAccess(int) { return keep(cudaErrorPeerAccessNotEnabled); }
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int device, int peer) {
+  *value = attribute != cudaDevP2PAttrPerformanceRank;
+  return emulator::check_peer(device, peer);
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  const cudaError_t error = emulator::check_device(peer);
+  return *can = error == cudaSuccess && device != peer, error;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) { return emulator::check_peer(emulator::current_device, peer); }
+cudaError_t cudaDeviceDisablePeerAccess(int peer) { return emulator::check_peer(emulator::current_device, peer); }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaMemGetInfo(size_t* unused, size_t* total) {
@@ -217,6 +239,12 @@ cudaError_t cudaMemGetInfo(size_t* unused, size_t* total) {
 }
 cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
+cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return keep(cudaErrorNotSupported); }
+cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) { return keep(cudaErrorNotSupported); }
+cudaError_t cudaIpcCloseMemHandle(void*) { return keep(cudaErrorNotSupported); }
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) { return keep(cudaErrorNotSupported); }
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) { return keep(cudaErrorNotSupported); }
 
 // --- streams and events ----------------------------------------------------------------------------------------------------
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
@@ -264,6 +292,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* dat
   emulator::streams.calls_host = false;
   return cudaSuccess;
 }
+cudaError_t cudaStreamSetAttribute(cudaStream_t, cudaStreamAttrID, const cudaStreamAttrValue*) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new CUevent_st{flags};
   return cudaSuccess;

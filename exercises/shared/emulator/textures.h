@@ -81,6 +81,7 @@ enum cudaResourceType {
 };
 enum cudaSurfaceBoundaryMode { cudaBoundaryModeZero, cudaBoundaryModeClamp, cudaBoundaryModeTrap };
 constexpr int cudaTextureType1D = 1, cudaTextureType2D = 2, cudaTextureType3D = 3;
+constexpr int cudaTextureTypeCubemap = 0x0c, cudaTextureTypeCubemapLayered = 0xfc;
 constexpr int cudaTextureType1DLayered = 0xf1, cudaTextureType2DLayered = 0xf2;
 struct cudaResourceDesc {
   cudaResourceType resType;
@@ -137,6 +138,18 @@ EMULATOR_UNSEEN T sample_all(cudaTextureObject_t texture, int dimensions, float 
   Number* channels = reinterpret_cast<Number*>(&result);
   for (int i = 0; i < channels_of<T>; ++i) channels[i] = Number(sample(texture, dimensions, place, i));
   return result;
+}
+// The largest coordinate chooses one of six faces, as the Guide says in "Cubemap Textures".
+template <class T>
+EMULATOR_UNSEEN T sample_cube(cudaTextureObject_t texture, float x, float y, float z, int layer = 0) {
+  const float along_x = fabsf(x), along_y = fabsf(y), along_z = fabsf(z);
+  const float largest = fmaxf(along_x, fmaxf(along_y, along_z));
+  const auto on_face = [=](int face, float s, float t) {
+    return sample_all<T>(texture, 2, (s / largest + 1) / 2, (t / largest + 1) / 2, float(6 * layer + face));
+  };
+  if (along_x >= along_y && along_x >= along_z) return on_face(x < 0, x < 0 ? z : -z, -y);
+  if (along_y >= along_z) return on_face(2 + (y < 0), x, y < 0 ? -z : z);
+  return on_face(4 + (z < 0), z < 0 ? -x : x, -y);
 }
 template <class T>
 EMULATOR_UNSEEN T fetch_all(cudaTextureObject_t texture, long index) {
@@ -231,6 +244,8 @@ EMULATOR_TEXTURE(tex2D, (float x, float y), sample_all<T>(object, 2, x, y))
 EMULATOR_TEXTURE(tex3D, (float x, float y, float z), sample_all<T>(object, 3, x, y, z))
 EMULATOR_TEXTURE(tex1DLayered, (float x, int layer), sample_all<T>(object, 1, x, float(layer)))
 EMULATOR_TEXTURE(tex2DLayered, (float x, float y, int layer), sample_all<T>(object, 2, x, y, float(layer)))
+EMULATOR_TEXTURE(texCubemap, (float x, float y, float z), sample_cube<T>(object, x, y, z))
+EMULATOR_TEXTURE(texCubemapLayered, (float x, float y, float z, int layer), sample_cube<T>(object, x, y, z, layer))
 #undef EMULATOR_TEXTURE
 #define EMULATOR_SURFACE(NAME, PARAMETERS, X, Y, Z)                                                   \
   template <class T>                                                                                  \

@@ -126,7 +126,7 @@ inline cudaError_t describe_texture(Texture& texture, const cudaResourceDesc& re
                  array->format,
                  {array->size.width, at_least_one(array->size.height), at_least_one(array->size.depth)},
                  pitch_of(*array),
-                 bool(array->flags & cudaArrayLayered),
+                 bool(array->flags & (cudaArrayLayered | cudaArrayCubemap)),
                  how};
       return cudaSuccess;
     case cudaResourceTypeLinear: {

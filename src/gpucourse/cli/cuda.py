@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpucourse.learning.cuda import CudaOptions
 
 _REQUESTS_FOR_PICTURES = 20_000
+_MAX_DEVICES = 16
 
 
 class CudaProgram(JsonDocument):
@@ -44,6 +45,9 @@ def cuda(
     lines: Annotated[bool, typer.Option("--lines", help="Show the source with the counts of each line.")] = False,
     limit: Annotated[str, typer.Option("--limit", help="End the program after this time: 90s, 10m.")] = "60s",
     every: Annotated[bool, typer.Option("--every", help="Watch every block, not a sample.")] = False,
+    devices: Annotated[
+        int, typer.Option("--devices", help="How many GPUs the program finds.", metavar="N", min=1, max=_MAX_DEVICES)
+    ] = 1,
     compare: Annotated[bool, typer.Option("--compare", help="Show two programs side by side.")] = False,
     page: Annotated[bool, typer.Option("--open", help="Write a page with a heat for each line, and open it.")] = False,
 ) -> int:
@@ -59,6 +63,7 @@ def cuda(
         limit_s=parse_seconds(limit, f"gpucourse cuda {paths[0]} --limit 60s", flag="--limit"),
         requests=_REQUESTS_FOR_PICTURES if page else 0,
         every=every,
+        devices=devices,
         arguments=arguments,
     )
     programs = [CudaProgram(file=path, report=run_cuda(path, options)) for path in paths]

@@ -45,6 +45,7 @@ class CudaOptions:
     `limit_s`: the time after which the program is ended.
     `requests`: how many requests of each kernel to look at, for pictures.
     `every`: whether every block is watched instead of a sample.
+    `devices`: how many GPUs the program finds.
     `arguments`: the arguments of the program.
     """
 
@@ -54,6 +55,7 @@ class CudaOptions:
     limit_s: float = DEFAULT_LIMIT_S
     requests: int = 0
     every: bool = False
+    devices: int = 1
     arguments: tuple[str, ...] = ()
 
 
@@ -73,6 +75,7 @@ def run_cuda(source: Path, options: CudaOptions) -> CudaReport:
             words = [sys.executable, "-P", "-m", "emulator", str(source), "--order", options.order]
             words += [f"-I{include}" for include in options.includes]
             words += ["--every"] * options.every
+            words += ["--devices", str(options.devices)]
             words += [f"-D{define}" for define in options.defines]
         words += ["--report", str(file), "--limit", f"{options.limit_s:g}", "--requests", str(options.requests)]
         process = subprocess.run(
@@ -99,7 +102,8 @@ def _make_environment(source: Path, shared: Path) -> dict[str, str]:
 
 def _check_triton(source: Path, options: CudaOptions) -> None:
     """Raise MissingError if Triton or torch is not installed, and UsageError for an option that is for CUDA programs."""
-    flags = {"-I": options.includes, "-D": options.defines, "--order": options.order != "0", "--every": options.every}
+    flags = {"-I": options.includes, "-D": options.defines, "--order": options.order != "0"}
+    flags |= {"--every": options.every, "--devices": options.devices != 1}
     if unfit := [flag for flag, value in flags.items() if value]:
         raise UsageError(f"{', '.join(unfit)}: for CUDA programs, not for Triton kernels", hint=f"gpucourse cuda {source}")
     if missing := [name for name in TRITON_NEEDS if importlib.util.find_spec(name) is None]:

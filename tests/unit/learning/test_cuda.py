@@ -47,7 +47,13 @@ def test_run_cuda_of_a_file_without_kernels_is_refused(tmp_path: Path, name: str
 
 @pytest.mark.parametrize(
     "options",
-    [CudaOptions(includes=(Path(),)), CudaOptions(defines=("N=1",)), CudaOptions(order="all"), CudaOptions(every=True)],
+    [
+        CudaOptions(includes=(Path(),)),
+        CudaOptions(defines=("N=1",)),
+        CudaOptions(order="all"),
+        CudaOptions(every=True),
+        CudaOptions(devices=2),
+    ],
 )
 def test_run_cuda_of_triton_refuses_an_option_for_cuda(tmp_path: Path, options: CudaOptions) -> None:
     (kernel := tmp_path / "my.py").touch()

@@ -28,3 +28,6 @@ inline void nvtxMarkA(const char*) {}
 inline void nvtxMark(const char*) {}
 inline void nvtxMarkEx(const nvtxEventAttributes_t*) {}
 inline void nvtxNameOsThreadA(uint32_t, const char*) {}
+inline void nvtxNameCudaStreamA(struct CUstream_st*, const char*) {}
+inline void nvtxNameCudaDeviceA(int, const char*) {}
+inline void nvtxNameCudaEventA(struct CUevent_st*, const char*) {}

@@ -89,6 +89,15 @@ __global__ void textures(cudaTextureObject_t wrapped, cudaSurfaceObject_t surfac
   results[2] = surf2Dread<float>(surface, 4 * sizeof(float), 3);
 }
 
+__global__ void rounding(float* results) {
+  results[0] = __fadd_ru(1, 1e-9f), results[1] = __fadd_rd(1, 1e-9f), results[2] = __fdiv_rz(-1, 3), results[3] = __frcp_rd(3);
+  results[4] = __fsqrt_ru(2), results[5] = __fmaf_rd(1, 1, -1e-9f), results[6] = float(__dmul_rd(0.1, 3) < 0.1 * 3);
+}
+__global__ void cube(cudaTextureObject_t faces, float* results) {
+  results[0] = texCubemap<float>(faces, 0.25f, -1, 0.25f);  // face 3 (-y), column 1, row 0
+  results[1] = texCubemap<float>(faces, -1, 0.5f, 0.5f);    // face 1 (-x), column 1, row 0
+}
+
 static int right = 0, wrong = 0;
 static void expect(const char* name, float value, float expected) {
   (value == expected ? right : wrong)++;
@@ -131,5 +140,18 @@ int main() {
   cudaBindTextureToArray(filtered, array);
   textures<<<1, 1>>>(wrapped, surface, results), cudaDeviceSynchronize();
   expect("wrapped", results[0], 10), expect("filtered", results[1], 12.5f), expect("surface", results[2], 70);
+
+  rounding<<<1, 1>>>(results), cudaDeviceSynchronize();
+  const float third = 0x1.555554p-2f, rounded[] = {1 + 0x1p-23f, 1, -third, third, 0x1.6a09e8p+0f, 1 - 0x1p-24f, 1};
+  for (int i = 0; i < 7; ++i) expect("rounding", results[i], rounded[i]);
+
+  cudaMemcpy3DParms copy = {};
+  copy.extent = make_cudaExtent(2, 2, 6), copy.kind = cudaMemcpyHostToDevice;
+  copy.srcPtr = make_cudaPitchedPtr(in, 2 * sizeof(float), 2, 2);
+  cudaMalloc3DArray(&copy.dstArray, &format, copy.extent, cudaArrayCubemap), cudaMemcpy3D(&copy);
+  resource.res.array.array = copy.dstArray;
+  cudaCreateTextureObject(&wrapped, &resource, &how, NULL);
+  cube<<<1, 1>>>(wrapped, results), cudaDeviceSynchronize();
+  expect("face 3", results[0], 13), expect("face 1", results[1], 5);
   printf("%d right, %d wrong, %s", right, wrong, cudaGetErrorString(cudaGetLastError()));
 }

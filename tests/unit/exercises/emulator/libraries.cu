@@ -1,10 +1,13 @@
 // What programs call of CUDA's libraries, with results that are known.
 #include <cub/cub.cuh>
+#include <cublasLt.h>
 #include <cublas_v2.h>
-#include <cufft.h>
+#include <cufftXt.h>
 #include <curand.h>
 #include <curand_kernel.h>
 #include <helper_math.h>
+#include <nvToolsExtCuda.h>
+#include <omp.h>
 #include <thrust/device_vector.h>
 #include <thrust/host_vector.h>
 #include <thrust/iterator/zip_iterator.h>
@@ -24,6 +27,8 @@ __global__ void add(float* x, float by, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) x[i] += by;
 }
+
+__global__ void add_one(int* sum) { atomicAdd(sum, 1); }
 
 void run_blas() {
   constexpr int M = 5, N = 3, K = 7;
@@ -194,9 +199,53 @@ void run_vectors() {
   printf("%g %g %g, %.1f %.1f, %g", c.x, c.y, c.z, d.y, d.z, dot(a, b));
 }
 
+void run_product() {
+  constexpr int M = 2, N = 2, K = 3;
+  float *a = allocate<float>(M * K), *b = allocate<float>(K * N), *d = allocate<float>(M * N), *bias = allocate<float>(M);
+  for (int i = 0; i < M * K; ++i) a[i] = float(i), b[i] = 1;
+  bias[0] = -100, bias[1] = 1;
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t product;
+  cublasLtMatrixLayout_t of_a, of_b, of_d;
+  cublasLtCreate(&handle);
+  cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  cublasLtMatrixLayoutCreate(&of_a, CUDA_R_32F, M, K, M);
+  cublasLtMatrixLayoutCreate(&of_b, CUDA_R_32F, K, N, K);
+  cublasLtMatrixLayoutCreate(&of_d, CUDA_R_32F, M, N, M);
+  const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_RELU_BIAS;
+  cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+  cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+  const float one = 1, zero = 0;
+  const auto multiply = [&](uint64_t depth) {
+    cublasLtMatrixLayoutSetAttribute(of_a, CUBLASLT_MATRIX_LAYOUT_COLS, &depth, sizeof depth);
+    return cublasLtMatmul(handle, product, &one, a, of_a, b, of_b, &zero, d, of_d, d, of_d, nullptr, nullptr, 0, nullptr);
+  };
+  const int status = multiply(K);
+  printf("%d: %g %g %g %g, too deep %d", status, d[0], d[1], d[2], d[3], multiply(K + 1));
+}
+
+void run_devices() {
+  int count, can_access;
+  cudaGetDeviceCount(&count);
+  int* sum = allocate<int>(1);
+  *sum = 0;
+  for (int device = 0; device < count; ++device) {
+    cudaSetDevice(device);
+    cudaMemPrefetchAsync(sum, sizeof *sum, cudaMemLocation{cudaMemLocationTypeDevice, device}, 0, nullptr);
+    add_one<<<1, 32>>>(sum);
+    cudaDeviceSynchronize();
+  }
+  cudaDeviceCanAccessPeer(&can_access, 0, 1);
+  cudaIpcMemHandle_t handle;
+  const char* error = cudaGetErrorString(cudaIpcGetMemHandle(&handle, sum));
+  nvtxNameCudaStreamA(nullptr, "default");
+  printf("%d GPUs, sum %d, peer %d, threads %d, %s", count, *sum, can_access, omp_get_num_threads(), error);
+}
+
 int main(int, char** options) {
-  const char* names[] = {"blas", "random", "thrust", "cub", "fft", "graph", "vectors"};
-  void (*const runs[])() = {run_blas, run_random, run_thrust, run_cub, run_fft, run_graph, run_vectors};
-  for (int i = 0; i < 7; ++i)
+  const char* names[] = {"blas", "random", "thrust", "cub", "fft", "graph", "vectors", "product", "devices"};
+  void (*const runs[])() = {run_blas,  run_random,  run_thrust,  run_cub,    run_fft,
+                            run_graph, run_vectors, run_product, run_devices};
+  for (int i = 0; i < 9; ++i)
     if (!strcmp(options[1], names[i])) runs[i]();
 }

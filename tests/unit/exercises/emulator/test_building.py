@@ -42,6 +42,8 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
             KERNEL.count("\n") + 2,
             "the emulator does not have the PTX wgmma.fence.sync: write this in CUDA C++",
         ),
+        ("int n = cufftXtSetGPUs(1);\n" + KERNEL, 1, "the emulator does not have cufftXtSetGPUs: use the plans"),
+        ("#include <thrust/no_such.h>\n" + KERNEL, 1, "the emulator does not have thrust/no_such.h: write a loop"),
         ("#include <cusparse.h>\n" + KERNEL, 1, "the emulator does not have cuSPARSE: write the kernel"),
         (
             "#include <cuda_runtime.h>\n__global__ void gone(float*);\nint main() {\n  gone<<<1, 1>>>((float*)0);\n}\n",
@@ -238,6 +240,18 @@ def test_build_says_why_a_computer_cannot(emulator: Any, tmp_path: Path, monkeyp
         emulator.Unsupported, match=r"needs Linux, and this is Darwin: .*--target hosts.*--target here.*--target aws"
     ):
         emulator.build([source], folder=tmp_path)
+
+
+def test_build_ends_a_compiler_that_takes_too_long(building: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "g++"
+    compiler.write_text("#!/bin/sh\nexec sleep 600\n")
+    compiler.chmod(0o755)
+    monkeypatch.setattr(building, "COMPILE_S", 0.05)
+    with (
+        building._Emulator(str(compiler), tmp_path, tmp_path) as made,
+        pytest.raises(building.UnsupportedMachine, match=r"did not compile the CUDA emulator within 0.05 s: type the command"),
+    ):
+        made.wait()
 
 
 def test_build_takes_headers_that_name_cudas_noinline(build: Callable[..., Any]) -> None:

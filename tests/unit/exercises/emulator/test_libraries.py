@@ -26,8 +26,15 @@ def program(build: Callable[..., Any]) -> Any:
         ("fft", "back, sum 1, wrong type 3"),
         ("graph", "before 0, after 12 24, nodes in order 10"),
         ("vectors", "-2 4 -2, 0.1 -0.2, 68"),
+        ("product", "0: 0 10 0 10, too deep 7"),
+        ("devices", "1 GPUs, sum 32, peer 0, threads 1, operation not supported"),
     ],
 )
 def test_library_computes_what_is_known(program: Any, name: str, output: str) -> None:
     result = program.run(name)
     assert (result.output, result.first_fault()) == (output, None)
+
+
+def test_run_shows_as_many_gpus_as_it_was_given(program: Any) -> None:
+    result = program.run("devices", devices=2)
+    assert (result.output, result.first_fault()) == ("2 GPUs, sum 64, peer 1, threads 1, operation not supported", None)

@@ -106,11 +106,11 @@ def test_run_has_the_errors_of_cuda(program: Any, words: str, error: str) -> Non
     assert program.run(*words.split()).output == error
 
 
-def test_run_refuses_a_launch_of_two_billion_threads(program: Any) -> None:
-    result = program.run("blocks", str(2**21))
+def test_run_refuses_a_launch_of_thirty_million_blocks(program: Any) -> None:
+    result = program.run("blocks", str(2**25))
     assert result.output == "too many resources requested for launch"
     assert result.kernels["nothing"].first_fault() == (
-        f"{place('as many blocks as asked for')}: a launch of 2,147,483,648 threads: the emulator runs 67,108,864 at most, "
+        f"{place('as many blocks as asked for')}: a launch of 33,554,432 blocks: the emulator runs 16,777,216 at most, "
         "a GPU takes more"
     )
 
