@@ -2,13 +2,13 @@
 
 __global__ void scale(const float* in, float* out) {
   __shared__ float tile[128];
-  __pipeline_memcpy_async(&tile[threadIdx.x], &in[threadIdx.x], sizeof(float));  // fault: race
+  __pipeline_memcpy_async(&tile[threadIdx.x], &in[threadIdx.x], sizeof(float));  // fault: race, unwritten read
   __pipeline_commit();
 #ifdef MENDED
   __pipeline_wait_prior(0);
 #endif
   __syncthreads();
-  out[threadIdx.x] = 2 * tile[127 - threadIdx.x];  // fault: race
+  out[threadIdx.x] = 2 * tile[127 - threadIdx.x];  // fault: race, unwritten read
 }
 
 int main() {

@@ -3,12 +3,12 @@
 __global__ void sum_tiles(const float* in, float* out, int tiles) {
   __shared__ float stage[2][64];
   int t = threadIdx.x;
-  __pipeline_memcpy_async(&stage[0][t], &in[t], sizeof(float));  // fault: race
+  __pipeline_memcpy_async(&stage[0][t], &in[t], sizeof(float));  // fault: race, unwritten read
   __pipeline_commit();
   float sum = 0;
   for (int i = 0; i < tiles; ++i) {
     if (i + 1 < tiles) {
-      __pipeline_memcpy_async(&stage[(i + 1) % 2][t], &in[(i + 1) * 64 + t], sizeof(float));  // fault: race
+      __pipeline_memcpy_async(&stage[(i + 1) % 2][t], &in[(i + 1) * 64 + t], sizeof(float));  // fault: race, unwritten read
     }
     __pipeline_commit();
 #ifdef MENDED
@@ -17,7 +17,7 @@ __global__ void sum_tiles(const float* in, float* out, int tiles) {
     __pipeline_wait_prior(2);
 #endif
     __syncthreads();
-    sum += stage[i % 2][63 - t];  // fault: race
+    sum += stage[i % 2][63 - t];  // fault: race, unwritten read
     __syncthreads();
   }
   out[t] = sum;

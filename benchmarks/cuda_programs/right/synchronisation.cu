@@ -14,19 +14,19 @@ __global__ void run(int* out) {
     __threadfence();
     atomicAdd(&served, 1);
   }
-#elif VARIANT == 2  // each block waits for the one before it
+#elif VARIANT == 2  // each block waits for the one that began before it
   if (threadIdx.x == 0) {
-    int before = 0;
-    if (blockIdx.x > 0) {
-      while (atomicAdd(&stage[blockIdx.x - 1], 0) == 0) {
+    int before = 0, number = atomicAdd(&turn, 1);  // the number in which blocks begin
+    if (number > 0) {
+      while (atomicAdd(&stage[number - 1], 0) == 0) {
       }
       __threadfence();
-      before = prefixes[blockIdx.x - 1];
+      before = prefixes[number - 1];
     }
-    prefixes[blockIdx.x] = before + 1;
+    prefixes[number] = before + 1;
     __threadfence();
-    atomicExch(&stage[blockIdx.x], 1);
-    if (blockIdx.x == gridDim.x - 1) *out = before + 1;
+    atomicExch(&stage[number], 1);
+    if (number == gridDim.x - 1) *out = before + 1;
   }
 #elif VARIANT == 3  // a warp hands over to another warp of its block
   __shared__ int flag, value;

@@ -6,8 +6,9 @@ __global__ void run(const int* in, int n, int* out) {
   if (i < n) {
     int value = in[i];
     for (int step = 16; step > 0; step /= 2) {
-      int other = __shfl_down_sync(mask, value, step);
-      if (lane + step < 32 && mask >> (lane + step) & 1) value += other;
+      bool has_other = lane + step < 32 && mask >> (lane + step) & 1;
+      int other = __shfl_sync(mask, value, has_other ? lane + step : lane);
+      if (has_other) value += other;
     }
     if (lane == 0) atomicAdd(out, value);
   }

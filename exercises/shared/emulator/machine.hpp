@@ -99,6 +99,7 @@ struct Launching {
   unsigned block_began = 0, launch_began = 0;  // epochs
   unsigned warp_epoch[MOST_THREADS / WARP] = {};
   bool bytes_only = false;
+  bool cooperative = false;  // the launch may use grid.sync()
 };
 
 extern Launching now;

@@ -49,7 +49,7 @@ ATOMICS = {
 }
 SHUFFLES = {"idx": "__shfl_sync", "down": "__shfl_down_sync", "up": "__shfl_up_sync", "bfly": "__shfl_xor_sync"}
 WITHOUT_EFFECT = (
-    "cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all", "prefetch", "prefetchu", "nanosleep", "discard",
+    "prefetch", "prefetchu", "nanosleep", "discard",
 )
 # fmt: on
 
@@ -107,9 +107,11 @@ def _choose(parts: list[str], operands: list[str], expressions: Sequence[str]) -
 def _wait(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
     if parts[1:] == ["warp", "sync"]:
         return f"__syncwarp({_read('u32', operands[0], expressions)});"
-    if parts[1] != "sync" or operands != ["0"]:  # another barrier than that of all threads
-        raise IndexError
-    return "__syncthreads();"
+    if operands == ["0"] and parts[1] == "sync":
+        return "__syncthreads();"
+    waits = {"sync": "true", "arrive": "false"}[parts[1]]
+    threads = _read("u32", operands[1], expressions) if len(operands) > 1 else "blockDim.x * blockDim.y * blockDim.z"
+    return f"emulator::meet_at({_read('u32', operands[0], expressions)}, {threads}, {waits});"
 
 
 def _shuffle(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
@@ -184,22 +186,19 @@ def _update(parts: list[str], operands: list[str], expressions: Sequence[str]) -
 
 
 def _copy(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
-    """Return the copy of cp.async. It is made at once, and bytes beyond the source's size become zero."""
+    """Return the call for cp.async: a copy, in which bytes beyond the source's size become zero, or a wait for copies."""
+    if parts[1:] == ["async", "commit_group"]:
+        return "emulator::commit_copies();"
+    if parts[1:] == ["async", "wait_all"]:
+        return "emulator::wait_for_all_copies();"
+    if parts[1:] == ["async", "wait_group"]:
+        return f"emulator::wait_for_copies({_read('u32', operands[0], expressions)});"
     if parts[1] != "async" or parts[2] not in ("ca", "cg"):
         raise IndexError
-    number = {"4": "unsigned", "8": "uint2", "16": "uint4"}[_read_number(operands[2], expressions)]
     to, from_ = (_find_address(operand, expressions) for operand in operands[:2])
-    whole = f"*reinterpret_cast<{number}*>({to}) = *reinterpret_cast<const {number}*>({from_});"
-    if len(operands) < 4:
-        return whole
-    size = _read("u32", operands[3], expressions)
-    words = f"emulator::copy_words(reinterpret_cast<unsigned*>({to}), reinterpret_cast<const unsigned*>({from_}), "
-    return f"if ({size} == sizeof({number})) {{ {whole} }} else {{ {words}{size} / 4, sizeof({number}) / 4); }}"
-
-
-def _read_number(operand: str, expressions: Sequence[str]) -> str:
-    match = re.fullmatch(r"%(\d+)", operand)
-    return expressions[int(match[1])].strip("() ") if match else operand
+    size = _read("u32", operands[2], expressions)
+    from_size = _read("u32", operands[3], expressions) if len(operands) > 3 else size
+    return f"emulator::copy_async((char*)({to}), (const char*)({from_}), {size}, {from_size});"
 
 
 def _find_type(kind: str) -> str:
