@@ -1,4 +1,5 @@
-"""Public CUDA programs in the emulator: `python -m benchmarks emulator FOLDER` (with `--every 12`, each twelfth program).
+"""CUDA programs in the emulator: `python -m benchmarks emulator` runs the planted faults and right programs of verdicts.py, and
+`python -m benchmarks emulator FOLDER` public programs as well (with `--every 12`, each twelfth).
 
 public_programs.json lists the programs, which each are one file, with their repositories, commits and licences. None is part
 of this project, and nothing is fetched: a program is looked for at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Row, seconds, table
+from benchmarks.verdicts import measure_verdicts
 
 LIST = Path(__file__).with_name("public_programs.json")
 SHARED = Path(__file__).resolve().parents[1] / "exercises" / "shared"
@@ -40,18 +42,21 @@ class Verdict:
 
 
 def prove(arguments: list[str]) -> int:
-    """Compile and run the programs below a folder, and print the tables. Returns 1 if a promise does not hold."""
+    """Run the project's own programs and those below a folder, and print the tables. Returns 1 if a promise does not hold."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks emulator")
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="public programs, each repository as OWNER+NAME")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th program (default: all)")
     options = parser.parse_args(arguments)
-    programs = [(entry["repository"], path) for entry in json.loads(LIST.read_text()) for path in entry["paths"]]
-    verdicts = []
-    for (repository, path), verdict in measure_programs(options.folder.resolve(), programs[:: options.every]):
-        print(f"{verdict.state:12}  {repository}/{path}  {verdict.cause}", file=sys.stderr, flush=True)
-        verdicts.append(verdict)
-    rows = make_rows(verdicts)
-    print("\n".join([*list_repositories(verdicts), "", *list_causes(verdicts), "", table(rows), "", *measure_speed()]))
+    rows, lines = list(measure_verdicts()), []
+    if options.folder:
+        programs = [(entry["repository"], path) for entry in json.loads(LIST.read_text()) for path in entry["paths"]]
+        verdicts = []
+        for (repository, path), verdict in measure_programs(options.folder.resolve(), programs[:: options.every]):
+            print(f"{verdict.state:12}  {repository}/{path}  {verdict.cause}", file=sys.stderr, flush=True)
+            verdicts.append(verdict)
+        rows += make_rows(verdicts)
+        lines = [*list_repositories(verdicts), "", *list_causes(verdicts), ""]
+    print("\n".join([*lines, table(rows), "", *measure_speed()]))
     return int(not all(row.held for row in rows))
 
 

@@ -64,7 +64,10 @@ def measure_verdicts(word: str = "") -> Iterator[Row]:
         if cause:
             print(f"{case.name}: {cause}", file=sys.stderr)
     results = [(case.planted, not cause) for case, cause in zip(cases, causes, strict=True)]
-    for planted, what, limit in ((True, "planted faults found at their line", 95), (False, "right programs without a fault", 100)):
+    for planted, what, limit in (
+        (True, "planted faults found at their line", 95),
+        (False, "right programs without a fault", 100),
+    ):
         verdicts = [right for is_planted, right in results if is_planted is planted]
         if verdicts:
             share = 100 * sum(verdicts) / len(verdicts)
@@ -86,7 +89,14 @@ def _run(case: Case) -> dict[str, Any]:
     command = importlib.import_module("emulator.__main__")
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         file = Path(folder) / "report.json"
-        words = [str(case.source), *([f"-D{case.define}"] if case.define else []), "--limit", f"{LIMIT_S:g}", "--report", str(file)]
+        words = [
+            str(case.source),
+            *([f"-D{case.define}"] if case.define else []),
+            "--limit",
+            f"{LIMIT_S:g}",
+            "--report",
+            str(file),
+        ]
         words += [] if case.planted else ["--order", "all"]
         command.main(words)
         report: dict[str, Any] = json.loads(file.read_text())

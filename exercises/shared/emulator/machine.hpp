@@ -105,6 +105,7 @@ struct Launching {
 extern Launching now;
 extern std::map<std::string, Report> reports;
 extern cudaError_t last_error;
+inline size_t refused_bytes = 0;  // of the largest allocation for which there was no memory
 
 // On a GPU such an error is permanent: nothing more runs.
 inline bool is_lasting(cudaError_t error) { return error == cudaErrorIllegalAddress || error == cudaErrorMisalignedAddress; }

@@ -8,6 +8,7 @@ cudaError_t keep(cudaError_t error) { return error == cudaSuccess || is_lasting(
 
 cudaError_t allocate(void** pointer, size_t bytes, MemoryKind kind) {
   *pointer = bytes ? arena.allocate(bytes, kind) : nullptr;
+  if (bytes && !*pointer) refused_bytes = std::max(refused_bytes, bytes);
   return *pointer || !bytes ? cudaSuccess : last_error = cudaErrorMemoryAllocation;
 }
 
