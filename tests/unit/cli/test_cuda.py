@@ -159,6 +159,16 @@ def test_watch_of_a_program_runs_it_now_and_on_each_save(program: Learning, monk
     assert "--nodes and --set are for an exercise" in program.types("watch", "my.cu", "--nodes", "2", code=2).err
 
 
+def test_watch_of_triton_kernels_without_triton_names_the_command_that_installs_it(
+    learning: Learning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my.py").write_text("")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    error = learning.types("watch", str(tmp_path / "my.py"), code=3).err
+    assert "a program with Triton kernels needs torch and triton" in error.replace("\n", " ")
+    assert "pip install" in error
+
+
 def test_cuda_without_a_compiler_names_the_command_that_installs_it(program: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert "sudo apt-get install g++" in program.types("cuda", "my.cu", code=3).err
