@@ -109,7 +109,7 @@ __global__ void write_constant(float* y) {
   const_cast<float&>(weight) = y[0];  // writes the constant
 }
 __global__ void use_heap(float* y) {
-  float* numbers = (float*)malloc(3 * sizeof(float));
+  volatile float* numbers = (float*)malloc(3 * sizeof(float));
   numbers[3] = y[0];  // past its end
 }
 __global__ void copy_async(const float* x, float* y, int waits) {
