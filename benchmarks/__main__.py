@@ -1,8 +1,8 @@
 """One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of the benchmarks.
 
 Three are programs of their own: `python -m benchmarks gpu`, every exercise's GPU branch on one card (benchmarks/gpu.py),
-`python -m benchmarks walk`, the whole course as Next says it (benchmarks/walk.py), and `python -m benchmarks emulator FOLDER`,
-public CUDA programs in the emulator (benchmarks/emulator.py).
+`python -m benchmarks walk`, the whole course as Next says it (benchmarks/walk.py), and `python -m benchmarks emulator`,
+CUDA programs in the emulator (benchmarks/emulator.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Public CUDA programs in the emulator: `python -m benchmarks emulator FOLDER` (with `--sample 80`, eighty chosen by chance).
+"""CUDA programs in the emulator: `python -m benchmarks emulator` runs the planted faults and right programs of verdicts.py, and
+`python -m benchmarks emulator FOLDER` public programs as well (with `--sample 80`, eighty chosen by chance).
 
 public_programs.json lists the programs, which each are one file, with their repositories, commits and licences. None is part
 of this project, and nothing is fetched: a program is looked for at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Row, seconds, table
+from benchmarks.verdicts import measure_verdicts
 
 LIST = Path(__file__).with_name("public_programs.json")
 SHARED = Path(__file__).resolve().parents[1] / "exercises" / "shared"
@@ -42,24 +44,27 @@ class Verdict:
 
 
 def prove(arguments: list[str]) -> int:
-    """Compile and run the programs below a folder, and print the tables. Returns 1 if a promise does not hold."""
+    """Run the project's own programs and those below a folder, and print the tables. Returns 1 if a promise does not hold."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks emulator")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--sample", type=int, metavar="N", help="only N programs, chosen by chance (default: all)")
+    parser.add_argument("folder", type=Path, nargs="?", help="public programs, each repository as OWNER+NAME")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N public programs, chosen by chance (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="another seed chooses other programs (default: 1)")
     options = parser.parse_args(arguments)
-    programs = [(entry["repository"], path) for entry in json.loads(LIST.read_text()) for path in entry["paths"]]
-    if options.sample is not None:
-        programs = random.Random(options.seed).sample(programs, min(options.sample, len(programs)))
-    verdicts = []
-    for (repository, path), verdict in measure_programs(options.folder.resolve(), programs):
-        print(f"{verdict.state:12}  {repository}/{path}  {verdict.cause}", file=sys.stderr, flush=True)
-        for fault in verdict.faults:
-            print(f"    fault: {fault}", file=sys.stderr, flush=True)
-        verdicts.append(verdict)
-    rows = make_rows(verdicts)
-    faulty = f"{sum(bool(verdict.faults) for verdict in verdicts)} programs have faults: read each in the lines above"
-    print("\n".join([*list_repositories(verdicts), "", *list_causes(verdicts), "", table(rows), "", faulty, *measure_speed()]))
+    rows, lines = list(measure_verdicts()), []
+    if options.folder:
+        programs = [(entry["repository"], path) for entry in json.loads(LIST.read_text()) for path in entry["paths"]]
+        if options.sample is not None:
+            programs = random.Random(options.seed).sample(programs, min(options.sample, len(programs)))
+        verdicts = []
+        for (repository, path), verdict in measure_programs(options.folder.resolve(), programs):
+            print(f"{verdict.state:12}  {repository}/{path}  {verdict.cause}", file=sys.stderr, flush=True)
+            for fault in verdict.faults:
+                print(f"    fault: {fault}", file=sys.stderr, flush=True)
+            verdicts.append(verdict)
+        rows += make_rows(verdicts)
+        faulty = f"{sum(bool(verdict.faults) for verdict in verdicts)} programs have faults: read each in the lines above"
+        lines = [*list_repositories(verdicts), "", *list_causes(verdicts), "", faulty, ""]
+    print("\n".join([*lines, table(rows), "", *measure_speed()]))
     return int(not all(row.held for row in rows))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import os
 import runpy
 import signal
@@ -30,6 +31,7 @@ import numpy as np
 import torch
 from kernel_memory import OWNER, KernelFault, KernelMemory, OutsideTensors, find_place, reason_of
 from torch.overrides import TorchFunctionMode
+from triton import testing
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver, interpreter
 
@@ -227,6 +229,29 @@ class ProcessorDriver:
         return lambda _call, quantiles: [0.0 for _ in quantiles]
 
 
+class NoMeasurements:
+    """Stands in for the measurements of `triton.testing`, which need a GPU. A function is run once, and its time is NaN."""
+
+    def __init__(self) -> None:
+        self.was_used = False
+
+    def install(self) -> None:
+        """Replace the functions that measure, and the tables of times that `perf_report` makes of many sizes."""
+        testing.do_bench = testing.do_bench_cudagraph = self.run_once
+        testing.Mark.run = self.skip
+
+    def run_once(self, function: Callable[[], Any], *_: Any, quantiles: Sequence[float] | None = None, **_options: Any) -> Any:
+        """Run the function, and return NaN, or a list of it for several quantiles."""
+        self.was_used = True
+        function()
+        times = [math.nan] * len(quantiles or (0.5,))
+        return times if len(times) > 1 else times[0]
+
+    def skip(self, *_: Any, **_options: Any) -> None:
+        """Run nothing: a table has many sizes, and each takes long in the interpreter."""
+        self.was_used = True
+
+
 class BoundedOutput(io.StringIO):
     """Keeps what a program prints. Raises EndedEarly after a megabyte."""
 
@@ -247,6 +272,8 @@ def run_program(source: Path, arguments: Sequence[str], *, limit_s: float, has_r
     output, on_processor, report = BoundedOutput(), OnProcessor(), KernelReport(has_requests=has_requests)
     state, message, code = "ended", "", 0
     driver.set_active(ProcessorDriver())
+    measurements = NoMeasurements()
+    measurements.install()
     signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
@@ -266,6 +293,7 @@ def run_program(source: Path, arguments: Sequence[str], *, limit_s: float, has_r
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     notes = ["tensors for a GPU were made on the processor, where the interpreter runs"] if on_processor.has_moved else []
+    notes += ["triton.testing measures nothing without a GPU: each time is nan"] if measurements.was_used else []
     return {
         "state": state, "message": message, "notes": notes, "code": code, "output": output.getvalue(), "orders": [0],
         "faults": list(report.faults.values()), "kernels": [kernel.describe() for kernel in report.kernels.values()],

@@ -141,6 +141,8 @@ def _explain(error: CompileError) -> CompileError | Refused:
     match = _UNDEFINED.search(error.text)
     if match is None:
         return error
+    if match["name"] == "main":
+        return Refused("the program has no function main: add one that launches the kernel")
     return Refused(
         f"{match['name']} is used but not defined. If it is in another file, the program has several translation units, and "
         'the emulator builds one: add #include "that_file.cu" to it'
@@ -158,13 +160,22 @@ def _make_report(results: dict[int, Result], notes: list[str]) -> dict[str, Any]
     return {
         "state": "failed" if failed.crash or failed.code else "ended",
         "message": failed.crash or "",
-        "notes": notes,
+        "notes": [*notes, *_note_absences(first)],
         "code": failed.code,
         "output": failed.output,
         "orders": list(results),
         "faults": faults,
         "kernels": [_describe_kernel(kernel) for kernel in first.kernels.values() if kernel.name != HOST_CODE],
     }
+
+
+def _note_absences(result: Result) -> Iterable[str]:
+    """Yield what the program lacked: memory, or a launch."""
+    if result.refused_bytes:
+        words = f"an allocation of {result.refused_bytes:,} bytes was refused"
+        yield f"{words}: the emulator has 2 GiB for all allocations together, so make the problem smaller"
+    if not any(kernel.name != HOST_CODE for kernel in result.kernels.values()):
+        yield "a kernel, which is a function with __global__, is launched by kernel<<<blocks, threads>>>(arguments)"
 
 
 def _list_faults(results: dict[int, Result]) -> Iterable[dict[str, Any]]:

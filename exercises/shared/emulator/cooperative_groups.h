@@ -136,7 +136,7 @@ inline coalesced_group binary_partition(const lanes_of_warp& group, bool predica
 
 class grid_group {
  public:
-  void sync() const { emulator::wait_for_grid(__builtin_return_address(0)); }
+  EMULATOR_UNSEEN void sync() const { emulator::wait_for_grid(__builtin_return_address(0)); }
   bool is_valid() const { return true; }
   unsigned long long size() const {
     return (unsigned long long)details::blocks_of_grid() * details::threads_of_block();
@@ -208,21 +208,33 @@ T exclusive_scan(const G& group, T value) {
   return exclusive_scan(group, value, plus<T>());
 }
 
-// The copy is made at once, each thread a share; a wait is a barrier of the group.
+// Each thread copies a share. The copies of a call are a group that is in flight until a wait.
+namespace details {
 template <class G, class T>
-void memcpy_async(const G& group, T* to, const T* from, size_t bytes) {
-  for (size_t i = group.thread_rank(); i < bytes / sizeof(T); i += group.size()) to[i] = from[i];
+__attribute__((no_sanitize("thread"))) void copy_share(const G& group, T* to, const T* from, size_t bytes, void* caller) {
+  for (size_t i = group.thread_rank(); i < bytes / sizeof(T); i += group.size())
+    emulator::copy_async(to + i, from + i, sizeof(T), sizeof(T), caller);
+}
+}  // namespace details
+template <class G, class T>
+EMULATOR_UNSEEN void memcpy_async(const G& group, T* to, const T* from, size_t bytes) {
+  details::copy_share(group, to, from, bytes, __builtin_return_address(0));
+  emulator::commit_copies();
 }
 template <class G, class T, class Layout>
-void memcpy_async(const G& group, T* to, Layout to_layout, const T* from, Layout from_layout) {
-  memcpy_async(group, to, from, (to_layout < from_layout ? to_layout : from_layout) * sizeof(T));
+EMULATOR_UNSEEN void memcpy_async(const G& group, T* to, Layout to_layout, const T* from, Layout from_layout) {
+  const Layout count = to_layout < from_layout ? to_layout : from_layout;
+  details::copy_share(group, to, from, count * sizeof(T), __builtin_return_address(0));
+  emulator::commit_copies();
 }
 template <class G>
 void wait(const G& group) {
+  emulator::wait_for_copies(0);
   group.sync();
 }
 template <unsigned Stages, class G>
 void wait_prior(const G& group) {
+  emulator::wait_for_copies(Stages);
   group.sync();
 }
 }  // namespace cooperative_groups

@@ -1,13 +1,16 @@
-// <cuda/barrier>, <cuda/pipeline> and <cuda/atomic> for kernels in which all threads of a block take part.
+// <cuda/barrier>, <cuda/pipeline> and <cuda/atomic>.
 //
-// Copies are made at once, so a pipeline has nothing to wait for but the other threads, and a forgotten wait is not found. A
-// barrier of a part of a block is refused when the kernel runs.
+// A copy is in flight until its thread waits for it, or arrives at a barrier. All threads of a block take part in a pipeline of the
+// block, and each of its waits is a barrier.
 #pragma once
 #include <atomic>
 
 #include "cooperative_groups.h"
 
 namespace cuda {
+namespace std {
+using namespace ::std;
+}
 enum thread_scope { thread_scope_system, thread_scope_device, thread_scope_block, thread_scope_thread };
 using ::std::memory_order;
 using ::std::memory_order_acq_rel;
@@ -22,22 +25,24 @@ using ::std::memory_order_seq_cst;
 template <thread_scope Scope>
 class barrier {
  public:
-  class arrival_token {};
+  using arrival_token = unsigned;  // the phase
 
-  [[nodiscard]] arrival_token arrive(ptrdiff_t = 1) const { return {}; }
-  void wait(arrival_token) const { __syncthreads(); }
-  void arrive_and_wait() const { __syncthreads(); }
-
-  EMULATOR_UNSEEN friend void init(barrier* own, ptrdiff_t expected) {
-    own->expected_ = expected;
-    if (expected == ptrdiff_t(cooperative_groups::details::threads_of_block())) return;
-    fprintf(stderr, "the emulator has a cuda::barrier for all %u threads of a block only, not for %td: use __syncwarp(mask)\n",
-            cooperative_groups::details::threads_of_block(), expected);
-    abort();
+  [[nodiscard]] EMULATOR_UNSEEN arrival_token arrive(ptrdiff_t count = 1) { return emulator::arrive(state_, unsigned(count)); }
+  EMULATOR_UNSEEN void wait(arrival_token phase) const { wait_in(phase, false, EMULATOR_CALLER); }
+  EMULATOR_UNSEEN void wait_parity(bool parity) const { wait_in(parity, true, EMULATOR_CALLER); }
+  EMULATOR_UNSEEN void arrive_and_wait() { wait_in(emulator::arrive(state_, 1), false, EMULATOR_CALLER); }
+  EMULATOR_UNSEEN void arrive_and_drop() {
+    --state_.expected;
+    (void)emulator::arrive(state_, 0);
   }
 
+  EMULATOR_UNSEEN friend void init(barrier* own, ptrdiff_t expected) { own->state_ = {unsigned(expected), 0, 0}; }
+
  private:
-  ptrdiff_t expected_;
+  void wait_in(unsigned phase, bool parity_only, void* caller) const __attribute__((no_sanitize("thread"))) {
+    emulator::wait_for_phase(state_, phase, parity_only, caller);
+  }
+  emulator::PartBarrier state_;
 };
 
 template <size_t Bytes>
@@ -49,12 +54,13 @@ struct aligned_size_t {
 };
 
 template <class T, class Size, class Waiting>
-void memcpy_async(T* to, const T* from, Size bytes, Waiting&) {
-  for (size_t i = 0; i < size_t(bytes) / sizeof(T); ++i) to[i] = from[i];
+EMULATOR_UNSEEN void memcpy_async(T* to, const T* from, Size bytes, Waiting&) {
+  for (size_t i = 0; i < size_t(bytes) / sizeof(T); ++i)
+    emulator::copy_async(to + i, from + i, sizeof(T), sizeof(T), EMULATOR_CALLER);
 }
 template <class Group, class T, class Size, class Waiting>
-void memcpy_async(const Group& group, T* to, const T* from, Size bytes, Waiting&) {
-  cooperative_groups::memcpy_async(group, to, from, size_t(bytes));
+EMULATOR_UNSEEN void memcpy_async(const Group& group, T* to, const T* from, Size bytes, Waiting&) {
+  cooperative_groups::details::copy_share(group, to, from, size_t(bytes), EMULATOR_CALLER);
 }
 
 // --- pipelines -------------------------------------------------------------------------------------------------------------
@@ -65,12 +71,13 @@ template <thread_scope Scope>
 class pipeline {
  public:
   void producer_acquire() const {}
-  void producer_commit() const {}
-  void consumer_wait() const { meet(); }
+  void producer_commit() const { emulator::commit_copies(); }
+  void consumer_wait() const {
+    emulator::wait_for_oldest_copies();
+    meet();
+  }
   void consumer_release() const { meet(); }
   bool quit() const { return true; }
-
- private:
   static void meet() {
     if constexpr (Scope != thread_scope_thread) __syncthreads();
   }
@@ -82,7 +89,8 @@ pipeline<Scope> make_pipeline(const Group&, pipeline_shared_state<Scope, Stages>
 }
 template <unsigned char Prior, thread_scope Scope>
 void pipeline_consumer_wait_prior(const pipeline<Scope>& pipe) {
-  pipe.consumer_wait();
+  emulator::wait_for_copies(Prior);
+  pipe.meet();
 }
 
 // --- atomics ---------------------------------------------------------------------------------------------------------------
@@ -184,13 +192,8 @@ inline void atomic_thread_fence(memory_order, thread_scope = thread_scope_system
 
 // --- the functions of cuda_pipeline.h --------------------------------------------------------------------------------------
 template <class To, class From>
-void __pipeline_memcpy_async(To* to, const From* from, size_t bytes, size_t zeros = 0) {
-  if (bytes == 16 && zeros == 0) {
-    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
-  } else {
-    const unsigned* words = reinterpret_cast<const unsigned*>(from);
-    for (size_t i = 0; i < bytes / 4; ++i) reinterpret_cast<unsigned*>(to)[i] = i < (bytes - zeros) / 4 ? words[i] : 0;
-  }
+EMULATOR_UNSEEN void __pipeline_memcpy_async(To* to, const From* from, size_t bytes, size_t zeros = 0) {
+  emulator::copy_async(to, from, bytes, bytes - zeros, EMULATOR_CALLER);
 }
-inline void __pipeline_commit() {}
-inline void __pipeline_wait_prior(size_t) {}
+inline void __pipeline_commit() { emulator::commit_copies(); }
+inline void __pipeline_wait_prior(size_t most) { emulator::wait_for_copies(unsigned(most)); }

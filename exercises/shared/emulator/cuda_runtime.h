@@ -103,6 +103,7 @@ struct Setup {
   CUstream_st* stream;
   const char* file;
   unsigned line;
+  bool cooperative = false;
 };
 bool is_inside_kernel();
 void* begin_child(size_t bytes);

@@ -176,7 +176,8 @@ def _find_variables(source: Preprocessed) -> Iterator[Edit]:
             continue
         first = max(code.rfind(mark, 0, match.start()) for mark in ";{}")
         is_constant = re.search(r"\bconst\b(?![^*]*\*)|\bconstexpr\b", code[first + 1 : match.start()] + declaration)
-        yield *match.span(1), _SECTION.format("constants" if is_constant else "variables")
+        section = "constants" if is_constant else "uploaded" if match[1] == "__constant__" else "variables"
+        yield *match.span(1), _SECTION.format(section)
 
 
 def _find_shared_outside(code: str) -> Iterator[Edit]:

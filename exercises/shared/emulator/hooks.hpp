@@ -24,10 +24,16 @@ inline Shadow shared_shadow;
 // Variables of the device are in sections of their own. `const` ones need one for themselves, because g++ does not mix them.
 extern "C" char __start_emulator_variables[] __attribute__((weak)), __stop_emulator_variables[] __attribute__((weak));
 extern "C" char __start_emulator_constants[] __attribute__((weak)), __stop_emulator_constants[] __attribute__((weak));
+extern "C" char __start_emulator_uploaded[] __attribute__((weak)), __stop_emulator_uploaded[] __attribute__((weak));
+
+// Memory that a kernel cannot write: __constant__ variables, which the host uploads, and `const` ones.
+inline bool is_constant(Place place) {
+  return (place >= Place(__start_emulator_uploaded) && place < Place(__stop_emulator_uploaded)) ||
+         (place >= Place(__start_emulator_constants) && place < Place(__stop_emulator_constants));
+}
 
 bool is_of_device(Place place) {
-  return (place >= Place(__start_emulator_variables) && place < Place(__stop_emulator_variables)) ||
-         (place >= Place(__start_emulator_constants) && place < Place(__stop_emulator_constants));
+  return (place >= Place(__start_emulator_variables) && place < Place(__stop_emulator_variables)) || is_constant(place);
 }
 
 inline void count_access(void* caller, bool shared, Kind kind, unsigned size, Place place) {
@@ -55,6 +61,10 @@ inline void touch_data(Place place, unsigned size, Kind kind, void* caller) {
 // A variable of the device is global memory.
 inline void touch_variable(Place place, unsigned size, Kind kind, void* caller) {
   const Variable* variable = variables.find(place);
+  if (kind != READ && is_constant(place)) {
+    note(now.report->illegal_address, "constant", here(caller, kind), {}, 0, size, 0, (long long)place);
+    abandon_kernel(cudaErrorIllegalAddress);
+  }
   count_access(caller, false, kind, size, place);
   if (!variable || place + size > variable->begin + variable->bytes) {
     const Place begin = variable ? variable->begin : place;
@@ -87,6 +97,8 @@ inline void touch_global(Place place, unsigned size, Kind kind, void* caller) {
     note(now.report->used_after_free, "global", here(caller, kind), {}, offset, size, (long long)owner->bytes);
   } else if (offset < 0 || size_t(offset) + size > owner->bytes) {
     note(now.report->out_of_bounds, "global", here(caller, kind), {}, offset, size, (long long)owner->bytes);
+  } else if (const auto [begin, bytes] = heap.find_before(place); owner->begin == Place(heap.begin) && place + size > begin + bytes) {
+    note(now.report->out_of_bounds, "heap", here(caller, kind), {}, (long long)(place - begin), size, (long long)bytes);
   } else {
     const bool fresh = kind != WRITE && owner->kind == DEVICE && arena.is_fresh(*owner, size_t(offset), size);
     check_transfers(place, size, kind, caller);
@@ -123,6 +135,9 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
   if (!now.bytes_only && --now.turn == 0) threads.give_turn();
 }
 
+inline bool host_may_access = false;
+bool permit_host_access() { return host_may_access = true; }
+
 // An access of a block that is not watched, or of the host.
 inline void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
   if (now.inside) {
@@ -130,6 +145,9 @@ inline void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
     if (!now.bytes_only && --now.turn == 0) threads.give_turn();
   } else if (arena.holds(Place(pointer))) {
     check_host(Place(pointer), bytes, kind, caller);
+    const Allocation* owner = arena.find(Place(pointer));
+    if (owner && owner->kind == DEVICE && !host_may_access && !now.running)
+      note(report_of_host().illegal_address, "device", {{}, {}, caller, kind}, {}, 0, (long long)bytes);
     if (kind == WRITE) arena.fill(Place(pointer), bytes);
   }
 }
@@ -152,6 +170,7 @@ void check_atomic(void* place, unsigned bytes, void* caller) {
   if (!now.inside) return;
   note_atomic();
   see(place, bytes, ATOMIC, caller);
+  handing.acquire();  // other threads may have had a turn
 }
 }  // namespace emulator
 

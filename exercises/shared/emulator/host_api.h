@@ -277,6 +277,8 @@ cudaError_t allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits,
                  void* caller = __builtin_return_address(0));
 // A library's use of a range. Returns false, with an error, if the device does not have all of it, or while a stream is captured.
+// Accesses of the host to the device's memory are no fault from now on.
+bool permit_host_access();
 bool reach_from_library(const void* begin, size_t bytes, bool writes);
 }  // namespace emulator
 
@@ -379,19 +381,23 @@ void call_with(const L& launch, void (*)(P...), void** arguments, std::index_seq
 }
 }  // namespace emulator
 
-// cuda_source.py removes the cast to void* with which programs pass the kernel.
+// cuda_source.py removes the cast to void* with which programs pass the kernel. A fault names the line of the call.
 template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
-                             cudaStream_t stream = nullptr) {
+                             cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),
+                             unsigned line = __builtin_LINE(), bool cooperative = false) {
   const auto call = [=](auto&... given) EMULATOR_UNSEEN { kernel(given...); };
-  const auto launch = emulator::launch(emulator::name_of_function(reinterpret_cast<void*>(kernel)), call, grid, block, shared_bytes, stream);
+  const char* const name = emulator::name_of_function(reinterpret_cast<void*>(kernel));
+  auto launch = emulator::launch(name, call, grid, block, shared_bytes, stream, file, line);
+  launch.setup.cooperative = cooperative;
   emulator::call_with(launch, kernel, arguments, std::index_sequence_for<P...>());
   return cudaPeekAtLastError();
 }
 template <class... P>
 cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
-                                        cudaStream_t stream = nullptr) {
-  return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
+                                        cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),
+                                        unsigned line = __builtin_LINE()) {
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream, file, line, true);
 }
 
 template <class F>

@@ -38,6 +38,14 @@ inline bool is_allocated(const void* pointer, size_t bytes) {
   return !bytes || !arena.holds(Place(pointer)) || arena.owns(Place(pointer), bytes);
 }
 
+// Note that one end of a copy leaves its allocation. CUDA refuses the copy, which few programs check.
+inline void note_if_too_long(const void* pointer, size_t bytes, Kind kind, void* caller) {
+  const Allocation* owner = arena.find(Place(pointer));
+  if (owner && !is_allocated(pointer, bytes))
+    note(owner->freed ? report_of_host().used_after_free : report_of_host().out_of_bounds, "copy", {{}, {}, caller, kind}, {},
+         (long long)(Place(pointer) - owner->begin), (long long)bytes, (long long)owner->bytes);
+}
+
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits, void* caller) {
   if (is_capturing(stream))
     return record(stream, cudaGraphNodeTypeMemcpy,
@@ -47,6 +55,8 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
   const bool wants_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (kind != cudaMemcpyDefault && !(fits(side_of(to), wants_to) && fits(side_of(from), wants_from)))
     return keep(cudaErrorInvalidValue);
+  note_if_too_long(to, bytes, WRITE, caller);
+  note_if_too_long(from, bytes, READ, caller);
   if (!is_allocated(to, bytes) || !is_allocated(from, bytes)) return keep(cudaErrorInvalidValue);
   order_copy(to, from, bytes, stream, waits, caller);
   memmove(to, from, bytes);
@@ -73,6 +83,7 @@ inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t stream, 
     return record(stream, cudaGraphNodeTypeMemset,
                   [=](cudaStream_t later) { return fill(to, value, bytes, later, waits, caller); });
   if (is_lasting(last_error)) return last_error;
+  note_if_too_long(to, bytes, WRITE, caller);
   if (side_of(to) == ON_HOST || !is_allocated(to, bytes)) return keep(cudaErrorInvalidValue);
   order_copy(to, nullptr, bytes, stream, waits, caller);
   memset(to, value, bytes);

@@ -99,11 +99,13 @@ struct Launching {
   unsigned block_began = 0, launch_began = 0;  // epochs
   unsigned warp_epoch[MOST_THREADS / WARP] = {};
   bool bytes_only = false;
+  bool cooperative = false;  // the launch may use grid.sync()
 };
 
 extern Launching now;
 extern std::map<std::string, Report> reports;
 extern cudaError_t last_error;
+inline size_t refused_bytes = 0;  // of the largest allocation for which there was no memory
 
 // On a GPU such an error is permanent: nothing more runs.
 inline bool is_lasting(cudaError_t error) { return error == cudaErrorIllegalAddress || error == cudaErrorMisalignedAddress; }

@@ -101,15 +101,23 @@ extern Arena arena;
 // What `malloc` and `new` of a kernel give: each address once, so that two threads never meet in the same memory by chance.
 struct Heap {
   static constexpr size_t BYTES = 64 << 20;
-  char* next = nullptr;
+  char *begin = nullptr, *next = nullptr;
   size_t remaining = 0;
+  std::map<Place, size_t> pieces;  // where each begins, and its bytes
+
+  // The piece before an address, and its bytes; 0 and 0 if there is none.
+  std::pair<Place, size_t> find_before(Place place) const {
+    const auto after = pieces.upper_bound(place);
+    return after == pieces.begin() ? std::pair<Place, size_t>{} : std::pair<Place, size_t>(*std::prev(after));
+  }
 
   void* allocate(size_t bytes) {
-    if (!next && (next = static_cast<char*>(arena.allocate(BYTES, DEVICE)))) remaining = BYTES;
-    bytes = (bytes + 15) / 16 * 16;
-    if (bytes > remaining) return nullptr;
+    if (!next && (next = static_cast<char*>(arena.allocate(BYTES, DEVICE)))) begin = next, remaining = BYTES;
+    const size_t whole = (bytes + 15) / 16 * 16 + 16;  // and a gap
+    if (whole > remaining) return nullptr;
     void* place = next;
-    next += bytes, remaining -= bytes;
+    pieces[Place(place)] = bytes;
+    next += whole, remaining -= whole;
     return place;
   }
 };

@@ -47,9 +47,16 @@ ATOMICS = {
     "add": "atomicAdd", "min": "atomicMin", "max": "atomicMax", "and": "atomicAnd", "or": "atomicOr", "xor": "atomicXor",
     "exch": "atomicExch", "cas": "atomicCAS", "inc": "atomicInc", "dec": "atomicDec",
 }
+TILE_NUMBERS = {
+    "f32": "F32", "tf32": "TF32", "s32": "S32", "f16": "F16", "bf16": "BF16", "s8": "S8", "u8": "U8", "e4m3": "E4M3",
+    "e5m2": "E5M2",
+}
+TILE_DEPTHS = {  # of the products of 16 x 8 tiles, by the number of an operand
+    "F16": (8, 16), "BF16": (8, 16), "TF32": (4, 8), "S8": (16, 32), "U8": (16, 32), "E4M3": (16, 32), "E5M2": (16, 32),
+}
 SHUFFLES = {"idx": "__shfl_sync", "down": "__shfl_down_sync", "up": "__shfl_up_sync", "bfly": "__shfl_xor_sync"}
 WITHOUT_EFFECT = (
-    "cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all", "prefetch", "prefetchu", "nanosleep", "discard",
+    "prefetch", "prefetchu", "nanosleep", "discard",
 )
 # fmt: on
 
@@ -97,6 +104,8 @@ def _choose(parts: list[str], operands: list[str], expressions: Sequence[str]) -
         **dict.fromkeys(("ld", "ldu", "st"), _move),
         **dict.fromkeys(("atom", "red"), _update),
         "cp": _copy,
+        "mma": _multiply_tiles,
+        **dict.fromkeys(("ldmatrix", "stmatrix"), _move_matrices),
         "shfl": _shuffle,
         "setp": _compare,
         "cvt": _convert,
@@ -107,9 +116,11 @@ def _choose(parts: list[str], operands: list[str], expressions: Sequence[str]) -
 def _wait(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
     if parts[1:] == ["warp", "sync"]:
         return f"__syncwarp({_read('u32', operands[0], expressions)});"
-    if parts[1] != "sync" or operands != ["0"]:  # another barrier than that of all threads
-        raise IndexError
-    return "__syncthreads();"
+    if operands == ["0"] and parts[1] == "sync":
+        return "__syncthreads();"
+    waits = {"sync": "true", "arrive": "false"}[parts[1]]
+    threads = _read("u32", operands[1], expressions) if len(operands) > 1 else "blockDim.x * blockDim.y * blockDim.z"
+    return f"emulator::meet_at({_read('u32', operands[0], expressions)}, {threads}, {waits});"
 
 
 def _shuffle(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
@@ -184,22 +195,58 @@ def _update(parts: list[str], operands: list[str], expressions: Sequence[str]) -
 
 
 def _copy(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
-    """Return the copy of cp.async. It is made at once, and bytes beyond the source's size become zero."""
+    """Return the call for cp.async: a copy, in which bytes beyond the source's size become zero, or a wait for copies."""
+    if parts[1:] == ["async", "commit_group"]:
+        return "emulator::commit_copies();"
+    if parts[1:] == ["async", "wait_all"]:
+        return "emulator::wait_for_all_copies();"
+    if parts[1:] == ["async", "wait_group"]:
+        return f"emulator::wait_for_copies({_read('u32', operands[0], expressions)});"
     if parts[1] != "async" or parts[2] not in ("ca", "cg"):
         raise IndexError
-    number = {"4": "unsigned", "8": "uint2", "16": "uint4"}[_read_number(operands[2], expressions)]
     to, from_ = (_find_address(operand, expressions) for operand in operands[:2])
-    whole = f"*reinterpret_cast<{number}*>({to}) = *reinterpret_cast<const {number}*>({from_});"
-    if len(operands) < 4:
-        return whole
-    size = _read("u32", operands[3], expressions)
-    words = f"emulator::copy_words(reinterpret_cast<unsigned*>({to}), reinterpret_cast<const unsigned*>({from_}), "
-    return f"if ({size} == sizeof({number})) {{ {whole} }} else {{ {words}{size} / 4, sizeof({number}) / 4); }}"
+    size = _read("u32", operands[2], expressions)
+    from_size = _read("u32", operands[3], expressions) if len(operands) > 3 else size
+    return f"emulator::copy_async((char*)({to}), (const char*)({from_}), {size}, {from_size});"
 
 
-def _read_number(operand: str, expressions: Sequence[str]) -> str:
-    match = re.fullmatch(r"%(\d+)", operand)
-    return expressions[int(match[1])].strip("() ") if match else operand
+def _multiply_tiles(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
+    """Return the product of tiles: mma.sync.aligned.m16n8kDEPTH.row.col[.satfinite].D.A.B.C with four lists of registers."""
+    of_d, of_a, of_b, of_c = (TILE_NUMBERS[part] for part in parts[-4:])
+    depth = int(parts[3].removeprefix("m16n8k"))
+    if depth not in TILE_DEPTHS[of_a] or of_c != of_d or of_d not in ("F32", "F16", "S32"):
+        raise IndexError
+    lists = [[name.strip() for name in operand.strip("{}").split(",")] for operand in operands[:4]]
+    arrays = "".join(
+        f"const unsigned emulator_{name}[] = {{{', '.join(_read('b32', register, expressions) for register in registers)}}}; "
+        for name, registers in zip("abc", lists[1:], strict=True)
+    )
+    numbers = ", ".join(f"emulator::TileNumber::{number}" for number in (of_a, of_b, of_d))
+    saturates = str("satfinite" in parts).lower()
+    call = f"emulator::multiply_tiles(emulator_d, emulator_a, emulator_b, emulator_c, {depth}, {numbers}, {saturates});"
+    writes = _write_each(lists[0], "emulator_d", expressions)
+    return f"{{ unsigned emulator_d[{len(lists[0])}]; {arrays}{call} {writes} }}"
+
+
+def _move_matrices(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
+    """Return a load or store of 1, 2 or 4 matrices of 8 x 8 elements of 16 bits."""
+    count = int(next(part for part in parts if part in ("x1", "x2", "x4"))[1])
+    if "m8n8" not in parts or parts[-1] != "b16":
+        raise IndexError
+    address, registers = operands if parts[0] == "stmatrix" else reversed(operands)
+    names = [name.strip() for name in registers.strip("{}").split(",")]
+    if len(names) != count:
+        raise IndexError
+    rest = f"{count}, {str('trans' in parts).lower()}, {_find_address(address, expressions)});"
+    if parts[0] == "stmatrix":
+        values = ", ".join(_read("b32", name, expressions) for name in names)
+        return f"{{ const unsigned emulator_rows[] = {{{values}}}; emulator::store_matrices(emulator_rows, {rest} }}"
+    writes = _write_each(names, "emulator_rows", expressions)
+    return f"{{ unsigned emulator_rows[{count}]; emulator::load_matrices(emulator_rows, {rest} {writes} }}"
+
+
+def _write_each(names: Sequence[str], array: str, expressions: Sequence[str]) -> str:
+    return " ".join(_write(name, f"{array}[{place}]", expressions) for place, name in enumerate(names))
 
 
 def _find_type(kind: str) -> str:

@@ -1,6 +1,6 @@
 // The non-template functions of CUDA's runtime and of device code.
 #pragma once
-#include "hooks.hpp"
+#include "copies.hpp"
 #include "launching.hpp"
 
 namespace emulator {
@@ -8,6 +8,7 @@ cudaError_t keep(cudaError_t error) { return error == cudaSuccess || is_lasting(
 
 cudaError_t allocate(void** pointer, size_t bytes, MemoryKind kind) {
   *pointer = bytes ? arena.allocate(bytes, kind) : nullptr;
+  if (bytes && !*pointer) refused_bytes = std::max(refused_bytes, bytes);
   return *pointer || !bytes ? cudaSuccess : last_error = cudaErrorMemoryAllocation;
 }
 
@@ -47,6 +48,11 @@ void wait_for_grid(void* caller) {
     note(now.report->refused_launches, "cooperative", {}, {}, (long long)waiting, MULTIPROCESSORS * RESIDENT_THREADS, now.report->line);
     abandon_kernel(cudaErrorCooperativeLaunchTooLarge);
   }
+  if (!now.cooperative) {
+    note(now.report->barrier_divergence, "plain launch", here(caller, READ));
+    abandon_kernel(cudaErrorLaunchFailure);
+  }
+  wait_for_all_copies();  // other blocks use their place
   threads.wait(AT_GRID, SYNC, ~0u, caller);
 }
 
@@ -107,6 +113,9 @@ void emulator_delete(void* pointer) {
 }
 
 cudaError_t cudaFree(void* pointer) {
+  const emulator::Allocation* owner = emulator::arena.find(emulator::Place(pointer));
+  if (owner && owner->freed)
+    emulator::note(emulator::report_of_host().used_after_free, "free", {{}, {}, __builtin_return_address(0), emulator::READ});
   if (!emulator::now.running) emulator::wait_for(emulator::streams.all);  // as cudaFree does
   if (!pointer || emulator::arena.release(emulator::Place(pointer))) return cudaSuccess;
   return emulator::keep(cudaErrorInvalidValue);

@@ -109,7 +109,7 @@ void* find_in_surface(cudaSurfaceObject_t surface, long x, long y, long z, unsig
     if (place[i] >= 0 && place[i] <= last) continue;
     if (mode == cudaBoundaryModeZero) return nullptr;
     if (mode == cudaBoundaryModeTrap) {
-      note(now.report->illegal_address, "far", here(caller, WRITE), {}, 0, bytes);
+      note(now.report->out_of_bounds, "surface", here(caller, WRITE), {}, place[i], bytes, ends[i]);
       abandon_kernel(cudaErrorIllegalAddress);
     }
     place[i] = place[i] < 0 ? 0 : last;

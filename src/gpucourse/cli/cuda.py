@@ -82,7 +82,7 @@ def watch_cuda(session: Session, source: Path) -> int:
     files = list_watched_files(source)
     stamps = read_stamps(files)
     options = CudaOptions(arguments=session.options.passed_on)
-    session.console.note(f"watching {source}: save it to run it on the emulator. Ctrl-C ends.")
+    session.console.note(f"watching {source}: save it to run it again. Ctrl-C ends.")
     _run_saved(session, source, options)
     try:
         for _ in wait_for_saves(session.look().stop, files, earlier=stamps):

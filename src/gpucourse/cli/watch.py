@@ -48,7 +48,7 @@ def watch(
     from gpucourse.learning import watch as act
     from gpucourse.runs.resolve import RunRequest
 
-    if exercise is not None and Path(exercise).suffix == ".cu":
+    if exercise is not None and Path(exercise).suffix in (".cu", ".py"):
         return _watch_cuda(session, Path(exercise), has_options=nodes is not None or bool(settings))
     context = session.context
     subject = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
@@ -72,7 +72,7 @@ def watch(
 
 
 def _watch_cuda(session: Session, source: Path, *, has_options: bool) -> int:
-    """Run a CUDA program on each save. Raises UsageError for options that only exercises have."""
+    """Run a CUDA program or Triton kernels on each save. Raises UsageError for options that only exercises have."""
     from gpucourse.cli.cuda import watch_cuda
 
     if has_options:

@@ -74,8 +74,8 @@ def column(x, out, n, BLOCK: tl.constexpr):
 way = sys.argv[1] if len(sys.argv) > 1 else ""
 device = triton.runtime.driver.active.get_active_torch_device()
 x, out = torch.ones(1024, device="cuda"), torch.zeros(1024).cuda().to(device)
-add[(4,)](x, x, out, 1024)
-print("way", way, out.sum().item())
+time = triton.testing.do_bench(lambda: add[(4,)](x, x, out, 1024))
+print("way", way, out.sum().item(), time)
 if way == "fault":
     column[(1,)](x, out, 16, BLOCK=64)
     add[(5,)](x, x, out, 1025)
@@ -161,6 +161,16 @@ def test_cuda_with_watch_runs_a_program_now_and_on_each_save(program: Learning, 
     assert "--nodes and --set are for an exercise" in program.types("watch", "my.cu", "--nodes", "2", code=2).err
 
 
+def test_watch_of_triton_kernels_without_triton_names_the_command_that_installs_it(
+    learning: Learning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my.py").write_text("")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    error = learning.types("watch", str(tmp_path / "my.py"), code=3).err
+    assert "a program with Triton kernels needs torch and triton" in error.replace("\n", " ")
+    assert "pip install" in error
+
+
 def test_cuda_without_a_compiler_names_the_command_that_installs_it(program: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert "sudo apt-get install g++" in program.types("cuda", "my.cu", code=3).err
@@ -177,7 +187,8 @@ def kernels(learning: Learning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_cuda_shows_the_counts_and_the_faults_of_triton_kernels(kernels: Learning) -> None:
     result = kernels.types("cuda", "my.py", "--lines").out
     assert "1 kernel, no fault" in result
-    assert "way  2048.0" in result
+    assert "way  2048.0 nan" in result
+    assert "triton.testing measures nothing without a GPU" in result
     assert "add: 1 launch, 512 threads, blocks of 128" in result
     assert next(line.split() for line in result.splitlines() if line.startswith("global load"))[2:5] == ["64", "4", "–"]
     assert "      4         –    32   11      tl.store(out + places" in result

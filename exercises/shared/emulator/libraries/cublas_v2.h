@@ -3,6 +3,7 @@
 // Sums are in another order than on a GPU, so results differ in the last digits. TF32 is computed as float. Calls check that
 // the memory of the device is large enough, and otherwise fails as the device would, with CUBLAS_STATUS_EXECUTION_FAILED.
 #pragma once
+#include <host_access.h>
 #include <complex>
 #include <vector>
 

@@ -2,6 +2,7 @@
 //
 // A length is split by its smallest prime factor (Cooley and Tukey); a prime is summed directly. No transform is scaled.
 #pragma once
+#include <host_access.h>
 #include <complex>
 #include <cuComplex.h>
 #include <cuda_runtime.h>

@@ -2,6 +2,7 @@
 //
 // Numbers have the right distribution and follow from the seed, but are not the numbers of NVIDIA's generators.
 #pragma once
+#include <host_access.h>
 #include <curand_kernel.h>
 
 #define CURAND_VERSION 10400

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -17,6 +18,7 @@ WORDS = {
     "shared_store": "shared store",
 }
 ABSENT = "–"
+SOURCE_COLUMNS = 50  # with the counts and the number of the line, 80
 COLUMNS = (
     strong("access"),
     right("requests"),
@@ -102,7 +104,7 @@ def _number(value: float | None) -> str:
 
 def annotate(name: str, source: str, report: CudaReport) -> str:
     """Return the source with the sectors, conflicts and lanes of a request beside each line. If a line makes several kinds of
-    accesses, it shows the most sectors and conflicts and the fewest lanes."""
+    accesses, it shows the most sectors and conflicts and the fewest lanes. A long line continues below, broken at a space."""
     by_line = sum_lines(name, report)
     rows = [f"{'sectors':>7} {'conflicts':>9} {'lanes':>5}"]
     for number, text in enumerate(source.expandtabs(4).splitlines(), 1):
@@ -111,8 +113,23 @@ def annotate(name: str, source: str, report: CudaReport) -> str:
         conflicts = max((item.conflicts_per_request or 0 for item in counts), default=0)
         lanes = min((item.lanes_per_request or 32 for item in counts), default=0)
         cells = f"{_number(sectors or None):>7} {_number(conflicts or None):>9} {_number(lanes or None):>5}"
-        rows.append(f"{cells if counts else ' ' * 23} {number:>4}  {text}".rstrip())
+        first, *others = _break_line(text)
+        rows.append(f"{cells if counts else ' ' * 23} {number:>4}  {first}".rstrip())
+        rows += [f"{' ' * 30}{other}" for other in others]
     return "\n".join(rows)
+
+
+def _break_line(text: str) -> list[str]:
+    indent = text[: len(text) - len(text.lstrip())]
+    wrapped = textwrap.wrap(
+        text,
+        SOURCE_COLUMNS,
+        subsequent_indent=f"{indent[: SOURCE_COLUMNS // 2]}    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    return wrapped or [""]
 
 
 def sum_lines(name: str, report: CudaReport) -> dict[int, list[AccessCounts]]:

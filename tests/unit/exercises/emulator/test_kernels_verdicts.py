@@ -47,6 +47,18 @@ WRONG = {
         f"{place('another line')}: thread (1,0,0) of block (0,0,0) writes 4 bytes at byte 16,416 of an allocation of 16,384 "
         "bytes",
     ),
+    "plain_grid": (
+        f"{place('waits for the grid')}: {FIRST} waits for the whole grid, and its launch is not cooperative "
+        "(cudaLaunchCooperativeKernel is)",
+    ),
+    "meet_in_part": (f"{place('one is missing')}: {FIRST} waits at a barrier for 33 arrivals, and 32 came",),
+    "write_constant": (
+        f"{place('writes the constant')}: {FIRST} writes 4 bytes of weight, and a kernel can only read constant memory",
+    ),
+    "use_heap": (f"{place('past its end')}: {FIRST} writes 4 bytes at byte 12 of the 12 bytes that malloc or new returned",),
+    "free_twice": (f"{place('again')}: the host frees memory that cudaFree has given back before",),
+    "long_copy": (f"{place('too long')}: this copy writes 16,388 bytes at byte 0 of an allocation of 16,384 bytes",),
+    "host_read": (f"{place('by the host')}: the host reads 4 bytes of the device's memory: copy them with cudaMemcpy",),
     "block 1025": (f"{place('too large')}: a launch with blocks of 1,025 threads does not run: 1,024 are the most",),
     "shared": (
         f"{place('too much')}: a launch with 1,048,576 bytes of dynamic shared memory does not run: 49,152 are the most "
@@ -74,6 +86,7 @@ def test_faults_of_each_line_are_named(program: Any, words: str) -> None:
         "hand_over 1",
         "early_reader 1",
         "grid 1",
+        "copy_async 1",
     ],
 )
 def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
@@ -87,6 +100,7 @@ def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
         ("hand_over 0", "takes it over"),
         ("early_reader 0", "reads a sum"),
         ("grid 0", "reads another block's"),
+        ("copy_async 0", "reads the copy"),
     ],
 )
 def test_races_without_a_fence_or_a_barrier_are_named(program: Any, words: str, comment: str) -> None:

@@ -1,5 +1,7 @@
 // Verdicts beside those of faults.cu, and what kernels may do beside memory and barriers. The word on the command line is the case.
 #include <cooperative_groups.h>
+#include <cuda_pipeline.h>
+#include <cuda/barrier>
 #include <cuda_runtime.h>
 #define CASE(NAME) if (!strcmp(argv[1], #NAME))
 
@@ -61,7 +63,7 @@ __global__ void turn(float* x, float* y, int wait) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
   if (threadIdx.x == 0) own = float(blockIdx.x);
   x[i] = i;
-  if (wait) cooperative_groups::this_grid().sync();
+  if (wait) cooperative_groups::this_grid().sync();  // waits for the grid
   else __syncthreads();
   y[i] = x[n - 1 - i] + own;  // reads another block's
   if (wait) cooperative_groups::this_grid().sync();
@@ -102,6 +104,29 @@ __global__ void early_reader(float* y, int barrier) {
   if (barrier) __syncthreads();
   if (threadIdx.x == 40) y[31] = y[0];  // reads a sum
 }
+__constant__ float weight;
+__global__ void write_constant(float* y) {
+  const_cast<float&>(weight) = y[0];  // writes the constant
+}
+__global__ void use_heap(float* y) {
+  volatile float* numbers = (float*)malloc(3 * sizeof(float));
+  numbers[3] = y[0];  // past its end
+}
+__global__ void copy_async(const float* x, float* y, int waits) {
+  __shared__ float tile[32];
+  __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], sizeof(float));  // in flight
+  __pipeline_commit();
+  __pipeline_wait_prior(waits ? 0 : 1);
+  __syncwarp();
+  y[threadIdx.x] = tile[31 - threadIdx.x];  // reads the copy
+}
+__global__ void meet_in_part(float* y) {  // 33 arrivals, of which 32 come
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  if (threadIdx.x == 0) init(&barrier, 33);
+  __syncwarp();
+  barrier.arrive_and_wait();  // one is missing
+  y[threadIdx.x] = 1;
+}
 
 int main(int argc, char** argv) {
   const int number = argc > 2 ? atoi(argv[2]) : 0;
@@ -137,6 +162,17 @@ int main(int argc, char** argv) {
     void* arguments[] = {&x, &y, address};
     cudaLaunchCooperativeKernel(turn, dim3(4), dim3(16), arguments, 0, 0);
   }
+  CASE(plain_grid) turn<<<4, 16>>>(x, y, 1);
+  CASE(write_constant) write_constant<<<1, 1>>>(y);
+  CASE(use_heap) use_heap<<<1, 1>>>(y);
+  CASE(copy_async) copy_async<<<1, 32>>>(y, y + 32, number);
+  CASE(meet_in_part) meet_in_part<<<1, 32>>>(y);
+  CASE(free_twice) {
+    cudaFree(x);
+    cudaFree(x);  // again
+  }
+  CASE(long_copy) cudaMemcpy(x, y, sizeof host + 4, cudaMemcpyDeviceToDevice);  // too long
+  CASE(host_read) host[0] = y[0];  // by the host
   CASE(square) {
     cudaMemset(x, 0, sizeof host);
     square<<<64, 64>>>(x, y, number);  // a large launch

@@ -54,6 +54,14 @@ def test_annotate_writes_the_numbers_of_the_lines_of_a_source_only() -> None:
     ]
 
 
+def test_annotate_continues_a_long_line_below_at_a_word() -> None:
+    long = f"  out[i] = {' + '.join(['element'] * 8)};"
+    rows = annotate("other.cu", long, make_report(make_kernel())).splitlines()[1:]
+    assert [row[:30].strip() for row in rows] == ["1", ""]
+    assert max(map(len, rows)) <= 80
+    assert " ".join(row[30:].strip() for row in rows) == long.strip()
+
+
 def test_show_cuda_begins_with_how_the_program_ended() -> None:
     report = make_report(make_kernel())
     fault = CudaFault(kernel="", kind="race", count=7, text="my.cu:2: it races", order=3, file="my.cu", line=2)

@@ -3,6 +3,7 @@
 // Block-wide sums and scans exchange through shuffles, shared memory and one barrier, as NVIDIA's do; in sorts of
 // a block, each thread counts the smaller keys. The traffic that is counted is that of this code, not of NVIDIA's.
 #pragma once
+#include <host_access.h>
 #include <algorithm>
 #include <cuda_runtime.h>
 #include <functional>

@@ -2,6 +2,7 @@
 //
 // Memory of the device is memory of this computer, so references to elements are plain references.
 #pragma once
+#include <host_access.h>
 #include <algorithm>
 #include <complex>
 #include <cuda_runtime.h>
