@@ -100,8 +100,9 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 
 def make_ready() -> None:
     """Import the modules that drawing needs, so that the first picture takes a tenth of the time. Do nothing if matplotlib is
-    missing."""
-    with suppress(MissingError), _matplotlib():
+    missing: `draw` says so."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
+    with suppress(ImportError):
         for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
             importlib.import_module(f"matplotlib.{name}")
 
@@ -109,7 +110,7 @@ def make_ready() -> None:
 @contextmanager
 def _matplotlib() -> Iterator[None]:
     """Import matplotlib, and use the course's style inside the block. Raises MissingError if matplotlib cannot be imported."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
+    make_ready()
     try:
         import matplotlib as mpl
     except ImportError as error:
