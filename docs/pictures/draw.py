@@ -14,26 +14,21 @@ from pathlib import Path
 from docs.pictures import (
     accesses,
     checkpoints,
-    context,
-    costs_and_prefixes,
     crashes,
     devices,
     first_kernels,
-    fsdp_queues,
-    kernels,
+    goodput,
+    key_heads,
     large_plans,
     limits,
     mesh,
-    messages,
     muon,
     numbers,
     overlap,
-    paging,
     parallel,
     pipeline_gaps,
     products,
     pytorch,
-    sick_gpu,
     training_memory,
     zero,
 )
@@ -48,7 +43,6 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | pytorch.PICTURES
     | limits.PICTURES
     | overlap.PICTURES
-    | kernels.PICTURES
     | products.PICTURES
     | first_kernels.PICTURES,
     "06-training-at-scale": training_memory.PICTURES
@@ -57,14 +51,8 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     | large_plans.PICTURES
     | checkpoints.PICTURES
     | crashes.PICTURES,
-    "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
-    "09-frontier-training": pipeline_gaps.PICTURES
-    | fsdp_queues.PICTURES
-    | context.PICTURES
-    | numbers.PICTURES
-    | messages.PICTURES
-    | muon.PICTURES
-    | sick_gpu.PICTURES,
+    "08-inference-engines": key_heads.PICTURES,
+    "09-frontier-training": pipeline_gaps.PICTURES | numbers.PICTURES | muon.PICTURES | goodput.PICTURES,
 }
 
 
