@@ -16,7 +16,6 @@ from docs.pictures import (
     checkpoints,
     crashes,
     devices,
-    first_kernels,
     goodput,
     key_heads,
     large_plans,
@@ -39,12 +38,7 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     "01-basic-gpu": {"memory": devices.draw_memory},
     "03-parallel-computing": parallel.PICTURES,
     "04-benchmarking": {"roofline": devices.draw_roofline, "batch": devices.draw_batch, "price": devices.draw_price},
-    "05-gpu-programming": accesses.PICTURES
-    | pytorch.PICTURES
-    | limits.PICTURES
-    | overlap.PICTURES
-    | products.PICTURES
-    | first_kernels.PICTURES,
+    "05-gpu-programming": accesses.PICTURES | pytorch.PICTURES | limits.PICTURES | overlap.PICTURES | products.PICTURES,
     "06-training-at-scale": training_memory.PICTURES
     | zero.PICTURES
     | mesh.PICTURES
