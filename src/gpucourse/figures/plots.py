@@ -26,13 +26,12 @@ from gpucourse.figures.overlay import (
 )
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
 from gpucourse.figures.style import GREY, INK, MANY, MARKERS, PALE, PALETTE, STYLE
+from gpucourse.model.manifest import Plot
 from gpucourse.storage import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from gpucourse.model.manifest import Plot
 
 # A quarter more bytes for a quarter less time than zlib's usual level 6.
 _SAVED: dict[str, dict[str, Any]] = {
