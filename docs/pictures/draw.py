@@ -14,26 +14,20 @@ from pathlib import Path
 from docs.pictures import (
     accesses,
     checkpoints,
-    context,
-    costs_and_prefixes,
     crashes,
     devices,
-    first_kernels,
-    fsdp_queues,
-    kernels,
+    goodput,
+    key_heads,
     large_plans,
     limits,
     mesh,
-    messages,
     muon,
     numbers,
     overlap,
-    paging,
     parallel,
     pipeline_gaps,
     products,
     pytorch,
-    sick_gpu,
     training_memory,
     zero,
 )
@@ -44,27 +38,15 @@ PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     "01-basic-gpu": {"memory": devices.draw_memory},
     "03-parallel-computing": parallel.PICTURES,
     "04-benchmarking": {"roofline": devices.draw_roofline, "batch": devices.draw_batch, "price": devices.draw_price},
-    "05-gpu-programming": accesses.PICTURES
-    | pytorch.PICTURES
-    | limits.PICTURES
-    | overlap.PICTURES
-    | kernels.PICTURES
-    | products.PICTURES
-    | first_kernels.PICTURES,
+    "05-gpu-programming": accesses.PICTURES | pytorch.PICTURES | limits.PICTURES | overlap.PICTURES | products.PICTURES,
     "06-training-at-scale": training_memory.PICTURES
     | zero.PICTURES
     | mesh.PICTURES
     | large_plans.PICTURES
     | checkpoints.PICTURES
     | crashes.PICTURES,
-    "08-inference-engines": costs_and_prefixes.PICTURES | paging.PICTURES,
-    "09-frontier-training": pipeline_gaps.PICTURES
-    | fsdp_queues.PICTURES
-    | context.PICTURES
-    | numbers.PICTURES
-    | messages.PICTURES
-    | muon.PICTURES
-    | sick_gpu.PICTURES,
+    "08-inference-engines": key_heads.PICTURES,
+    "09-frontier-training": pipeline_gaps.PICTURES | numbers.PICTURES | muon.PICTURES | goodput.PICTURES,
 }
 
 

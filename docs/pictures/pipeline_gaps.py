@@ -1,4 +1,4 @@
-"""The pictures of 9.4: what a backward pass consists of, and the gaps of a pipeline."""
+"""The picture of 9.4: the gaps of a pipeline."""
 
 from __future__ import annotations
 
@@ -21,31 +21,6 @@ def _load(name: str) -> Any:
     finally:
         for place in places:
             sys.path.remove(place)
-
-
-def draw_products() -> Canvas:
-    """Draw the two products of a backward pass, and who waits for each."""
-    picture = Canvas(
-        "The two products of a backward pass",
-        "A layer receives x and sends y = x times W transposed. In the backward pass it receives the gradient g of y. The "
-        "product g times W is the gradient of x, and the previous stage waits for it. The product of g transposed and x is "
-        "the gradient of W, and no other stage waits for it.",
-        190,
-    )
-    picture.box(300, 20, 160, 36, "a", "y = x Wᵀ")
-    picture.line(120, 38, 298, 38, arrow=True)
-    picture.line(462, 38, 640, 38, arrow=True)
-    picture.note(130, 30, "x, from the stage before")
-    picture.note(480, 30, "y, to the stage after")
-    picture.box(300, 78, 160, 36, "b", "inputs: g W")
-    picture.line(640, 96, 462, 96, arrow=True)
-    picture.line(298, 96, 120, 96, arrow=True)
-    picture.note(480, 88, "g, from the stage after")
-    picture.note(130, 88, "awaited by the stage before")
-    picture.box(300, 136, 160, 36, "c", "weights: gᵀ x")
-    picture.line(380, 114, 380, 134, arrow=True)
-    picture.note(480, 158, "awaited by the optimizer alone")
-    return picture
 
 
 def _draw_clock(
@@ -81,7 +56,4 @@ def draw_gaps() -> Canvas:
     return picture
 
 
-PICTURES: dict[str, Callable[[], Canvas]] = {
-    "two-products": draw_products,
-    "gaps-of-1f1b": draw_gaps,
-}
+PICTURES: dict[str, Callable[[], Canvas]] = {"gaps-of-1f1b": draw_gaps}

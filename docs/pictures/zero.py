@@ -1,4 +1,4 @@
-"""The pictures of module 6's lessons on ZeRO and FSDP: what each rank holds at each stage, and when it has whole blocks."""
+"""The picture of module 6's lesson on ZeRO: what each rank holds at each stage."""
 
 from __future__ import annotations
 
@@ -48,57 +48,4 @@ def draw_stages(ranks: int = 4) -> Canvas:
     return picture
 
 
-def draw_fsdp(blocks: int = 4) -> Canvas:
-    """Draw a step on one rank as a line of time: computations, collectives, and the blocks that are whole."""
-    picture = Canvas(
-        "One step of FSDP on one rank",
-        f"Three rows over time. The first shows {blocks} blocks computing forward, then backward in the opposite order. In the "
-        "second, the links gather each block's weights while the block before it computes, and reduce-scatter its gradients "
-        "after its backward. The third shows that at most two blocks are in memory whole at any time.",
-        190,
-    )
-    left, width = 92.0, 58.0
-    for y, words in ((46, "computes"), (84, "links"), (122, "whole")):
-        picture.heading(8, y, words)
-    order = [*range(blocks), *reversed(range(blocks))]
-    for place, block in enumerate(order):
-        x, is_backward = left + (place + 1) * width, place >= blocks
-        picture.box(x, 30, width - 4, 24, "b" if is_backward else "a", f"B {block}" if is_backward else f"F {block}")
-        before = x - width
-        picture.box(before, 68, width / 2 - 2, 24, "c", f"g {block}")
-        if is_backward:
-            picture.box(x + width * 1.5, 68, width / 2 - 4, 24, "d", f"r {block}")
-        picture.box(before, 106 + 18 * (place % 2), 2 * width - 4, 15, "empty", f"block {block}")
-    picture.legend(156, (92, "a", "forward"), (200, "b", "backward"), (318, "c", "gather"), (420, "d", "reduce-scatter"))
-    return picture
-
-
-def draw_two_levels(nodes: int = 2, per_node: int = 4) -> Canvas:
-    """Draw a ring of all ranks, and rings of the ranks that have the same place in their nodes."""
-    ranks = nodes * per_node
-    picture = Canvas(
-        "Two ways to exchange data between nodes",
-        "A ring of eight ranks on two nodes. Six links stay inside a node, and two lead to the other node. Beside it, four "
-        "rings of two ranks, one for each place in a node: each carries a quarter of the numbers, over links between nodes.",
-        190,
-    )
-    for left, words in ((8, f"one ring of {ranks} ranks"), (400, f"{per_node} rings of {nodes} ranks")):
-        picture.heading(left, 16, words)
-        for node in range(nodes):
-            picture.box(left, 30 + node * 70, 4 * 84 + 4, 44, "empty")
-            for place in range(per_node):
-                x = left + 8 + 84 * (place if node == 0 else per_node - 1 - place) if left == 8 else left + 8 + 84 * place
-                picture.box(x, 40 + node * 70, 60, 24, "a", f"rank {node * per_node + place}")
-    for place in range(per_node - 1):
-        x = 8 + 8 + 84 * place
-        picture.line(x + 60, 52, x + 84, 52, "curve sc")
-        picture.line(x + 60, 122, x + 84, 122, "curve sc")
-    for x in (8 + 38, 8 + 38 + 84 * (per_node - 1)):
-        picture.line(x, 64, x, 110, "curve sd")
-    for place in range(per_node):
-        picture.line(400 + 38 + 84 * place, 64, 400 + 38 + 84 * place, 110, "curve sd")
-    picture.legend(160, (8, "c", "link inside a node"), (180, "d", "link between nodes"))
-    return picture
-
-
-PICTURES: dict[str, Callable[[], Canvas]] = {"two-levels": draw_two_levels, "zero-stages": draw_stages, "fsdp-step": draw_fsdp}
+PICTURES: dict[str, Callable[[], Canvas]] = {"zero-stages": draw_stages}

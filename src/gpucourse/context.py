@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.course.locate import CourseFolders
-from gpucourse.figures.plot_worker import PlotWorker
 from gpucourse.guard import guard
 from gpucourse.ports import Transport
 from gpucourse.workspace.locate import Workspace
@@ -68,7 +67,6 @@ class Context:
     environ: Mapping[str, str]
     watch: Watcher = lambda _event: None
     stop: threading.Event = field(default_factory=threading.Event)
-    plot_worker: PlotWorker = field(default_factory=PlotWorker)
     reviewed: ReviewedWork | None = None
     make_transport: Callable[[Path], Transport] = _ssh_transport
     targets: tuple[str, ...] = ()

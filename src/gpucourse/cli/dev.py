@@ -77,7 +77,7 @@ def _start(session: Session, folder: Path | None) -> None:
 
 def _write_schemas(session: Session, folder: Path | None) -> None:
     from gpucourse.course.schema import write_schema
-    from gpucourse.learning.dev import find_chosen_course
+    from gpucourse.learning.rehearse import find_chosen_course
 
     course = find_chosen_course(folder)
     files = [path.relative_to(course.modules.parent).as_posix() for path in write_schema(course.modules)]
@@ -86,7 +86,7 @@ def _write_schemas(session: Session, folder: Path | None) -> None:
 
 
 def _check(session: Session, folder: Path | None, *, run: bool, modules: list[str]) -> None:
-    from gpucourse.learning.dev import check_course
+    from gpucourse.learning.rehearse import check_course
     from gpucourse.ui.views.many import rehearsals
 
     with session.console.watch() as live:

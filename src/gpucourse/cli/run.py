@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -124,6 +125,7 @@ def run(
 ) -> int:
     """Run an exercise on every node, and check its results."""
     from gpucourse.course.own_checks import read_own_checks
+    from gpucourse.figures.plots import make_ready
     from gpucourse.launch.environment import read_variables
     from gpucourse.launch.own_batch import read_kind
     from gpucourse.launch.torchrun import read_options
@@ -132,7 +134,8 @@ def run(
 
     script = _find_module(python_module, script, profile=profile) if python_module is not None else script
     if not (script or detach or dry_run):
-        session.plot_worker.set_up()  # early: most exercises have pictures, and no processor is free once the ranks run
+        # Early: most exercises have pictures, and no processor is free once the ranks run.
+        threading.Thread(target=make_ready, name="import matplotlib", daemon=True).start()
     files = [str(path.absolute()) for path in (script, *(extra or ())) if path is not None]
     _refuse_bytes(exercise or "", *(arguments or ()), *files)
     kind = read_kind(script) if script is not None else None
@@ -194,7 +197,6 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     if dry_run:
         with session.console.watch() as live:
             plan = rehearse(context.watched_by(live), resolved)
-        session.plot_worker.leave()
         document = PlanDocument.build(plan, script=plan.own_script or plan.script)
         session.present(launch(plan), Plan(plan=document))
         return ExitCode.DONE
@@ -204,7 +206,6 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
         return run_session(session, resolved, detach=detach)
     with session.console.watch() as live:
         result = act(context.watched_by(live), resolved, detach=detach)
-    session.plot_worker.leave()
     if result.followed_run is None:
         session.present(show_started(result.record), OneRun.build(run=result.record))
         return ExitCode.DONE

@@ -18,7 +18,6 @@ from gpucourse.workspace.trust import require_course, require_workspace
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.figures.plot_worker import PlotWorker
     from gpucourse.ui.tables import View
 
 
@@ -84,16 +83,8 @@ class Session:
             workspace=workspace,
             folders=find_course(os.environ),
             environ=os.environ,
-            plot_worker=self.plot_worker,
             targets=list_targets(),
         )
-
-    @cached_property
-    def plot_worker(self) -> PlotWorker:
-        """Return the worker that draws the command's pictures."""
-        from gpucourse.figures.plot_worker import PlotWorker
-
-        return PlotWorker()
 
     def present(self, view: View, document: object, *, paged: bool = False) -> None:
         """Show the result of the command: the document with --json, else the view. With `paged`, a view that is longer than the
@@ -121,9 +112,7 @@ class Session:
         return step
 
     def close(self) -> None:
-        """Close the plot worker and the context, if the command used them."""
-        if "plot_worker" in vars(self):  # it was used, so it exists
-            self.plot_worker.close()
+        """Close the context, if the command used it."""
         if "context" in vars(self):
             self.context.close()
 

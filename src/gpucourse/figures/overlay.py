@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from gpucourse.errors import MissingError
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
 from gpucourse.figures.style import GREY, INK, MANY, PALETTE
+from gpucourse.model.manifest import Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from gpucourse.model.manifest import Plot
 
 DASHES = (0, (2, 1.5))
 MIN_SHARE = 0.01

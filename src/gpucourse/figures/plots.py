@@ -26,13 +26,12 @@ from gpucourse.figures.overlay import (
 )
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
 from gpucourse.figures.style import GREY, INK, MANY, MARKERS, PALE, PALETTE, STYLE
+from gpucourse.model.manifest import Plot
 from gpucourse.storage import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from gpucourse.model.manifest import Plot
 
 # A quarter more bytes for a quarter less time than zlib's usual level 6.
 _SAVED: dict[str, dict[str, Any]] = {
@@ -100,8 +99,9 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 
 def make_ready() -> None:
     """Import the modules that drawing needs, so that the first picture takes a tenth of the time. Do nothing if matplotlib is
-    missing."""
-    with suppress(MissingError), _matplotlib():
+    missing: `draw` says so."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
+    with suppress(ImportError):
         for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
             importlib.import_module(f"matplotlib.{name}")
 
@@ -109,7 +109,7 @@ def make_ready() -> None:
 @contextmanager
 def _matplotlib() -> Iterator[None]:
     """Import matplotlib, and use the course's style inside the block. Raises MissingError if matplotlib cannot be imported."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
+    make_ready()
     try:
         import matplotlib as mpl
     except ImportError as error:

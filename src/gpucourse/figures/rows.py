@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucourse.errors import MissingError
-
-if TYPE_CHECKING:  # this imports pydantic, which a process that only draws does not need
-    from gpucourse.model.manifest import Plot, Series
-
+from gpucourse.model.manifest import Plot, Series
 
 MAX_ROWS = 2000
 """The maximum number of rows in a picture: more would not fit into its columns of pixels."""

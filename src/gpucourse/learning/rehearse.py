@@ -1,4 +1,4 @@
-"""`dev check --run`: runs every exercise of a course on simulated nodes, and reports to the course's author.
+"""`dev check`: checks a course for errors and, with `--run`, runs its exercises on simulated nodes.
 
 It runs the commands that learners use, each in a separate process, in a temporary workspace. An exercise with a solution must
 fail as delivered, and must pass with the solution in place. With the edit of a mutation, its check must fail, and no other.
@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpucourse.course.catalog import Catalog
+from gpucourse.course.catalog import Catalog, load
+from gpucourse.course.lint import lint
+from gpucourse.course.locate import OVERRIDE, CourseFolders, course_in, find_course, find_named_course
 from gpucourse.course.part_files import SOLUTIONS, find_missing_files, name_fault_judge
 from gpucourse.course.rules import SHARED
 from gpucourse.errors import GpucourseError, UsageError
@@ -30,6 +32,18 @@ from gpucourse.model.verdict import Rehearsal
 from gpucourse.runs.code_drill import LIMIT_S
 from gpucourse.workspace.files import copy_file, read_metrics, read_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
+from gpucourse.workspace.trust import require_course
+
+_HINT = "name a folder that contains modules/ and exercises/: gpucourse dev check DIR"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedCourse:
+    """A course, all its errors, and the results of its exercises."""
+
+    catalog: Catalog
+    complaints: list[str]
+    rehearsed: list[Rehearsal]
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,28 @@ class RehearsalPlace:
     paths: WorkspacePaths
     watch: Watcher
     judge: Judge
+
+
+def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watch: Watcher) -> CheckedCourse:
+    """Lint the course in `folder`, or the current course. With `run`, also run the exercises of `modules`, or all if it is
+    empty.
+
+    Raises UntrustedFolder if it would run code of a course that other users may write to. Raises UsageError for an unknown
+    module.
+    """
+    environ = {OVERRIDE: str(folder)} if folder is not None else os.environ
+    if run and (course := find_named_course(environ)) is not None:  # without `run`, nothing in the course is executed
+        require_course(course, os.environ)
+    catalog = load(find_chosen_course(folder))
+    complaints = lint(catalog)
+    rehearsed = list(rehearse(catalog, modules, watch)) if run and not catalog.errors else []
+    complaints += [complaint for exercise in rehearsed for complaint in exercise.complaints]
+    return CheckedCourse(catalog=catalog, complaints=complaints, rehearsed=rehearsed)
+
+
+def find_chosen_course(folder: Path | None) -> CourseFolders:
+    """Return the course in `folder`, or the current course if `folder` is None. Raises MissingError."""
+    return find_course(os.environ) if folder is None else course_in(folder, hint=_HINT)
 
 
 def rehearse(catalog: Catalog, module_ids: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:

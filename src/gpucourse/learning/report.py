@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,20 +19,23 @@ from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
 from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files, draw_or_warn
 from gpucourse.learning.evidence import read_run_evidence
-from gpucourse.learning.report_machines import describe_machines
+from gpucourse.learning.pages.run_content import read_nodes
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.record import RunRecord
-from gpucourse.model.report import Chapter, Picture, Report, Saying
+from gpucourse.model.report import MACHINES, Chapter, Picture, Report, Saying
 from gpucourse.model.report_plan import SUBJECTS, Figure, ReportChapter, ReportPlan
 from gpucourse.report import grids, html, markdown
 from gpucourse.storage import write_bytes
-from gpucourse.units import now_utc
+from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import runs
+from gpucourse.workspace.files import read_json
+from gpucourse.workspace.paths import WorkspacePaths
 
 Format = Literal["html", "pdf", "md"]
 GOOD = frozenset({"passed", "not_measured"})
+MACHINE_TITLES = ("device", "processor", "cores", "memory", "operating system", "Python", "PyTorch", "CUDA")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +85,7 @@ def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | 
     with tempfile.TemporaryDirectory(prefix="gpucourse-report-") as folder:
         draw = draw or partial(draw_files, Path(folder))
         chapters = (
-            *((describe_machines(context.paths, [(each.record, each.metrics) for each in everyone]),) if everyone else ()),
+            *((_describe_machines(context.paths, everyone),) if everyone else ()),
             *(_chapter(context, chapter, subjects[chapter.id], answers, draw) for chapter in plan.chapters),
             *draw_calibration(context, draw),
         )
@@ -159,6 +162,36 @@ def _chapter(
         missing=tuple(missing),
         sources=tuple(subject.record.id for subject in subjects.values()),
     )
+
+
+def _describe_machines(paths: WorkspacePaths, everyone: Iterable[Subject]) -> Chapter:
+    """Return a chapter with one row for each different machine of these runs. What a run did not record is missing in its
+    row."""
+    rows = dict.fromkeys(row for subject in everyone for row in _describe_nodes(paths, subject.record, subject.metrics))
+    numeric = [title == "cores" for title in MACHINE_TITLES]
+    grid = grids.make_grid("Hardware and software of the nodes", MACHINE_TITLES, list(rows), numeric)
+    grid = replace(grid, note="")
+    return Chapter(id=MACHINES, title="Machines", text="The runs of this report used these machines.", grids=(grid,))
+
+
+def _describe_nodes(paths: WorkspacePaths, record: RunRecord, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    try:
+        environment = read_json(paths.run(record.folder, record.id).environment)
+    except GpucourseError:  # the table has what the metrics say
+        environment = None
+    for node in read_nodes(environment).values() or [{}]:
+        memory = node.get("memory_bytes")
+        facts = (
+            metrics.get("device"),
+            node.get("cpu"),
+            node.get("cores") or metrics.get("cores"),
+            format_bytes(memory) if isinstance(memory, int) else None,
+            node.get("os"),
+            metrics.get("python"),
+            metrics.get("torch"),
+            metrics.get("cuda"),
+        )
+        yield tuple(grids.number(fact, None) for fact in facts)
 
 
 def _abstract(plan: ReportPlan, subjects: Mapping[str, Mapping[str, Subject]]) -> str:

@@ -16,6 +16,7 @@ from gpucourse.context import Context
 from gpucourse.course.gpu_record import find_recorded_plots
 from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
 from gpucourse.figures.overlay import RecordedPlot
+from gpucourse.figures.plots import draw
 from gpucourse.grading.checks import on_gpu
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.manifest import Exercise
@@ -37,7 +38,8 @@ _MAX_NOTES = 20
 """The most uncollected files to list by name on the screen."""
 
 _JUDGING = threading.Lock()
-"""Held while one run is drawn and judged: there is only one process for each. Several runs may be collected in parallel."""
+"""Held while one run is drawn and judged: there is only one process that judges, and matplotlib is for one thread.
+Several runs may be collected in parallel."""
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
@@ -234,9 +236,12 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
     with_gpu = on_gpu(metrics, record.mode)
     records = {} if with_gpu else list_recorded_plots(context, exercise)
     plots = [plot for plot in exercise.plots if with_gpu or plot.evidence != "gpu" or plot.file in records]
-    for plot, error in context.plot_worker.draw(plots, metrics, subtitle=subtitle, folder=files.folder, records=records):
-        if record.state != "cancelled":  # the learner knows why it has no numbers
-            _warn(context.watch, f"no picture {plot.file}: {error.what}")
+    for plot in plots:
+        try:
+            draw(plot, metrics, subtitle=subtitle, folder=files.folder, record=records.get(plot.file))
+        except MissingError as error:
+            if record.state != "cancelled":  # the learner knows why it has no numbers
+                _warn(context.watch, f"no picture {plot.file}: {error.what}")
 
 
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:

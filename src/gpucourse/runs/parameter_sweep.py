@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from gpucourse.errors import (
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.fields import Scalar
 from gpucourse.model.launching import Parameter
-from gpucourse.model.manifest import Exercise
+from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Grid
@@ -335,20 +335,28 @@ def _finish(
 
 def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> list[Path]:
     from gpucourse.figures.plots import draw
-    from gpucourse.figures.several_runs import make_sweep_plot
 
-    by_value = _metrics(context.paths, record)
-    for plot in exercise.plots:
-        rows = [(value, grids.rows_of(plot.rows, metrics)) for value, (_, metrics) in by_value.items()]
-        if sum(bool(value_rows) for _, value_rows in rows) < 2:
-            continue
-        sweep_plot, combined = make_sweep_plot(plot, record.parameter, record.unit, rows)
-        origin = f"{record.device}, simulated nodes (mode: local)" if is_simulated(record.mode or "") else record.device
+    by_value = {value: metrics for value, (_, metrics) in _metrics(context.paths, record).items()}
+    origin = f"{record.device}, simulated nodes (mode: local)" if is_simulated(record.mode or "") else record.device
+    for plot, combined in list_plots(exercise, record, by_value):
         try:
-            return draw(sweep_plot, combined, subtitle=f"{exercise.id} · {origin} · sweep {record.id}", folder=folder)
+            return draw(plot, combined, subtitle=f"{exercise.id} · {origin} · sweep {record.id}", folder=folder)
         except MissingError as error:
             context.watch(Note(text=f"no picture of the sweep: {error.what}", level="warning"))
     return []
+
+
+def list_plots(
+    exercise: Exercise, record: Sweep, by_value: Mapping[Any, Mapping[str, Any]]
+) -> Iterator[tuple[Plot, dict[str, Any]]]:
+    """Yield the plots that are possible for a sweep, each with the metrics to draw it from. `by_value` has the metrics of the
+    runs that succeeded."""
+    from gpucourse.figures.several_runs import make_sweep_plot
+
+    for plot in exercise.plots:
+        rows = [(value, grids.rows_of(plot.rows, metrics)) for value, metrics in by_value.items()]
+        if sum(bool(value_rows) for _, value_rows in rows) >= 2:
+            yield make_sweep_plot(plot, record.parameter, record.unit, rows)
 
 
 def _metrics(paths: WorkspacePaths, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:

@@ -105,12 +105,12 @@ class Source:
         the result shows is left out."""
         if not self.has_to_fold(b"\n".join(lines)):
             return lines
-        lines = [text for text in lines if not self._is_of_table(text)]
+        lines = [text for text in lines if not self.is_of_table(text)]
         own_lines = [] if self.folds_all else [text for text in lines if not self._is_of_library(text)]
         self.folded += len(lines) - len(own_lines)
         return own_lines
 
-    def _is_of_table(self, text: bytes) -> bool:
+    def is_of_table(self, text: bytes) -> bool:
         """Return whether the line belongs to a table, which extends from its marker to the next empty line."""
         was_in_table = self.in_table
         self.in_table = TABLE_MARKER in text or (was_in_table and _NOTHING.fullmatch(text) is None)
@@ -163,13 +163,10 @@ class LineLimit:
 
 
 def leave_out_tables(lines: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
-    """Yield these lines of one log without the tables that the result shows; a table extends from its marker to the next empty
+    """Return these lines of one log without the tables that the result shows; a table extends from its marker to the next empty
     line."""
-    in_table = False
-    for time_s, text in lines:
-        was_inside, in_table = in_table, TABLE_MARKER in text or (in_table and _NOTHING.fullmatch(text) is None)
-        if not (was_inside or in_table):
-            yield time_s, text
+    source = Source("", None)
+    return ((time_s, text) for time_s, text in lines if not source.is_of_table(text))
 
 
 def source_of(sources: dict[tuple[str, int | None], Source], event: LogBytes) -> Source:

@@ -180,7 +180,6 @@ def test_next_leads_a_machine_through_the_course(
     copy_exercises(context)
     monkeypatch.setattr(Session, "_open", lambda _session, **_options: context)  # the course is read once
     monkeypatch.setattr(Context, "close", lambda _context: None)
-    monkeypatch.setattr("gpucourse.figures.plot_worker.PlotWorker.set_up", lambda _worker: None)
     monkeypatch.setattr("gpucourse.cli.run._run_one", play_run)
     monkeypatch.setattr("gpucourse.cli.outcome._store_screen", lambda *_words: None)
     monkeypatch.setattr("gpucourse.grading.checks.evaluate", pass_checks)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.errors import UnreachableError
 from gpucourse.model.event import Event, Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Node
@@ -26,7 +23,7 @@ from gpucourse.runs.parts import has_code
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.seals import find_changed_files
-from tests.learning import METRICS, Learning
+from tests.learning import FOLDER, MANIFEST, METRICS, PLOT, Learning
 from tests.unit.learning.test_try import RIGHT, put_parts, run_with, states
 from tests.unit.remote.agent_link import AgentNodes, make_ended_job, make_nodes
 from tests.unit.runs.test_parts import NoTorch
@@ -198,14 +195,16 @@ def test_finish_collects_judges_and_seals_a_run(learning: Learning, code: int, s
     assert (context.paths.deliverables("1.1") / "metrics.json").is_file() == (code == 0)
 
 
-@pytest.mark.parametrize(("state", "notes"), [("failed", ["no picture a.png: there are no rows"]), ("cancelled", [])])
+@pytest.mark.parametrize(
+    ("state", "notes"), [("failed", ["no picture flow: the run has no metrics.springs"]), ("cancelled", [])]
+)
 def test_draw_warns_of_a_missing_picture_unless_the_run_was_cancelled(
     learning: Learning, state: RunState, notes: list[str]
 ) -> None:
+    manifest = MANIFEST.replace("    deliverables:", PLOT + "    deliverables:", 1)
+    learning.put(f"modules/{FOLDER}/module.yaml", manifest)
     record, events = learning.record(state=state), list[Event]()
-    plot, error = SimpleNamespace(file="a.png"), MissingError("there are no rows")
-    worker: Any = SimpleNamespace(draw=lambda *_, **__: [(plot, error)])
-    context = replace(learning.context, plot_worker=worker).watched_by(events.append)
+    context = learning.context.watched_by(events.append)
     _, exercise = context.catalog.exercise(record.exercise)
     _draw(context, exercise, {}, record, runs.files_of(context.paths, record))
     assert [event.text for event in events if isinstance(event, Note)] == notes

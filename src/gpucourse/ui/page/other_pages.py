@@ -10,10 +10,9 @@ from gpucourse.context import Context
 from gpucourse.course.report_plan import read_report_plan
 from gpucourse.errors import GpucourseError
 from gpucourse.figures.rows import drawable
-from gpucourse.learning.pages.open_ import PageContent
+from gpucourse.learning.pages.open_ import PageContent, SweepContent
 from gpucourse.learning.pages.run_content import RunContent
 from gpucourse.learning.pages.side_by_side import MAX_RUNS, Values, list_values, put_side_by_side
-from gpucourse.learning.pages.sweeps import SweepContent
 from gpucourse.learning.report import gather
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import is_simulated

@@ -1,0 +1,38 @@
+"""The picture of a day with interruptions, in module 9's lesson on hangs, slow jobs, corruption and accounts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from docs.pictures.canvas import Canvas
+
+ACCOUNTS = Path(__file__).parents[2] / "exercises" / "09-frontier-training" / "accounts.json"
+
+
+def draw_goodput() -> Canvas:
+    """Draw a made-up day with eight interruptions as a bar."""
+    day = json.loads(ACCOUNTS.read_text(encoding="utf-8"))["day"]
+    lost, down = (sum(one[key] for one in day) for key in ("lost_hours", "down_hours"))
+    kept = 24 - lost - down
+    picture = Canvas(
+        "A day with eight interruptions",
+        f"Of 24 hours, {kept:.1f} count, {lost:.1f} were trained and lost, and in {down:.1f} nothing ran.",
+        130,
+    )
+    picture.heading(20, 20, f"a made-up day with {len(day)} interruptions: a goodput of {100 * kept / 24:.0f} %")
+    x = 20.0
+    for hours, kind in ((kept, "c"), (lost, "b"), (down, "d")):
+        picture.box(x, 36, hours * 30, 34, kind)
+        x += hours * 30
+    picture.legend(
+        90,
+        (20, "c", f"counts: {kept:.1f} h"),
+        (220, "b", f"trained, then lost: {lost:.1f} h"),
+        (460, "d", f"nothing ran: {down:.1f} h"),
+    )
+    return picture
+
+
+PICTURES: dict[str, Callable[[], Canvas]] = {"goodput": draw_goodput}
