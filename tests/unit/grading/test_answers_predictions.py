@@ -90,7 +90,9 @@ def test_compute_credit_of_guessed_directions_is_nothing_on_average(ranges: dict
         ("metrics.late", "error", "", "your run did not record metrics.late"),
     ],
 )
-def test_compare_of_a_direction_that_no_range_contains_is_not_judged(value: str, verdict: str, measurement: str, words: str) -> None:
+def test_compare_of_a_direction_that_no_range_contains_is_not_judged(
+    value: str, verdict: str, measurement: str, words: str
+) -> None:
     result = compare(make_direction({"a": [None, 100], "b": [200, None]}, value), "a", METRICS, on_gpu=False)
     assert (result.verdict, result.measurement, result.difference, result.share) == (verdict, measurement, words, None)
 

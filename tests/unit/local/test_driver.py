@@ -37,7 +37,9 @@ def test_remove_leaves_a_busy_host_alone(folder: Path, host_process: subprocess.
     assert host_process.poll() is None
 
 
-def test_main_trim_leaves_what_is_no_node(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_trim_leaves_what_is_no_node(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "node0" / "home").mkdir(parents=True)
     (folder / "notes").mkdir()
     (folder / "data.json").touch()
