@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import mean, median
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.parts import needs_module
 from tests.unit.exercises.scripts import beside_the_script
 
 pytestmark = needs_module("torch")
-TRAINING = {
+TRAINING: dict[str, Any] = {
     "ranks": 2, "batch_per_rank": 8, "warm_up_steps": 1,
     "rows": [
         {"step": step, "rank": rank, "compute_s": ms / 2000, "communicate_s": ms / (2000 if rank == step % 2 else 1e9)}
@@ -27,7 +28,7 @@ def raw_times() -> ModuleType:
 
 
 def compute_step_s(
-    training: dict, ranks: Callable = max, steps: Callable = median, keys: tuple[str, ...] = ("compute_s", "communicate_s"),
+    training: dict[str, Any], ranks: Callable[..., float] = max, steps: Callable[..., float] = median, keys: tuple[str, ...] = ("compute_s", "communicate_s"),
     warm_up: int = 1,
 ) -> float:  # fmt: skip
     times: dict[int, list[float]] = {}
@@ -49,7 +50,9 @@ def compute_step_s(
     ],
     ids=["right", "mean-of-ranks", "one-rank", "mean-of-steps", "without-communication", "cold-steps"],
 )
-def test_find_fault_names_the_change_that_contradicts_a_speed(raw_times: ModuleType, mistake: dict, fault: str | None) -> None:
+def test_find_fault_names_the_change_that_contradicts_a_speed(
+    raw_times: ModuleType, mistake: dict[str, Any], fault: str | None
+) -> None:
     copies = {"": TRAINING} | raw_times.edit(TRAINING)
     answer = raw_times.find_fault(TRAINING, {name: 16 / compute_step_s(copy, **mistake) for name, copy in copies.items()})
     assert (answer is None) == (fault is None), answer
