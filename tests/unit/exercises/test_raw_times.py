@@ -28,7 +28,8 @@ def raw_times() -> ModuleType:
 
 
 def compute_step_s(
-    training: dict[str, Any], ranks: Callable[..., float] = max, steps: Callable[..., float] = median, keys: tuple[str, ...] = ("compute_s", "communicate_s"),
+    training: dict[str, Any], ranks: Callable[..., float] = max, steps: Callable[..., float] = median,
+    keys: tuple[str, ...] = ("compute_s", "communicate_s"),
     warm_up: int = 1,
 ) -> float:  # fmt: skip
     times: dict[int, list[float]] = {}
