@@ -94,9 +94,13 @@ if request["verb"] == "mark":
             with open(mark, "w") as file: json.dump(request, file)
         except OSError as error: sys.exit("%s cannot be written: %s" % (mark, error.strerror))
 if request["verb"] == "clear":
-    end()
-    for link in links(): os.unlink(link)
-    for run in runs: shutil.rmtree(run, ignore_errors=True)
+    until = time.monotonic() + 10.0
+    while True:  # a process that has just begun is missed by one look, and may write while its folder is removed
+        end()
+        for link in links(): os.unlink(link)
+        for run in runs: shutil.rmtree(run, ignore_errors=True)
+        if not any(map(os.path.lexists, runs)) or time.monotonic() > until: break
+        time.sleep(0.05)
     for mark in marks:
         try: os.unlink(mark)
         except OSError: pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ def test_parse_names_the_node_and_its_message() -> None:
 
 
 @pytest.mark.parametrize("change", [{"python_version": "three"}, {"cores": 0}, {"clock": -1.0}], ids=str)
-def test_probe_refuses_values_out_of_range(change: dict[str, Any]) -> None:
-    assert answers.Probe(**PROBE).cores == 8
-    with pytest.raises(ValueError):
-        answers.Probe(**{**PROBE, **change})
+def test_parse_refuses_a_probe_with_values_out_of_range(change: dict[str, Any]) -> None:
+    assert answers.parse("node0", "its answer", json.dumps(PROBE).encode(), answers.Probe).cores == 8
+    with pytest.raises(NodeUntrusted):
+        answers.parse("node0", "its answer", json.dumps(PROBE | change).encode(), answers.Probe)
