@@ -27,8 +27,11 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
                     yield exercise.id, EXERCISES / CATALOG.folder_name(module) / part.file, part
 
 
-DEAR = {"checkpoint", "sharded", "fsdp", "gemm", "attention", "flash-backward", "kernels", "first-kernels", "warps"}
-"""Parts whose judge starts ranks or compiles for seconds: `make slow` judges them."""
+DEAR = {
+    "attention", "bucketed-ddp", "checkpoint", "first-kernels", "fix", "flash-backward", "fsdp", "gemm", "graph", "hook", "kernels",
+    "multi-node-file", "muon", "norm", "release", "sharded", "shares", "ulysses", "warps",
+}  # fmt: skip
+"""Parts whose judge starts ranks or compiles for a second or more: `make slow` judges them."""
 
 
 def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:

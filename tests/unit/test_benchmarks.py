@@ -44,6 +44,7 @@ runpy.run_module("benchmarks", run_name="__main__")
     assert (result.returncode, result.stderr[:29]) == (2, "there is no exercise 9.9 here"), result.stderr
 
 
+@pytest.mark.slow  # compiles the emulator without the cache of the tests
 def test_emulator_measures_the_programs_that_are_there(tmp_path: Path) -> None:
     need("g++")
     texts = {

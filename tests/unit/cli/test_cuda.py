@@ -203,12 +203,13 @@ def test_cuda_shows_the_counts_and_the_faults_of_triton_kernels(kernels: Learnin
     assert [line["counts"]["sectors"] for line in column["lines"] if line["line"] == 16] == [64], "a sector for each lane"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--", "wrong"], "It failed: my.py:29: ValueError: no such way"),
-        pytest.param(["--", "exit"], "It failed with exit code 7", marks=pytest.mark.slow),
-        pytest.param(["--limit", "1s", "--", "spin"], "the program did not end within 1 s", marks=pytest.mark.slow),
+        (["--", "exit"], "It failed with exit code 7"),
+        (["--limit", "1s", "--", "spin"], "the program did not end within 1 s"),
     ],
 )
 def test_cuda_says_why_a_program_with_triton_kernels_failed(kernels: Learning, arguments: list[str], words: str) -> None:
