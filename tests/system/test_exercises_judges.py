@@ -28,8 +28,8 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
 
 
 DEAR = {
-    "attention", "bucketed-ddp", "checkpoint", "first-kernels", "fix", "flash-backward", "fsdp", "gemm", "graph", "hook", "kernels",
-    "multi-node-file", "muon", "norm", "release", "sharded", "shares", "ulysses", "warps",
+    "attention", "bucketed-ddp", "checkpoint", "first-kernels", "fix", "flash-backward", "fsdp", "gemm", "graph", "hook",
+    "kernels", "multi-node-file", "muon", "norm", "release", "sharded", "shares", "ulysses", "warps",
 }  # fmt: skip
 """Parts whose judge starts ranks or compiles for a second or more: `make slow` judges them."""
 
