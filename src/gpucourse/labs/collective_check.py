@@ -44,12 +44,11 @@ def hold(
     meet: int = 0,
     ways: Mapping[str, str] | None = None,
 ) -> None:
-    """Sum one tensor over all the nodes.
+    """Sum one tensor over all the nodes with torch.
 
     `meet`: a free port of the first node, if already known.
-    `ways`: the network interface of each node, if already known.
-
-    Raises InfrastructureError with the nodes' messages if they cannot work together.
+    `ways`: the network interface of each node, if already known. Raises InfrastructureError with the nodes' messages if they
+    cannot work together.
     """
     from gpucourse.remote.fleet import values
 

@@ -478,8 +478,9 @@ def _list_reasons(blockers: list[Finding], fewer: int) -> tuple[str, str]:
 def make_environment(
     context: Context, quotas: Quotas, labs: Sequence[LabNeed], book: PriceBook, market: Market, ssh_cidr: str
 ) -> LabEnvironment:
-    """Return the input of the preflight checks for labs of this workspace. This computer's address is included only if it is
-    already known."""
+    """Return the input of the preflight checks for labs of this workspace. This computer's address is left out unless it is
+    known already.
+    """
     budget = read_budget(context, ())
     public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")
     types = [machines.instance_type for lab in labs for machines in lab.machines]

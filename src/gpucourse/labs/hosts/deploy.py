@@ -161,7 +161,7 @@ def _refuse_login_nodes(module: Module, entered: Sequence[EnteredHost], former: 
 
 
 def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
-    """Report problems that do not stop the lab but will affect its results."""
+    """Report problems that do not prevent the lab but will affect its results."""
     for host in entered:
         facts = host.facts
         if not facts.torch:
@@ -196,7 +196,7 @@ def _machine(node: Node) -> tuple[str, str, int]:
 def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]) -> None:
     """Remove this program's files from the machines that are no longer among `nodes`.
 
-    A machine that does not answer is forgotten, and a warning names it.
+    If a machine does not answer, it is forgotten, and a warning names it.
     """
     machines = {_machine(node) for node in nodes}
     if deployment.inventory is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ForgettableTarget(Target[P, D_contra]):
-    """A kind of lab on machines of other owners: they may be gone for good, and then the lab can be forgotten.
+    """A kind of lab on machines that belong to others. They may be gone permanently; such a lab can be forgotten.
 
     `is_gone`: the condition under which the learner may forget a node.
     """

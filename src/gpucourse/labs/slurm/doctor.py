@@ -1,4 +1,4 @@
-"""`doctor --target slurm`: ask the login node of a cluster for everything that labs need there. No job is submitted."""
+"""`doctor --target slurm`: query the login node of a cluster about everything that labs need. No job is submitted."""
 
 from __future__ import annotations
 

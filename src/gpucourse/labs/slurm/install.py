@@ -64,7 +64,7 @@ nice {python} -m pip download --disable-pip-version-check --no-input -q -d wheel
 
 @dataclass(frozen=True, kw_only=True)
 class _Answer:
-    """Represent the login node's answer about the job: Slurm's word for its state, and its result."""
+    """The login node's answer about the job: its state in Slurm's words, and its result."""
 
     state: str
     result: str
@@ -73,14 +73,14 @@ class _Answer:
 
 
 def list_packages() -> list[str]:
-    """Return the packages that exercises need on a node, as pip accepts them: those of the extra `local`."""
+    """Return the packages that exercises need on a node, in the form that pip accepts: the packages of the extra `local`."""
     requirements = importlib.metadata.requires("gpucourse") or []
     local = [text.partition(";")[0].strip() for text in requirements if re.search(r"extra == ['\"]local['\"]", text)]
     return [text for text in local if not text.startswith(_ELSEWHERE)]
 
 
 def install(context: Context, link: Link, deployment: SlurmDeployment, partition: PartitionFacts) -> str:
-    """Make the environment, and return its folder. If it exists already, nothing is done.
+    """Create the environment and return its folder. If it exists already, do nothing.
 
     The link works in the lab's folder. Raises MissingError without a suitable Python, InfrastructureError if pip fails, and the
     errors of `slurm_refusals`.
@@ -196,6 +196,6 @@ def _explain(deployment: SlurmDeployment, answer: _Answer) -> MissingError | Inf
 
 
 def _find_last_line(output: str) -> str:
-    """Return the last line of pip's output that is an error, otherwise the last line."""
+    """Return the last line of pip's output that reports an error; if there is none, the last line."""
     lines = [printable(line.strip(), 300) for line in output.strip().splitlines() if line.strip()]
     return next((line for line in reversed(lines) if line.startswith("ERROR")), lines[-1] if lines else "")

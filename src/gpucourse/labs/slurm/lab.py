@@ -84,7 +84,7 @@ class SlurmLab(HostsLab):
         return self._combine([host_probe.clear(link, self.deployment.uid, runs, place) for place in self._places()])
 
     def _places(self) -> list[str]:
-        """Return the folder of the lab and those of earlier deploys; an empty string is the home folder."""
+        """Return the lab's current folder and the folders of its earlier deploys. An empty string means the home folder."""
         return list(dict.fromkeys([*self.deployment.former_folders, self.deployment.shared]))
 
     @staticmethod

@@ -113,9 +113,9 @@ class SlurmDaemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables that point Slurm's commands to this cluster, and gloo to the interface between the nodes.
+        """Return the variables that direct Slurm's commands to this cluster, and gloo to the interface between the nodes.
 
-        Without the latter, gloo looks up this computer's own name, which some computers cannot resolve.
+        Without the variable for gloo, gloo looks up this computer's own name, which some computers cannot resolve.
         """
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
