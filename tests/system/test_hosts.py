@@ -99,7 +99,7 @@ def test_machines_serve_from_their_first_fingerprint_to_destroy(learner: Learner
 
     write_known_hosts(learner, servers)
     learner.types("deploy", "1", "--hosts", format_hosts(servers[:1]))
-    assert "another lab of yours uses it as well" in learner.types("destroy", "3").err
+    assert "another lab of yours uses this machine too" in learner.types("destroy", "3").err
     assert list_left_files(servers[1:]) == []
     receipt = json.loads(next((learner.workspace / "receipts").glob("*.json")).read_text())
     assert (receipt["mode"], len(receipt["removed"]), receipt["leftovers"]) == ("hosts", 2, [])

@@ -98,7 +98,7 @@ def test_next_command_reads_the_result_of_a_probe_that_waited(
     university_cluster.inside("adm", "scontrol update nodename=gpu[1-2] state=drain reason=maintenance")
     try:
         out = learner.types("deploy", "3", "--login", "uni").out
-        assert "not proved yet: the probe" in out
+        assert "not tested yet: the probe" in out
         assert "0 of 2" in out
     finally:
         university_cluster.inside("adm", "scontrol update nodename=gpu[1-2] state=resume")

@@ -1,4 +1,4 @@
-"""Define how an exercise starts: the keys `launch` and `parameters` of a manifest."""
+"""The keys `launch` and `parameters` of a manifest: how an exercise starts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _list_launchers(schema: dict[str, Any]) -> None:
 
 
 class Launch(Strict):
-    """Describe how the script is started.
+    """How the script is started.
 
     `procs_per_node`: a number, a parameter, or `gpu`: one process for each GPU, and one process without a GPU.
     `restarts`: how often torchrun may start all ranks again after one has failed; a number or a parameter. The script receives

@@ -79,8 +79,8 @@ def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
             hint=f"ask whoever manages the machine for a writable home folder (it printed: {message})",
         )
     return UnreachableError(
-        f"{node.label}: {verb} ended there with code {code} and printed: {message}",
-        hint="gpucourse ssh looks at the node; gpucourse deploy repairs it",
+        f"{node.label}: {verb} ended with code {code} on the node and printed: {message}",
+        hint="gpucourse ssh opens a shell on the node; gpucourse deploy repairs it",
     )
 
 
@@ -237,7 +237,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
         return UnreachableError(sentence, hint="type the command again: only what is missing is sent")
     if kind in {"refused", "absent"}:
         return UsageError(sentence)
-    return UnreachableError(sentence, hint="gpucourse ssh looks at the node")
+    return UnreachableError(sentence, hint="gpucourse ssh opens a shell on the node, to see what is wrong")
 
 
 def _no_python(node: Node) -> MissingError:

@@ -176,8 +176,9 @@ def _options(*options: str) -> tuple[str, ...]:
 
 
 def _use(path: str) -> tuple[str, ...]:
-    """Return the options with which ssh uses an open connection and nothing else: if the connection is gone, dialling again
-    would ask for what a person has to type."""
+    """Return the options with which ssh uses only an open connection. If that connection is gone, ssh must not open another
+    one, because it would ask for something that a person has to type.
+    """
     return ("-S", path, *_options("ControlMaster=no", *(() if "%" in path else ("ProxyCommand=false",))))
 
 

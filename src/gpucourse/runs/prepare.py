@@ -123,8 +123,8 @@ def plan_run(
 def _plan_jobs(
     context: Context, fleet: Fleet, first: LaunchRequest, tasks: Sequence[ResolvedRun], deployment: Deployment
 ) -> list[LaunchPlan]:
-    """Return the plan of a run under Slurm, or those of several runs as tasks of a job array. The cluster is asked once, and
-    notes are about the first run. If another run cannot be planned, only the first plan is returned.
+    """Return the plan of a run under Slurm, or the plans of several runs as tasks of a job array. The cluster is queried once,
+    and notes are about the first run. If another run cannot be planned, only the first plan is returned.
 
     `first`: the request of the first run.
     """
@@ -226,7 +226,7 @@ def _list_cuda_files() -> list[Upload]:
 
 
 def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
-    """Warn if fewer nodes are deployed than an exercise is meant for. The warning contains the command that deploys more."""
+    """Warn if fewer nodes are deployed than an exercise is meant for. The warning names the command that deploys the rest."""
     deployed, intended = len(lab.nodes), exercise.launch.nodes
     if deployed < intended and not lab.uses_existing_machines:
         command = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
@@ -248,7 +248,7 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 def plan_on(
     context: Context, fleet: Fleet, request: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
-    """Find out from the nodes what the plan needs (a free port, torch, the cores), then plan.
+    """Query the nodes for what the plan needs (a free port, torch, the cores), then plan.
 
     `skew_s`: a dictionary to fill with the seconds by which each node's clock is ahead.
     """

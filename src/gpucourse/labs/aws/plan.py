@@ -346,7 +346,9 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
         lab_instances = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
         if not any(instance.alive for instance in lab_instances):
             cloud.expires = later(now_utc(), cloud.ttl_hours * 3600)
-            context.watch(Note(text=f"the time of {deployment.stack} was over: it gets {cloud.ttl_hours:g} hours more"))
+            context.watch(
+                Note(text=f"the deadline of {deployment.stack} had passed: the lab gets {cloud.ttl_hours:g} more hours")
+            )
     return deployment
 
 

@@ -161,7 +161,7 @@ def _pin_host_keys(
             raise InfrastructureError(
                 f"{node.name} ({running[node.name].id}) did not show its SSH host key on its console within {seconds:.0f} s, "
                 "so the machine at its address cannot be trusted",
-                hint="type gpucourse deploy again: it asks once more",
+                hint="type gpucourse deploy again, which reads the console again",
             )
         return replace(node, host_key=key)
 

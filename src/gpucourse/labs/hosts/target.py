@@ -92,7 +92,7 @@ class HostsTarget(ForgettableTarget["HostsProposal", HostsDeployment]):
 
     def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
         """Return advice: try the machines again, or forget a machine that is gone for good."""
-        retry = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
+        retry = f"gpucourse deploy {deployment.module}{deployment.flag} examines the machines again"
         return "", f"{retry}; if one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
 
 

@@ -79,7 +79,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]
         settings = read_settings(context, request, typed)
         typed = replace(typed, login=settings.login)  # a name of gpucourse.yaml may mean another cluster later
         _check_same_cluster(module, existing, settings)
-        with stage(context.watch, "look", "looking at the cluster"):
+        with stage(context.watch, "look", "examining the cluster"):
             node, fleet = enter_cluster(context, request, settings, key=_find_key(existing))
             with _closed_on_error(fleet):
                 facts = look(fleet.link(node), settings)
@@ -140,7 +140,7 @@ def _prove(context: Context, proposal: SlurmProposal, fleet: Fleet) -> None:
     deployment, link = proposal.deployment, fleet.link(proposal.node)
     partition, nodes, ports = proposal.partition, proposal.probe_nodes, context.settings.ports
     if proposal.install:
-        with stage(context.watch, "install", "making an environment with torch on the cluster"):
+        with stage(context.watch, "install", "creating an environment with torch on the cluster"):
             deployment.environment = _try_accounts(
                 context, proposal, lambda: install.install(context, link, deployment, partition)
             )
@@ -148,7 +148,7 @@ def _prove(context: Context, proposal: SlurmProposal, fleet: Fleet) -> None:
         context, proposal, lambda: probe.submit(link, deployment, partition, nodes=nodes, ports=ports)
     )
     deployments.save(context.paths, deployment)
-    with stage(context.watch, "probe", f"looking at a compute node (job {deployment.probe.job})"):
+    with stage(context.watch, "probe", f"examining a compute node (job {deployment.probe.job})"):
         deployment.probe = probe.wait(link, deployment, context.stop)
     deployment.lacks = "" if deployment.probe.state == "failed" else describe_lacks(deployment)
 
@@ -192,7 +192,7 @@ def describe_lacks(deployment: SlurmDeployment) -> str:
     result = deployment.probe
     if result.state == "pending":
         start = f", expected to start at {result.expected} by the cluster's clock" if result.expected else ""
-        return f"not proved yet: the probe, job {result.job}, waits in the queue ({result.reason or 'PENDING'}{start})"
+        return f"not tested yet: the probe (job {result.job}) is waiting in the queue ({result.reason or 'PENDING'}{start})"
     if result.state == "failed":
         return f"{result.problem}: {result.hint}"
     if result.state == "passed" and not result.gpu:
@@ -426,7 +426,7 @@ def _list_former(existing: SlurmDeployment | None, folder: str) -> list[str]:
 
 
 def _remove(context: Context, proposal: SlurmProposal) -> None:
-    """Remove everything of a new lab whose probe failed. If something cannot be removed, keep the lab's record for `destroy`."""
+    """Remove a new lab whose probe failed. If something of it cannot be removed, keep the lab's record for `destroy`."""
     with suppress(GpucourseError), proposal.lab:
         proposal.lab.down(lambda _event: None)
         if not proposal.lab.scan_leftovers():

@@ -87,7 +87,9 @@ def install(context: Context, link: Link, deployment: SlurmDeployment, partition
     """
     answer = _run(context, link, deployment, partition, source="")
     if answer is not None and answer.result == "failed" and _NO_NETWORK.search(answer.output):
-        context.watch(Note(text="compute nodes reach no package index: the login node fetches the packages as wheels"))
+        context.watch(
+            Note(text="compute nodes cannot reach a package index, so the login node downloads the packages as wheels")
+        )
         _fetch(link, deployment, answer.version)
         answer = _run(context, link, deployment, partition, source="--no-index --find-links wheels")
     if answer is not None and answer.result != "made":
@@ -157,8 +159,8 @@ def _wait(context: Context, link: Link, deployment: SlurmDeployment, job: str, f
             # Two of these jobs would write to one folder.
             link.run(f"{PLACES}; export PATH; scancel {job}", timeout_s=ANSWER_S)
             raise Interrupted(
-                f"stopped while job {job} made the environment; the job is cancelled",
-                hint=f"{deployment.command} --install begins again",
+                f"stopped while job {job} was creating the environment; the job was cancelled",
+                hint=f"{deployment.command} --install starts over",
             )
 
 
@@ -190,7 +192,7 @@ def _explain(deployment: SlurmDeployment, answer: _Answer) -> MissingError | Inf
         )
     reason = _find_last_line(answer.output) or "the job ended without a result"
     return InfrastructureError(
-        f"the environment could not be made: {reason}",
+        f"the environment could not be created: {reason}",
         hint="a quota or a time limit may be too small: name another folder or cpu_partition under slurm: in gpucourse.yaml",
     )
 

@@ -63,7 +63,7 @@ class SlurmLab(HostsLab):
             message = printable(result.stderr.decode("utf-8", "replace").strip()[-300:])
             raise InfrastructureError(
                 f"{link.node.label}: Slurm does not say which jobs are in the queue ({message})",
-                hint=f"gpucourse destroy {self.deployment.module} asks again",
+                hint=f"gpucourse destroy {self.deployment.module} tries again",
             )
         jobs: dict[str, None] = {}
         for line in result.stdout.decode("utf-8", "replace").splitlines():

@@ -226,7 +226,7 @@ def explain_refusal(link: Link, deployment: SlurmDeployment, message: str, flags
         return MissingError(error.what, hint=f"{command}{yours}; the administrator knows your account")
     return MissingError(
         error.what,
-        hint=f"the job asked for {typed}{yours}. Change one: {deployment.command} with another --partition, --account, --qos, "
+        hint=f"the job requested {typed}{yours}. Change one: {deployment.command} with another --partition, --account, --qos, "
         "--gpu or --slurm",
     )
 
@@ -334,7 +334,7 @@ def _judge(deployment: SlurmDeployment, answer: _Answer) -> ProbeFacts:
         if not first.torch:
             result.lacks_software = True
             result.problem = f"{answer.python} ({first.version}) on the compute node {first.host} has no torch"
-            result.problem += "" if settings.python else ", and no other Python was found that has"
+            result.problem += "" if settings.python else ", and neither has any other Python that was found"
             result.problem += _quote(answer.setup)
             result.hint = _advise_torch(deployment, retry)
         elif unmet is not None:
@@ -364,8 +364,8 @@ def _advise_torch(deployment: SlurmDeployment, retry: str) -> str:
     """Return what to type if no Python on a compute node has torch: load a module that may contain it, or use `--install`."""
     module = next((name for name in deployment.facts.modules if "torch" in name.lower()), "")
     setup = shlex.quote(f"setup=module load {module}")
-    load = f"{retry} --slurm {setup} loads a module that looks right; or " if module else ""
-    return f"{load}{retry} --install makes an environment with torch on the cluster"
+    load = f"{retry} --slurm {setup} loads a module that may contain torch; or " if module else ""
+    return f"{load}{retry} --install creates an environment with torch on the cluster"
 
 
 def _quote(output: str, title: str = "the setup lines printed") -> str:

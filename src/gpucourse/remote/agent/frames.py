@@ -1,6 +1,6 @@
 """The frames that `follow` sends. Each has a kind, the stream of a log, the offset in the log, and the bytes.
 
-The line to the client that follows a run carries frames, and a sign of life while there is nothing to send.
+The connection to the client carries frames and, while there is nothing to send, a sign of life.
 """
 
 from __future__ import annotations
