@@ -51,8 +51,8 @@ class FailureRow:
 
     codes: tuple[str, ...]
     kind: FailureKind
-    tell: str
-    cure: str
+    meaning: str
+    remedy: str
     needle: str = ""
     call: str = ""
     lacks: str = ""

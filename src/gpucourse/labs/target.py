@@ -131,7 +131,7 @@ class Target(Protocol[P, D_contra]):
         """Return the nodes that ended by themselves, by name, with the reason. Everything on them is lost."""
         return {}
 
-    def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:
+    def advise_on_unreachable(self, context: Context, deployment: D_contra) -> tuple[str, str]:
         """Return a clause about the cost of nodes that do not answer, and the command that repairs them."""
         return "", f"gpucourse deploy {deployment.module}{deployment.flag} repairs the nodes"
 

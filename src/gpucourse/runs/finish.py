@@ -194,7 +194,7 @@ def _collect(
 def _make_collect_error(missed: list[MissingOutputs]) -> UnreachableError:
     """Return one error that names every node whose outputs could not be collected, with the reasons."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
-    return kind("; ".join(node.error.tell_of(node.node) for node in missed), hint=missed[0].error.hint)
+    return kind("; ".join(node.error.with_subject(node.node) for node in missed), hint=missed[0].error.hint)
 
 
 def _metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:

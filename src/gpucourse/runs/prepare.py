@@ -182,7 +182,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     lab = None if run.is_scheduled or isinstance(run.deployment, MissingError) else run.deployment
     if lab is not None and request.nodes is None:
         if script == exercise.script:
-            _tell_of_few(context.watch, exercise, lab)
+            _warn_of_few_nodes(context.watch, exercise, lab)
         count = min(exercise.launch.nodes, len(lab.nodes))
         if request.script is not None and launcher.one_process and count > 1:
             text = f"{request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
@@ -225,7 +225,7 @@ def _list_cuda_files() -> list[Upload]:
     return find_named_files((shared / CUDA_STARTER, shared / EMULATOR), shared)
 
 
-def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
+def _warn_of_few_nodes(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
     """Warn if fewer nodes are deployed than an exercise is meant for. The warning names the command that deploys the rest."""
     deployed, intended = len(lab.nodes), exercise.launch.nodes
     if deployed < intended and not lab.uses_existing_machines:

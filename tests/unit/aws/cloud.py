@@ -147,7 +147,7 @@ def make_expiry() -> CredentialsError:
 def error(code: str, message: str = "") -> CloudError:
     """Return an error of AWS with that code, as the session would raise it."""
     failure = failures.classify(code, message)
-    return CloudError(failure.tell, hint=failure.cure, cloud_code=code, message=message, kind=failure.kind)
+    return CloudError(failure.meaning, hint=failure.remedy, cloud_code=code, message=message, kind=failure.kind)
 
 
 def as_tag_list(tags: dict[str, str]) -> list[dict[str, str]]:

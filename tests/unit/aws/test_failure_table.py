@@ -17,13 +17,13 @@ TABLE = [*ROWS, UNKNOWN]
 _COMMAND = re.compile(r"gpucourse ((?:doctor|leaks|deploy|destroy|cost)[^,;:()]*)")
 
 
-def list_commands(cure: str) -> list[str]:
-    """Return the gpucourse commands of a cure, as they are typed."""
-    return [match.strip() for match in _COMMAND.findall(cure)]
+def list_commands(remedy: str) -> list[str]:
+    """Return the gpucourse commands of a remedy, as they are typed."""
+    return [match.strip() for match in _COMMAND.findall(remedy)]
 
 
 def test_cure_names_only_commands_that_can_be_typed() -> None:
-    commands = {command for row in TABLE for command in list_commands(row.cure)}
+    commands = {command for row in TABLE for command in list_commands(row.remedy)}
     assert len(commands) > 5
     for command in sorted(commands):
         try:
@@ -46,6 +46,6 @@ def test_cure_is_the_policy_only_when_the_policy_allows_the_action(action: str, 
     words = f"User: arn:aws:iam::1:user/ada is not authorized to perform: {action} on resource: *"
     assert policy.names(action) is by_policy
     for failure in (classify("AccessDenied", words), classify("UnauthorizedOperation", "no", action)):
-        assert ("doctor --policy" in failure.cure) is by_policy
-        assert (failure.cure == failure_table.ADMINISTRATOR) is not by_policy
-    assert ("if this identity already has it" in classify("AccessDenied", words).cure) is by_policy
+        assert ("doctor --policy" in failure.remedy) is by_policy
+        assert (failure.remedy == failure_table.ADMINISTRATOR) is not by_policy
+    assert ("if this identity already has it" in classify("AccessDenied", words).remedy) is by_policy

@@ -91,7 +91,7 @@ def test_remove_takes_a_whole_lab_in_two_regions_and_nothing_else(moto: MotoAcco
     assert len(moto.client("efs").describe_file_systems()["FileSystems"]) == 1
 
 
-def test_remove_unties_two_groups_that_name_each_other(moto: MotoAccount, lab: Lab) -> None:
+def test_remove_deletes_two_groups_that_name_each_other(moto: MotoAccount, lab: Lab) -> None:
     ec2 = moto.client("ec2")
     tagged = [{"ResourceType": "security-group", "Tags": as_tag_list(TAGS)}]
     second_group = ec2.create_security_group(VpcId=lab.vpc, GroupName="b", Description="d", TagSpecifications=tagged)["GroupId"]
@@ -169,7 +169,7 @@ class LingeringStorage(ScriptedAccount):
             yield {"FileSystemId": "fs-1", "LifeCycleState": state, "Tags": as_tag_list(TAGS)}
 
 
-def test_remove_waits_for_storage_that_is_still_going() -> None:
+def test_remove_waits_for_storage_that_is_being_deleted() -> None:
     account = LingeringStorage({("efs", "delete_file_system"): {}})
     result = Result(account, [make_thing("file system", "fs-1")])
     assert result.left == []

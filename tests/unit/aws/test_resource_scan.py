@@ -158,13 +158,13 @@ class Places(ScriptedAccount):
 def test_find_regions_in_use_names_a_region_that_cannot_be_looked_at(trouble: GpucourseError) -> None:
     disk = {"Volumes": [{"VolumeId": "vol-1"}]}
     account = Places({"eu-west-1": (REFUSED, disk), "eu-west-3": (REFUSED, trouble), "eu-north-1": (REFUSED, {})})
-    regions, unasked = find_regions_in_use(account, known_regions=KNOWN)
+    regions, unchecked = find_regions_in_use(account, known_regions=KNOWN)
     assert regions == ["eu-west-1"]
-    assert unasked.endswith(": eu-west-3")
+    assert unchecked.endswith(": eu-west-3")
 
 
 @pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeRegions"), CloudUnreachable("no answer")])
 def test_find_regions_in_use_says_that_regions_could_not_be_listed(trouble: GpucourseError) -> None:
-    regions, unasked = find_regions_in_use(ScriptedAccount({("ec2", "describe_regions"): trouble}), known_regions=KNOWN)
+    regions, unchecked = find_regions_in_use(ScriptedAccount({("ec2", "describe_regions"): trouble}), known_regions=KNOWN)
     assert regions == []
-    assert "could not be listed" in unasked
+    assert "could not be listed" in unchecked

@@ -41,5 +41,5 @@ def test_hold_names_where_the_nodes_do_not_meet(nodes: list[Node], context: Cont
         return here(node, command)
 
     with pytest.raises(InfrastructureError, match=r"all-reduce over the nodes, which meet at .*:\d+, fails\n") as caught:
-        collective_check.hold(context, fleet_of(answer_behind_a_wall, *nodes), nodes, set())
+        collective_check.run(context, fleet_of(answer_behind_a_wall, *nodes), nodes, set())
     assert "node1: DistNetworkError: timed out" in caught.value.what

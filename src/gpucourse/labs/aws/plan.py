@@ -497,7 +497,7 @@ def make_environment(
         book=book,
         budget=budget.budget,
         spent=budget.spent + budget.reserved,
-        standing=frozenset(
+        recorded_stacks=frozenset(
             deployment.uid for deployment in deployments.every(context.paths) if isinstance(deployment, AwsDeployment)
         ),
         regions=regions.read_used_regions(context.paths),

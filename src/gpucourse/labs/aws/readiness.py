@@ -86,7 +86,7 @@ def wait_until_ready(
             _check_torch(context.watch, fleet, with_gpu)
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
-                collective_check.hold(context, fleet, with_gpu, simulated)
+                collective_check.run(context, fleet, with_gpu, simulated)
     inventory = replace(inventory, nodes=tuple(_count_reported_gpus(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED

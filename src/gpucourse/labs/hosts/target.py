@@ -90,7 +90,7 @@ class HostsTarget(ForgettableTarget["HostsProposal", HostsDeployment]):
 
         return open_hosts(context, deployment, without=without)
 
-    def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
+    def advise_on_unreachable(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
         """Return advice: try the machines again, or forget a machine that is gone for good."""
         retry = f"gpucourse deploy {deployment.module}{deployment.flag} examines the machines again"
         return "", f"{retry}; if one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"

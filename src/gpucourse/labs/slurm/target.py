@@ -67,7 +67,7 @@ class SlurmTarget(ForgettableTarget["SlurmProposal", SlurmDeployment]):
 
         return open_lab(context, deployment, without=without)
 
-    def reach_again(self, context: Context, deployment: SlurmDeployment) -> tuple[str, str]:
+    def advise_on_unreachable(self, context: Context, deployment: SlurmDeployment) -> tuple[str, str]:
         """Return advice: try the login node again, or forget a cluster without an account."""
         retry = f"gpucourse deploy {deployment.module}{deployment.flag} tries the login node again"
         return "", f"{retry}; if your account is gone: gpucourse destroy {deployment.module} --forget-unreachable"

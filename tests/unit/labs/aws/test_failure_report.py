@@ -44,7 +44,7 @@ def test_make_error_keeps_class_cure_and_log(code: str, kind: type[GpucourseErro
     failure = failures.classify(code, "You are not authorized to perform: ec2:RunInstances" if "Unauth" in code else "no")
     error = failure_report.make_error(failure, [], TerraformFailed("failed", log=LOG))
     assert type(error) is kind
-    assert (error.exit_code, error.hint, error.log) == (exit_code, failure.cure, LOG)
+    assert (error.exit_code, error.hint, error.log) == (exit_code, failure.remedy, LOG)
     assert f"[{code}" in error.what
 
 
