@@ -1,7 +1,8 @@
-"""Files to a node and outputs from it, compared with `rsync` over the same server with the same cipher; on both kinds of node.
+"""Send files to a node and collect outputs from it, compared with `rsync` over the same server with the same cipher, on both
+kinds of node.
 
-Times are by the clock, from the connection to the last file. Every round begins with an empty target and nothing left to be
-written.
+Times are elapsed times, from the connection to the last file. Every round begins with an empty target and with no data left to
+flush.
 """
 
 from __future__ import annotations
