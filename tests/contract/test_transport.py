@@ -1,4 +1,4 @@
-"""What every transport promises, against every kind of node: our simulated ones and a real OpenSSH server."""
+"""The promises of every transport, tested against every kind of node: simulated nodes and a real OpenSSH server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def node(lab: SshLab) -> Node:
 def link(
     request: pytest.FixtureRequest, lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Link]:
-    """Yield a link by one way to the node."""
+    """Yield a link to the node, made in one of the ways."""
     if request.param == "openssh":
         (folder := tmp_path / ".ssh").mkdir()
         (folder / "hosts").write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
@@ -71,7 +71,7 @@ def line(node: Node) -> Iterator[Line]:
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[str]:
-    """Yield a command that ends with the test: an SSH server lets it go on after the client has gone."""
+    """Yield a command that ends with the test, because an SSH server lets a command run on after its client has gone."""
     number = tmp_path / "number"
     yield f"echo $$ >{shlex.quote(str(number))}; exec sleep 3600"
     with suppress(ProcessLookupError):
