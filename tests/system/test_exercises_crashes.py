@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.system, needs_torch]
 def run_crashing(
     folder: Path, *changes: tuple[str, ...], solved: bool = True, restarts: int = 2, ranks: int = 1, **settings: str
 ) -> Finished:
-    """Run 6.5 by torchrun on one node. One rank dies and comes back as two do."""
+    """Run 6.5 by torchrun on one node. By default, there is one rank, which crashes and is restarted as two ranks would be."""
     exercise, script = lay_out("6.5", folder, solved=solved)
     replace_words(script, changes)
     meeting = ["--master-addr=127.0.0.1", f"--master-port={take_port()}", f"--nproc-per-node={ranks}"]

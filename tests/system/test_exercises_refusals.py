@@ -1,4 +1,4 @@
-"""Settings of exercises that cannot be: the script ends with a sentence that says the rule, before anything starts."""
+"""Invalid settings of exercises: the script ends with a sentence that states the rule, before anything starts."""
 
 from __future__ import annotations
 

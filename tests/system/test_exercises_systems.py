@@ -1,4 +1,4 @@
-"""The exercises of module 7 as a learner runs them: as delivered, solved, and without room on the disk."""
+"""The exercises of module 7 as a learner runs them: as delivered, solved, and on a full disk."""
 
 from __future__ import annotations
 

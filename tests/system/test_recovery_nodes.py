@@ -1,4 +1,4 @@
-"""Nodes that die, connections that break, and our own process killed at every phase: the next command recovers."""
+"""Nodes that die, connections that break, and commands that are killed at every phase: the next command recovers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def two(learner: Learner) -> Learner:
-    """Return a learner with two nodes of their own, to be harmed."""
+    """Return a learner with two nodes that the test may harm."""
     learner.types("deploy", "3")
     return learner
 
@@ -77,7 +77,7 @@ def test_deploy_and_destroy_go_on_after_ctrl_c(learner: Learner) -> None:
 
 
 def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
-    """Plan with a Terraform that plans until it is interrupted."""
+    """Plan with a Terraform that runs until it is interrupted."""
     terraform, began = tmp_path / "terraform", tmp_path / "began"
     real = shlex.quote(any_terraform().argv[0])
     terraform.write_text(

@@ -1,4 +1,4 @@
-"""Files to real nodes and back: exact, whole or not at all, and only what changed."""
+"""Files to and from real nodes: exact, complete or absent, and only those that changed."""
 
 from __future__ import annotations
 

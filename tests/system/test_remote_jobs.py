@@ -1,4 +1,4 @@
-"""Runs on real nodes: how they start, end, are ended, and that nothing of them is left."""
+"""Runs on real nodes: how they start and end, how they are stopped, and that nothing of them is left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from gpucourse.errors import GpucourseError
 from gpucourse.model.event import NodeEvent
 from gpucourse.remote import execute, jobs
-from gpucourse.remote.execute import _spec  # what a retried start sends again
+from gpucourse.remote.execute import _spec  # a retried start sends these again
 from gpucourse.remote.push import parcels, push
 from tests.runs import Run, prepare
 from tests.sshlab import SshLab, find_marked_processes, on_openssh, ssh_lab

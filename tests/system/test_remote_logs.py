@@ -1,4 +1,6 @@
-"""Following logs: every byte on disk here, whatever is in it, however much it is, and whatever happens to the line."""
+"""Following logs: every byte is stored here, whatever a log contains, however large it is, and whatever happens to the
+connection.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def test_follow_copies_a_large_log_exactly_in_flat_memory(lab: SshLab, tmp_path:
 @pytest.mark.slow
 def test_follow_connects_again_when_the_line_is_silent(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "3000", "1500", nodes=[line.node]).launch()
-    impatient = Fleet(SshTransport(lab.key), [line.node], timeout_s=2.0)  # each try on the dead line takes as long
+    impatient = Fleet(SshTransport(lab.key), [line.node], timeout_s=2.0)  # each attempt on the dead connection takes this long
     notes: list[Note] = []
 
     def watch(event: Event) -> None:
@@ -151,7 +153,7 @@ def test_follow_goes_on_where_it_was_left(lab: SshLab, tmp_path: Path) -> None:
     second_result = run.follow()
     assert not second_result.detached
     assert run.log(0, "node0") == run.log(1, "node1") == steady(5000)
-    third = run.follow()  # a run that has ended can be followed, and nothing is written twice
+    third = run.follow()  # an ended run can be followed again, and nothing is written twice
     assert {e.code for e in third.node_exits} == {0}
     assert run.log(0, "node0") == steady(5000)
     finish(run)

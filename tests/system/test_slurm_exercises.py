@@ -1,4 +1,4 @@
-"""Exercises through the real commands, on a real Slurm, as a learner runs them."""
+"""Exercises on a real Slurm through the real commands, as a learner runs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def have_all_passed(cluster: Learner) -> bool:
 
 
 def write(cluster: Learner, name: str, *changes: tuple[str, str]) -> None:
-    """Write the course's solution as the learner's part, with changes."""
+    """Write the course's solution into the learner's part, with changes."""
     text = (slurm.EXERCISES / "solutions" / name).read_text()
     for old, new in changes:
         assert old in text
@@ -34,12 +34,12 @@ def write(cluster: Learner, name: str, *changes: tuple[str, str]) -> None:
 
 
 def deliver(cluster: Learner, name: str) -> None:
-    """Put the part back as it is delivered."""
+    """Restore the part as it is delivered."""
     (cluster.workspace / "exercises/02-slurm" / name).write_bytes((slurm.EXERCISES / name).read_bytes())
 
 
 def part(cluster: Learner) -> dict[str, Any]:
-    """How the learner's part was judged after the newest run."""
+    """Return the verdict on the learner's part after the newest run."""
     return dict(json.loads((cluster.run_folder() / "verdict.json").read_text())["parts"][0])
 
 

@@ -1,4 +1,4 @@
-"""The spine: deploy 3, run 3.2 --nodes 2, destroy --all, with real Terraform, real SSH, real torchrun."""
+"""The main path: deploy 3, run 3.2 --nodes 2, destroy --all, with real Terraform, real SSH and real torchrun."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = [word for value in ("hidden=64", "samples=512", "batch_size=64", "steps=
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Learner, Typed]]:
-    """Somebody who deployed module 3's lab and ran 3.2 on both nodes, and what the run said."""
+    """Yield a learner who deployed the lab of module 3 and ran 3.2 on both nodes, with the output of the run."""
     learner = Learner(tmp_path_factory.mktemp("whole") / 'it\'s my "work" space')
     learner.takes_ports()
     with learner.leaves_nothing():

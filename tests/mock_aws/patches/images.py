@@ -94,7 +94,7 @@ def root_gb(ami: Any) -> int:
 
 
 def publish_the_newest_images() -> None:
-    """Have the public parameters with their ids. moto's store is asked about a key before a look-up."""
+    """Add the public parameters with the ids of the images, just before moto looks up a key in its store."""
     store_class: Any = ssm.ParameterDict
     usual = store_class._check_loading_status
 

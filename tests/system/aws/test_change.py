@@ -1,4 +1,4 @@
-"""What changes a lab on AWS that stands: stop and start, another address, a hold."""
+"""Commands that change an existing lab on AWS: stop and start, another address, a hold."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]
 
 @pytest.fixture
 def stopped(one_node: CloudLearner) -> Iterator[CloudLearner]:
-    """Somebody with a lab of one node, which is stopped."""
+    """Yield a learner with a stopped lab of one node."""
     stop_start.stop(hand_made.context(one_node), "3")
     yield one_node
     one_node.account.calm()

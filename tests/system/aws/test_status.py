@@ -1,4 +1,4 @@
-"""`status` of labs on AWS: the account is asked, not only this machine's records."""
+"""`status` of labs on AWS: the account is queried, not only this machine's records."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_status_tells_the_nodes_the_money_and_every_killer(lab_owner: CloudLearn
     [stack] = lab_owner.documents("status")["stacks"]
     assert stack["healthy"] is True
     assert stack["cloud"]["usd_per_hour"].startswith("1.5")
-    assert read_outlook(lab_owner).idle == []  # not asked: to the agent a connection is somebody at work
+    assert read_outlook(lab_owner).idle == []  # the agent is not queried, because it takes a connection for a person at work
 
 
 def test_status_of_an_account_that_does_not_answer_is_unknown_and_never_healthy(lab_owner: CloudLearner) -> None:
