@@ -54,7 +54,7 @@ exercises:
 """
 LABS = (("1", "On demand", "basic-gpu", ""), ("2", "Spot, with shared storage", "parallel", ", storage_gib: 5"))
 DOCTOR = ("doctor", "--target", "aws", "--json")
-STEPS = (  # each with what to look at; the hour ends if a command other than `ssh` fails
+STEPS = (  # each with what a person should look at; the hour ends if a command other than `ssh` fails
     ((*DOCTOR, "--spot"), "no line says missing, for spot instances"),
     (("deploy", "1", "--target", "aws", "--no-spot", "--ttl", "1h", "--yes", "--json"), "seconds, host key, backstop"),
     (("ssh", "1", "--", "systemd-analyze"), "how long the boot took"),
@@ -205,7 +205,7 @@ def hide(text: str, environ: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def read_facts(account: Account, course: str) -> dict[str, Any]:
-    """Return what AWS reports about the existing lab. A mock account could only repeat what a test answer it."""
+    """Return what AWS reports about the existing lab. A mock account could only repeat what a test told it."""
     try:
         nodes = [node for node in instances.find(account, course=course) if node.alive]
         spot = [{"Name": "instance-id", "Values": [node.id for node in nodes if node.market == "spot"]}]

@@ -62,7 +62,7 @@ def _measure_kind(kind: str) -> Iterator[Row]:
             outputs.with_name("job.json").write_text("{}")
             ours = partial(_collect, lab, run_id, target, len(sizes))
             theirs = partial(_run, [*rsync, f"node0:{outputs}/", f"{target}/"])
-            ours()  # the agent is on the node from now on
+            ours()  # this also puts the agent on the node
             yield _compare(f"collect {what}, {kind} node", ours, theirs, (target,), most)
             shutil.rmtree(outputs)
 

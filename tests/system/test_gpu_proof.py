@@ -117,7 +117,7 @@ def test_one_gpu_has_nothing_to_be_compared_with(exercise: str, check: str) -> N
 
 @pytest.mark.parametrize(("efficiency", "verdict"), [(35.0, "passed"), (20.0, "failed")])
 def test_a_slow_link_sets_the_bound_of_the_efficiency(efficiency: float, verdict: str) -> None:
-    """Judge a run with 3.26 MB of gradients over 10 Gbit/s for each millisecond of computing: half of each GPU's time is lost."""
+    """Judge 3.26 MB of gradients over 10 Gbit/s for each millisecond of computing: half of each GPU's time is lost."""
     metrics: dict[str, Any] = {
         "weak_efficiency_percent": efficiency,
         "least_efficiency_percent": 100 * 1.0 / (1.1 * (1.1 + 2.7)),
