@@ -71,7 +71,7 @@ def test_reader_accepts_honest_input(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", sorted(SEEDS.glob("*/*")), ids=lambda path: f"{path.parent.name}-{path.name[:12]}")
-def test_reader_survives_what_broke_it_once(seed: Path) -> None:
+def test_reader_survives_input_that_once_broke_it(seed: Path) -> None:
     check(seed.parent.name, seed.read_bytes())
 
 
@@ -79,7 +79,7 @@ def test_reader_survives_what_broke_it_once(seed: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 300)
 @pytest.mark.parametrize("name", TARGETS)
-def test_reader_of_bent_input_raises_only_what_it_may(name: str) -> None:
+def test_reader_of_mutated_input_raises_only_permitted_errors(name: str) -> None:
     ends = time.monotonic() + SECONDS
 
     @settings(

@@ -27,7 +27,7 @@ NO_ESTIMATE = ("memory_optimisation.py", "large = estimates.plan_large()", "larg
 
 
 @pytest.mark.slow
-def test_a_plain_step_runs_out_of_memory_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_plain_step_runs_out_of_memory_and_the_run_continues(tmp_path: Path) -> None:
     run = run_exercise("6.1", tmp_path / "work", NO_ESTIMATE, **SMALL_MODEL)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"fits", "place-runs"}, "the second says nothing while its part is open"
@@ -119,7 +119,7 @@ SMALL_CHECKPOINTS = {"ranks_per_node": "1", "layers": "1", "width": "64", "steps
 
 
 @pytest.mark.slow
-def test_checkpoints_as_delivered_hold_the_weights_alone(tmp_path: Path) -> None:
+def test_checkpoints_as_delivered_contain_only_the_weights(tmp_path: Path) -> None:
     run = run_exercise("6.4", tmp_path / "a node's work", ranks=4, **SMALL_CHECKPOINTS)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"complete", "same-world", "other-worlds", "step-kept", "bytes-by-formula"}

@@ -74,7 +74,7 @@ UNREACHABLE = "We couldn't connect to 'https://hub.invalid' to load the files, a
     ],
     ids=["ended", "no network"],
 )
-def test_an_engine_that_does_not_come_up_is_named_with_the_reason(error: str, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_engine_that_does_not_start_is_reported_with_the_reason(error: str, words: tuple[str, ...], tmp_path: Path) -> None:
     change = ("serve.py", "import language_models\n", f"raise {error}\n")
     run = run_exercise("1.2", tmp_path / "work", change, model="gpt2")  # so that no tiny model has to be made first
     assert run.code == 1

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.system, needs_torch]
 SMALL_LOOP = {"steps": "10", "hidden": "64"}
 
 
-def test_the_loop_as_delivered_runs_and_is_found_wanting(tmp_path: Path) -> None:
+def test_the_loop_as_delivered_runs_and_fails_checks(tmp_path: Path) -> None:
     run = run_exercise("5.2", tmp_path / "work", **SMALL_LOOP)
     wanting = {"runs-anywhere", "no-syncs", "mixed"}
     check_healthy(run, tmp_path, failures=wanting, open_checks={"copies-do-not-block"})
@@ -137,7 +137,7 @@ SMALL_ROOFS = {"size": "512", "gemm_small": "8", "gemm_large": "256"}
 
 
 @pytest.mark.slow
-def test_eight_kernels_lie_under_the_roofs_of_this_computer(tmp_path: Path) -> None:
+def test_eight_kernels_are_below_the_roofs_of_this_computer(tmp_path: Path) -> None:
     run = run_exercise("5.7", tmp_path / "work", **SMALL_ROOFS)
     assert run.code == 0, run.output
     check_plots_and_tables(run, tmp_path)

@@ -158,7 +158,7 @@ def test_requests_on_a_gpu_are_timed_eager_as_graphs_and_compiled(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_the_roofs_of_a_gpu_stand_beside_its_data_sheet(tmp_path: Path) -> None:
+def test_the_roofs_of_a_gpu_are_compared_with_its_data_sheet(tmp_path: Path) -> None:
     run = run_on_a_gpu("5.7", tmp_path / "work", size="512", gemm_small="16", gemm_large="128")
     assert run.metrics["sheet"] == {"gb_per_s": 3350, "gflop_per_s": 67_000}
     assert run.metrics["last_cache_mib"] == 50

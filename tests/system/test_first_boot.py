@@ -85,7 +85,7 @@ def test_ready_file_says_what_the_gpu_node_has(ready_node: Boot) -> None:
     assert not (ready_node.root / "etc/fstab").exists()
 
 
-def test_killers_are_armed_before_anything_can_fail(ready_node: Boot) -> None:
+def test_timers_that_end_the_node_start_before_anything_can_fail(ready_node: Boot) -> None:
     assert ready_node.commands_run[:2] == [
         "systemctl daemon-reload",
         "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer",

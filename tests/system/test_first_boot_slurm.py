@@ -173,7 +173,7 @@ def test_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluster, s
     )
 
 
-def test_node_follows_a_head_that_is_made_anew(cluster: Cluster, scripts: dict[str, str]) -> None:
+def test_node_follows_a_replaced_head(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.leave_head_files()
     node = cluster.node("worker", "10.77.1.11")
     assert node.run(scripts["worker"]) == 0, node.log()

@@ -42,7 +42,7 @@ def test_every_exercise_has_its_case_and_those_with_a_solution_run_it(tmp_path: 
 
 
 @pytest.mark.slow
-def test_on_a_gpu_figures_stand_beside_ceilings(
+def test_figures_of_a_gpu_are_shown_with_their_ceilings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FAKE_GPU))

@@ -69,7 +69,7 @@ def _daemon(learner: Learner, *words: str) -> int:
 
 
 @pytest.mark.slow
-def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner) -> None:
+def test_lab_runs_and_says_what_is_missing_and_how_to_get_it(somebody: Learner) -> None:
     old_state = _state_of_the_system()
     deploy_output = " ".join(somebody.types("deploy", "2").out.split())
     assert MISSING in deploy_output
@@ -88,7 +88,7 @@ def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learne
 
 
 @pytest.mark.slow
-def test_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
+def test_daemon_that_was_killed_is_named_and_restarted(somebody: Learner) -> None:
     os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
     os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
     details = {node["node"]: node["detail"] for node in _lab(somebody)["nodes"] if not node["healthy"]}

@@ -70,7 +70,7 @@ def test_init_links_to_a_mirror_once(lab: Lab, mirror: Path) -> None:
     assert 'version = "1.2.3"' in lock
 
 
-def test_plan_refuses_a_provider_that_was_exchanged(lab: Lab, mirror: Path) -> None:
+def test_plan_refuses_a_provider_that_was_replaced(lab: Lab, mirror: Path) -> None:
     """The checksums stay in the lock file after `init`, so Terraform itself compares at every command."""
     new_stack = stack(lab, NEEDS_TINY, environ=os.environ | {"TF_PLUGIN_MIRROR": str(mirror)})
     new_stack.prepare()

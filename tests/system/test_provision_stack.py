@@ -125,7 +125,7 @@ def test_stack_keeps_its_own_files_as_long_as_it_exists(lab: Lab, tmp_path: Path
     assert len(lab.stack().up().nodes) == 2
 
 
-def test_down_brings_lost_files_back_beside_their_state(lab: Lab) -> None:
+def test_down_restores_lost_files_next_to_their_state(lab: Lab) -> None:
     stack = lab.stack()
     stack.up()
     for path in (stack.paths.terraform / "main.tf", stack.paths.variables):

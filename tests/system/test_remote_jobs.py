@@ -74,7 +74,7 @@ def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
 
 
 @on_openssh
-def test_run_on_two_nodes_goes_to_its_end(make: Make, lab: SshLab) -> None:
+def test_run_on_two_nodes_runs_to_its_end(make: Make, lab: SshLab) -> None:
     script = "import os, sys; print('rank', os.environ['RANK'], sys.argv[1:], os.getcwd()); print('oops', file=sys.stderr)"
     run = make(script, "--name", "a b", "$(id)\n'\"").launch()
     result = run.follow()

@@ -118,7 +118,7 @@ def test_follow_connects_again_when_the_line_is_silent(lab: SshLab, line: Line, 
     finish(run)
 
 
-def test_follow_gives_up_a_node_that_does_not_come_back(lab: SshLab, line: Line, tmp_path: Path) -> None:
+def test_follow_gives_up_on_a_node_that_does_not_return(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, "import time; print('up'); time.sleep(3600)", nodes=[line.node, lab.nodes[1]]).launch()
 
     def watch(event: Event) -> None:
@@ -137,7 +137,7 @@ def test_follow_gives_up_a_node_that_does_not_come_back(lab: SshLab, line: Line,
     assert not find_marked_processes(run.folder())
 
 
-def test_follow_goes_on_where_it_was_left(lab: SshLab, tmp_path: Path) -> None:
+def test_follow_continues_where_it_stopped(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "5000", "2500").launch()
 
     def let_go(event: Event) -> None:
@@ -159,7 +159,7 @@ def test_follow_goes_on_where_it_was_left(lab: SshLab, tmp_path: Path) -> None:
     finish(run)
 
 
-def test_run_goes_on_when_the_disk_here_is_full(lab: SshLab, tmp_path: Path) -> None:
+def test_run_continues_when_the_disk_here_is_full(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, FLOOD, "8", nodes=lab.nodes[:1]).launch()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
@@ -179,7 +179,7 @@ def _resident() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def test_log_keeps_to_its_limit_on_both_sides(lab: SshLab, tmp_path: Path) -> None:
+def test_log_stays_within_its_limit_on_both_sides(lab: SshLab, tmp_path: Path) -> None:
     limit, copies = 1 << 20, 30  # of a block of 1 MiB
     run = prepare(lab, tmp_path, FLOOD, str(copies), nodes=lab.nodes[:1], log_limit=limit).launch()
     result = run.follow()

@@ -118,7 +118,7 @@ def test_host_ends_everything_at_sigterm_and_keeps_the_homes(lab: SimulatedNodes
     assert lab.ssh("node0", "cat result").stdout == b"kept"
 
 
-def test_host_ends_when_its_folder_is_taken_away(lab: SimulatedNodes) -> None:
+def test_host_ends_when_its_folder_is_removed(lab: SimulatedNodes) -> None:
     pid, running = lab.host_pid, start_on(lab, "node0", DETACHED)
     take_away(lab.folder)
     until(lambda: has_ended(pid), "the host ends")
@@ -153,7 +153,7 @@ def test_many_drivers_start_one_host(empty_lab: SimulatedNodes) -> None:
 
 
 @pytest.mark.parametrize(("moment", "verb"), [("host.json", "up"), ("node0", "down")])
-def test_next_driver_goes_on_when_one_was_killed(empty_lab: SimulatedNodes, moment: str, verb: str) -> None:
+def test_next_driver_continues_when_one_was_killed(empty_lab: SimulatedNodes, moment: str, verb: str) -> None:
     kill_driver_when(empty_lab, "up", (empty_lab.folder / moment).exists)
     if verb == "up":
         empty_lab.up("node0")

@@ -82,7 +82,7 @@ def test_array_of_the_learner_keeps_its_limit_and_is_gathered(cluster: Learner) 
     deliver(cluster, "my_array.sbatch")
 
 
-def test_training_that_loses_a_worker_begins_again(cluster: Learner) -> None:
+def test_training_that_loses_a_worker_restarts(cluster: Learner) -> None:
     ran = cluster.types("run", "6.5", "--launcher", "slurm", "--set", "crashes=1", timeout=300)
     assert "with 1 restart" in ran.out
     record = json.loads((cluster.run_folder() / "run.json").read_text())

@@ -55,7 +55,7 @@ def test_exercise_submits_several_jobs_shows_the_queue_and_cancels_one(cluster: 
 
 
 @pytest.mark.slow
-def test_terminal_on_a_node_gives_the_gpu_back_if_it_is_closed(cluster: Learner) -> None:
+def test_closed_terminal_on_a_node_returns_the_gpu(cluster: Learner) -> None:
     assert "in your own terminal" in cluster.types("run", "2.2", code=2).err
     question = "echo GPUS=[$CUDA_VISIBLE_DEVICES]\n"
     slurm.in_terminal(cluster, ["run", "2.2", "--no-predict"], [(r"@\S*node[0-9]", question)], closed_at=r"GPUS=\[0\]")
@@ -67,7 +67,7 @@ def test_terminal_on_a_node_gives_the_gpu_back_if_it_is_closed(cluster: Learner)
 
 @pytest.mark.slow
 @needs_torch
-def test_script_of_the_learner_gives_the_held_gpu_back_and_may_cancel_nothing_else(cluster: Learner) -> None:
+def test_script_of_the_learner_returns_the_held_gpu_and_cannot_cancel_anything_else(cluster: Learner) -> None:
     release = cluster.workspace / "exercises/02-slurm/my_release.sh"
     release.parent.mkdir(parents=True, exist_ok=True)
     release.write_text("scancel $SLURM_JOB_ID\n" + (slurm.EXERCISES / "solutions" / release.name).read_text())
@@ -133,7 +133,7 @@ def test_array_has_a_row_and_a_log_for_each_task(cluster: Learner, tmp_path: Pat
     assert f"job {rows[2]['job']} FAILED" in " ".join(ran.out.split())
 
 
-def test_cancel_ends_every_job_and_proves_it(cluster: Learner) -> None:
+def test_cancel_ends_every_job(cluster: Learner) -> None:
     file = cluster.workspace / "exercises/02-slurm/first_job.py"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"import sys\nsys.argv[1:] = ['120']\n{SLEEPS}", encoding="utf-8")

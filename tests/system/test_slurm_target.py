@@ -45,7 +45,7 @@ def set_up(learner: Learner, **slurm: Any) -> None:
     (learner.workspace / "gpucourse.yaml").write_text(json.dumps({"slurm": slurm}))  # JSON is YAML
 
 
-def test_deploy_proves_a_cluster_and_destroy_leaves_nothing(university_cluster: University, learner: Learner) -> None:
+def test_deploy_tests_a_cluster_and_destroy_leaves_nothing(university_cluster: University, learner: Learner) -> None:
     set_up(learner, setup=[TORCH], folder="/project/stud")
     report = learner.types("doctor", "--target", "slurm", "--login", "uni", "--json").document
     assert f"  partition: gpu-short\n  cpu_partition: cpu\n  account: abc123\n  setup: [{TORCH}]" in report["settings"]

@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_wheel_holds_the_course(wheel: Path) -> None:
+def test_wheel_contains_the_course(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for part in ("modules", "exercises", "terraform", "template"):
         for path in (ROOT / part).rglob("*"):

@@ -143,7 +143,7 @@ def test_main_shows_the_line_for_other_versions_when_a_checksum_is_wrong(
     assert error.endswith(f"-m pip install --extra-index-url http://cpu --editable {shlex.quote(f'{install.HERE}[local]')}\n")
 
 
-def test_main_names_the_cure_without_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_names_the_remedy_without_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "pip", None)
     assert install.main(["local"]) == 3
     assert capsys.readouterr().err == f"{sys.executable} has no pip: {sys.executable} -m ensurepip\n"

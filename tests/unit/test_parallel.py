@@ -120,7 +120,7 @@ def test_try_all_after_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: 
             child.kill()
 
 
-def test_try_all_hears_a_ctrl_c_that_does_not_wake_the_caller() -> None:
+def test_try_all_notices_a_ctrl_c_that_does_not_wake_the_caller() -> None:
     """Another thread takes the signal here; one that arrives just before the wait begins wakes nobody either."""
     release, event, caller = threading.Event(), threading.Event(), threading.get_ident()
 

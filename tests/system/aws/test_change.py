@@ -103,7 +103,7 @@ def test_stop_refuses_a_lab_with_a_run(lab_owner: CloudLearner) -> None:
     runs.save(context.paths, run)
 
 
-def test_allow_ip_lets_another_address_in(lab_owner: CloudLearner) -> None:
+def test_allow_ip_opens_ssh_to_another_address(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     [change] = aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed
     assert change.startswith("198.51.100.4/32 instead of 203.0.113.7/32")
@@ -111,7 +111,7 @@ def test_allow_ip_lets_another_address_in(lab_owner: CloudLearner) -> None:
     assert "was allowed already" in aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
 
 
-def test_keep_holds_the_idle_agent_until_it_is_lifted(lab_owner: CloudLearner) -> None:
+def test_keep_pauses_the_idle_agent_until_it_is_cancelled(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     hold = hand_made.state_folder(lab_owner, hand_made.ids(lab_owner)[0]) / "hold"
     start = time.time()

@@ -51,7 +51,7 @@ def test_deploy_tags_its_nodes_schedules_their_end_and_enters_them_in_the_ledger
     assert json.loads((lab.workspace / ".gpucourse/regions.json").read_text())["regions"] == ["us-east-2"]
 
 
-def test_run_brings_the_output_of_the_node_home(lab: CloudLearner, tmp_path: Path) -> None:
+def test_run_collects_the_output_of_the_node(lab: CloudLearner, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SCRIPT)
     words = ("--script", str(tmp_path / "mine.py"), "--launcher", "python", "--nodes", "1")
     result = lab.types("run", *words, timeout=240)

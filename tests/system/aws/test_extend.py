@@ -47,7 +47,7 @@ def kill_extend(learner: CloudLearner, action: str) -> None:
     learner.account.calm()
 
 
-def test_extend_reaches_every_killer(lab_owner: CloudLearner) -> None:
+def test_extend_reaches_everything_that_ends_a_node(lab_owner: CloudLearner) -> None:
     account = arm_backstop(lab_owner)
     new_end = read_end(lab_owner) + timedelta(minutes=90)
     document = lab_owner.documents("extend", "3", "90m")

@@ -35,7 +35,7 @@ def read_outlook(learner: CloudLearner) -> Outlook:
     return stack.cloud
 
 
-def test_status_tells_the_nodes_the_money_and_every_killer(lab_owner: CloudLearner) -> None:
+def test_status_shows_the_nodes_the_cost_and_everything_that_ends_them(lab_owner: CloudLearner) -> None:
     lab = hand_made.read_record(lab_owner)
     account = Account(REGION, lab_owner.environment)
     first, second = hand_made.ids(lab_owner)

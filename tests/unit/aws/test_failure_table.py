@@ -22,7 +22,7 @@ def list_commands(remedy: str) -> list[str]:
     return [match.strip() for match in _COMMAND.findall(remedy)]
 
 
-def test_cure_names_only_commands_that_can_be_typed() -> None:
+def test_remedy_names_only_commands_that_can_be_typed() -> None:
     commands = {command for row in TABLE for command in list_commands(row.remedy)}
     assert len(commands) > 5
     for command in sorted(commands):
@@ -41,7 +41,7 @@ def test_cure_names_only_commands_that_can_be_typed() -> None:
         ("s3:GetObject", False),
     ],
 )
-def test_cure_is_the_policy_only_when_the_policy_allows_the_action(action: str, by_policy: bool) -> None:
+def test_remedy_is_the_policy_only_when_the_policy_allows_the_action(action: str, by_policy: bool) -> None:
     """Who has the policy and is refused what it does not allow would be told to attach it, for ever."""
     words = f"User: arn:aws:iam::1:user/ada is not authorized to perform: {action} on resource: *"
     assert policy.names(action) is by_policy

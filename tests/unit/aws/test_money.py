@@ -59,7 +59,7 @@ def test_usd_per_hour_and_estimate_are_what_was_worked_out_by_hand(need: LabNeed
     assert cents(need) == usd
 
 
-def test_instance_on_spot_costs_the_dearest_zone_unless_one_is_named() -> None:
+def test_instance_on_spot_has_the_price_of_the_most_expensive_zone_unless_one_is_named() -> None:
     assert BOOK.instance("g6.2xlarge", "spot").usd_per_hour == Decimal("0.3568")
     rates = [("us-east-2a", "0.30"), ("us-east-2b", "0.20")]
     fresh: dict[PriceKey, Rate] = {

@@ -166,7 +166,7 @@ MISSES: list[tuple[str, Any, str, str, str, str]] = [
 @pytest.mark.parametrize(
     ("operation", "answer", "message", "state", "detail", "mend"), MISSES, ids=[f"{miss[2]}-{miss[4]}" for miss in MISSES]
 )
-def test_preflight_reports_each_miss_with_what_mends_it(
+def test_preflight_reports_each_missing_item_with_its_remedy(
     operation: str, answer: Any, message: str, state: str, detail: str, mend: str
 ) -> None:
     if isinstance(answer, float):

@@ -205,7 +205,7 @@ def test_remove_does_not_touch_what_is_not_ours(thing: CloudResource, note: str)
     assert account.calls == []
 
 
-def test_remove_does_not_touch_what_has_our_tags_no_more() -> None:
+def test_remove_does_not_touch_what_no_longer_has_our_tags() -> None:
     account = ScriptedAccount({("ec2", "describe_volumes"): {"Volumes": []}})
     assert Result(account, [replace(NETWORK, kind="volume", id="vol-1")]).left == []
     assert {"Name": "tag:Stack", "Values": ["s-1"]} in account.list_calls("describe_volumes")[0]["Filters"]

@@ -34,7 +34,7 @@ def nodes() -> list[Node]:
     return [replace(node(name), python=sys.executable) for name in ("node0", "node1")]
 
 
-def test_hold_names_where_the_nodes_do_not_meet(nodes: list[Node], context: Context) -> None:
+def test_run_names_the_address_at_which_the_nodes_do_not_meet(nodes: list[Node], context: Context) -> None:
     def answer_behind_a_wall(node: Node, command: str) -> CommandResult:
         if "init_process_group" in command:
             return make_completed(code=1, complaint="Traceback\nDistNetworkError: timed out\n")

@@ -87,7 +87,7 @@ def test_decide_ends_a_node_after_half_an_hour_of_rest(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("fields", "reason"), IN_USE.values(), ids=IN_USE)
-def test_decide_ends_no_node_in_use_and_starts_the_half_hour_anew(clock: Clock, fields: dict[str, Any], reason: str) -> None:
+def test_decide_ends_no_node_in_use_and_restarts_the_half_hour(clock: Clock, fields: dict[str, Any], reason: str) -> None:
     view = clock.look(24 * 60, **fields)
     assert (view.end, view.idle_since, view.ends_at) == (False, None, None)
     assert view.busy == (reason,)
@@ -105,7 +105,7 @@ def test_decide_leaves_the_whole_half_hour_after_a_hold(clock: Clock) -> None:
     assert clock.now == until + LIMIT_S
 
 
-def test_decide_starts_the_half_hour_anew_after_a_reboot(clock: Clock) -> None:
+def test_decide_restarts_the_half_hour_after_a_reboot(clock: Clock) -> None:
     clock.look(29)
     clock.at_rest = replace(clock.at_rest, boot="second")
     assert clock.minutes_to_the_end() == 31

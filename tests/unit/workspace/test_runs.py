@@ -168,7 +168,7 @@ def test_is_newer_compares_times_and_ids_of_a_damaged_record(paths: WorkspacePat
     assert runs.is_newer(paths, late_run.id, early_run)
 
 
-def test_list_collected_gives_sealed_runs_of_which_nothing_is_missing(paths: WorkspacePaths) -> None:
+def test_list_collected_returns_sealed_runs_of_which_nothing_is_missing(paths: WorkspacePaths) -> None:
     refusals = [RefusedFile(node="node0", name="x", reason="too large")]
     changes: list[dict[str, Any]] = [
         {},

@@ -68,7 +68,7 @@ class Lab:
         raise TerraformFailed("terraform destroy failed", hint="", log=None, summary="refused")
 
 
-def test_remove_failed_attempt_removes_by_tag_what_terraform_cannot_or_fails(tmp_path: Path) -> None:
+def test_remove_failed_attempt_removes_by_tag_what_terraform_cannot_remove_or_fails(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     build._remove_failed_attempt(context, lab)

@@ -26,7 +26,7 @@ def stands(context: Context, deployment: Deployment, phase: str = "ready") -> De
     return deployment
 
 
-def test_choices_come_from_the_manifest_when_nothing_else_is_said(context: Context) -> None:
+def test_choices_come_from_the_manifest_by_default(context: Context) -> None:
     [choice] = choices(context, DeployRequest(module="3"))
     assert (choice.stack, choice.gpu, choice.instance_type, choice.nodes) == ("03-aws-t4", "t4", "g4dn.2xlarge", 2)
     assert (choice.market, choice.region, choice.ttl_hours, choice.others) == ("on-demand", "us-east-2", 4.0, ())
@@ -77,7 +77,7 @@ def test_choices_do_not_replace_a_lab_that_got_another_gpu(context: Context) -> 
     assert choice.existing is not None
 
 
-def test_choices_of_several_gpus_are_labs_that_do_not_stand_in_for_each_other(context: Context) -> None:
+def test_choices_of_several_gpus_are_labs_that_do_not_replace_each_other(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4, a10g, l40s]\n")
     stands(context, deployment_of(gpu="l40s", instance_type="g6e.2xlarge"))
     choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))

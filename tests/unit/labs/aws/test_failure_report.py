@@ -40,7 +40,7 @@ LOG = Path("/somewhere/terraform-apply.log")
         ("VcpuLimitExceeded", CloudError, ExitCode.INFRASTRUCTURE),
     ],
 )
-def test_make_error_keeps_class_cure_and_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
+def test_make_error_keeps_class_remedy_and_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
     failure = failures.classify(code, "You are not authorized to perform: ec2:RunInstances" if "Unauth" in code else "no")
     error = failure_report.make_error(failure, [], TerraformFailed("failed", log=LOG))
     assert type(error) is kind

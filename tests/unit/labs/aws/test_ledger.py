@@ -72,7 +72,7 @@ def end(path: Path, items: Sequence[str], at: datetime, reason: str = "") -> Non
     update(path, "03-aws", running, at, dict.fromkeys(items, (at, reason)))
 
 
-def test_update_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) -> None:
+def test_update_twice_records_once_and_a_restart_is_a_new_span(path: Path) -> None:
     begin(path, [charge("i-1", "1")], T0)
     begin(path, [charge("i-1", "9")], T0 + HOUR)
     end(path, ["i-1"], T0 + 2 * HOUR, "stopped")
@@ -87,7 +87,7 @@ def test_update_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) -> 
     assert len(path.read_text().splitlines()) == 4
 
 
-def test_update_follows_what_stands_and_keeps_the_cost_of_a_lost_node(path: Path) -> None:
+def test_update_follows_existing_resources_and_keeps_the_cost_of_a_lost_node(path: Path) -> None:
     begin(path, [charge("i-9", "1", stack="01-aws")], T0)
     update(path, "03-aws", [charge("i-1", "1"), charge("i-2", "1")], T0)
     update(path, "03-aws", [charge("i-1", "1")], T0 + 5 * HOUR, {"i-2": (T0 + 2 * HOUR, "spot interruption")})
