@@ -92,7 +92,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("SpotInstanceTermination", "SpotInstanceShutdown"),
         "capacity",
-        "AWS took the spot instance back",
+        "AWS reclaimed the spot instance",
         "deploy again, or without --spot",
     ),
     FailureRow(

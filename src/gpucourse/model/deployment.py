@@ -254,10 +254,11 @@ class SlurmDeployment(Deployment):
     """A lab on a Slurm cluster where the learner has an account. Its only node is the login node, which accepts the jobs.
 
     `typed`: the settings that were typed for `deploy`.
-    `settings`: those of gpucourse.yaml, overridden by `typed`, with the account that `deploy` chose.
-    `run_nodes`: the most nodes of a run for which no number was typed, or None: as many as its exercise is meant for.
+    `settings`: the settings in gpucourse.yaml, overridden by `typed`, with the account that `deploy` chose.
+    `run_nodes`: the maximum number of nodes of a run for which no number was typed. If it is None, the exercise's own number
+    applies.
     `environment`: the folder of the virtual environment that `--install` made on the cluster, or an empty string.
-    `former_folders`: folders of the course's files that an earlier deploy used and that may still contain some.
+    `former_folders`: folders that an earlier deploy used, and that may still contain files of the course.
     """
 
     uses_existing_machines = True

@@ -26,7 +26,7 @@ from gpucourse.remote.patience import CONNECT_S
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""The most nodes to work on at the same time."""
+"""The maximum number of nodes to work on at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -222,8 +222,8 @@ def _explain(node: Node, command: SshCommand, log: str) -> UnreachableError | No
         )
     if any(re.search(pattern, log) for pattern in _OTHER_KEY):
         return OtherHostKey(
-            f"{node.label} shows another host key than the one in your known hosts; nothing was sent to it",
-            hint=f"ssh {name} says which line of which file; if you know that the machine was reinstalled, remove that line",
+            f"{node.label} shows a different host key from the one in your known hosts; nothing was sent to it",
+            hint=f"ssh {name} names the file and the line; if you know that the machine was reinstalled, remove that line",
         )
     if "Host key verification failed" in log:
         return OtherHostKey(

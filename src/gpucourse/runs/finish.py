@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.unpack import MissingOutputs
 
 _MAX_NOTES = 20
-"""The most uncollected files to list by name on the screen."""
+"""The maximum number of uncollected files to list by name on the screen."""
 
 _JUDGING = threading.Lock()
 """Held while one run is drawn and judged: there is only one process that judges, and matplotlib is for one thread.

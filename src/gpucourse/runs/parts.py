@@ -305,7 +305,7 @@ def keep(
 
 
 def list_try_times(paths: WorkspacePaths) -> dict[str, str]:
-    """Return when `try` last judged a part, for each exercise of which it has judged one."""
+    """Return the time at which `try` last judged a part of each exercise. Exercises that were never tried are left out."""
     numbers = [file.parent.name for file in paths.list_yours()]
     with suppress(NewerFormat):
         return {number: time for number in numbers if (time := _read_kept(paths, number).tried)}

@@ -140,7 +140,7 @@ def _plan_jobs(
             )
             request = replace(request, array_task=number)
             plans.append(slurm.plan_on(ignore_event, slurm_cluster, head, request, run, deployment))
-        except (UsageError, MissingError):  # when that run is started by itself, it says why
+        except (UsageError, MissingError):  # when that run is started separately, its error says why
             return plans[:1]
     return plans
 

@@ -82,14 +82,14 @@ def plan_on(
     run: ResolvedRun,
     deployment: Deployment,
 ) -> LaunchPlan:
-    """Refuse what the cluster of this deployment can never provide, then plan."""
+    """Refuse a request that the cluster of this deployment can never fulfil, then plan."""
     settings = merge_settings(deployment, run)
     if run.is_own_batch and run.request.script is not None:
         return _plan_own_batch(request, run, run.request.script, head, slurm_cluster, settings)
     typed = run.request
     nodes = batch.nodes_of(request, typed.nodes if typed.nodes is not None else _choose_count(request, run, deployment))
     if deployment.runs_as_jobs and request.processes is None and OWN_GPU_OPTIONS.isdisjoint(settings.options):
-        is_open = request.exercise.launch.procs_per_node == "gpu"  # other people wait for the other GPUs of a node
+        is_open = request.exercise.launch.procs_per_node == "gpu"  # one GPU, because other people wait for the others
         request = replace(request, processes=1) if is_open else request
     partition = _choose_partition(request, slurm_cluster, deployment, settings, nodes, typed)
     request = _limit_time(watch, request, partition, deployment, typed)
@@ -113,10 +113,10 @@ def plan_on(
 
 
 def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> int | None:
-    """Return how many nodes a job asks for if no number was typed, or None: as many as the exercise is meant for."""
+    """Return how many nodes a job requests if no number was typed. None means as many as the exercise is meant for."""
     if not isinstance(deployment, SlurmDeployment):
         return None
-    if run.request.script is not None:  # other people wait for the other nodes
+    if run.request.script is not None:  # because other people wait for the other nodes
         return 1
     return min(request.exercise.launch.nodes, deployment.run_nodes) if deployment.run_nodes else None
 

@@ -90,7 +90,7 @@ def test_status_says_why_a_node_ended_and_lists_what_no_record_has(learner: Clou
     current = read_status(learner)
     cloud = current.stacks[0].cloud
     assert cloud is not None
-    assert "AWS took the spot instance back" in cloud.ended[0]
+    assert "AWS reclaimed the spot instance" in cloud.ended[0]
     assert [node.healthy for node in current.stacks[0].nodes] == [True, False]
     assert untracked in current.warnings[0]
     learner.account.shut_down(first)

@@ -208,7 +208,7 @@ def test_choose_partition_refuses_one_that_is_down() -> None:
     ],
 )
 def test_choose_nodes_refuses_more_than_there_are_with_the_command_that_works(kind: str, mode: Mode, hint: str) -> None:
-    with pytest.raises(UsageError, match="4 nodes were asked for, but the partition gpu has 2 nodes with 1 GPU each") as caught:
+    with pytest.raises(UsageError, match="4 nodes were requested, but the partition gpu has 2 nodes with 1 GPU each") as caught:
         enough(request(kind), partition(node("a"), node("b")), 4, mode=mode)
     assert caught.value.hint == hint
 

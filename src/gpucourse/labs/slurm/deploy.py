@@ -77,7 +77,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]
         existing = deployments.load_as(context.paths, stack, SlurmDeployment)
         typed = merge(existing.typed if existing else SlurmSettings(), _read_typed(request))
         settings = read_settings(context, request, typed)
-        typed = replace(typed, login=settings.login)  # a name of gpucourse.yaml may mean another cluster later
+        typed = replace(typed, login=settings.login)  # a name in gpucourse.yaml may later mean another cluster
         _check_same_cluster(module, existing, settings)
         with stage(context.watch, "look", "examining the cluster"):
             node, fleet = enter_cluster(context, request, settings, key=_find_key(existing))

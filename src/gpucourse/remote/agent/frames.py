@@ -23,13 +23,13 @@ def frame(kind: bytes, stream: int = 0, offset: int = 0, payload: bytes = b"") -
 
 BEAT_S = 0.5
 PIECE = 1 << 17
-"""The most bytes of one log that are read in one step."""
+"""The maximum number of bytes of one log that are read in one step."""
 
 _NAP_S = 0.05
 
 
 class Line:
-    """An open file descriptor for"""
+    """The connection to the client that follows a run: an open file descriptor."""
 
     def __init__(self, out: int) -> None:
         self._out, self._last_sent = out, 0.0

@@ -1,4 +1,4 @@
-"""Send the logs of a run under Slurm from the shared folder, and ask Slurm now and then about the run's state.
+"""Send the logs of a run under Slurm from the shared folder, and query Slurm about the run's state from time to time.
 
 No process of ours stays on the node that accepts jobs: this process ends with the connection of its request.
 """
