@@ -216,8 +216,8 @@ def test_choose_nodes_refuses_more_than_there_are_with_the_command_that_works(ki
 @pytest.mark.parametrize(
     ("processes", "gpus", "message"),
     [
-        (8, 1, "1 node was asked for, but the partition gpu has 0 nodes with 1 GPU each and 8 cores each"),
-        (None, 2, "1 node was asked for, but the partition gpu has 0 nodes with 2 GPU each"),
+        (8, 1, "1 node was requested, but the partition gpu has 0 nodes with 1 GPU each and 8 cores each"),
+        (None, 2, "1 node was requested, but the partition gpu has 0 nodes with 2 GPU each"),
     ],
 )
 def test_choose_nodes_refuses_more_than_a_node_has(processes: int | None, gpus: int, message: str) -> None:
