@@ -151,6 +151,6 @@ def test_unpack_names_what_went_wrong_and_leaves_nothing(
 def test_unpack_says_that_there_is_no_apt(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     assert not packages.can_unpack(environ)
-    with pytest.raises(MissingError, match="Debian and Ubuntu only"):
+    with pytest.raises(MissingError, match="only on Debian and Ubuntu"):
         packages.unpack(environ, WANTED, quiet)
     assert list_left(environ) == ["lock"]
