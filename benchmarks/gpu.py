@@ -102,7 +102,7 @@ def prove(
         try:
             for case in (case for case in cases if not exercise_ids or case.exercise in exercise_ids):
                 lines.append(_line(case, machine, Path(folder) / f"{len(lines):02d}-{case.exercise}", ends))
-                _tell(lines[-1])
+                _print_line(lines[-1])
         except KeyboardInterrupt:  # the cases measured so far are kept
             ends = time.monotonic()
         library = _library(machine, lines, ends, sides)
@@ -157,9 +157,9 @@ def _on_processors(case: Case, exercise: Exercise, ended: EndedRun, checks: Sequ
     """
     words = [check.verdict for check in checks]
     unknown = words.count("not_measured") + len(exercise.checks) - len(checks)
-    shown = f"{words.count('passed')} passed" + (f", {unknown} not measured" if unknown else "")
-    shown += "".join(f", {check.verdict}: {check.id}" for check in checks if check.verdict in {"failed", "error"})
-    return Line(case.name, f"{ended.seconds:.1f} s", shown, NO_GPU)
+    summary = f"{words.count('passed')} passed" + (f", {unknown} not measured" if unknown else "")
+    summary += "".join(f", {check.verdict}: {check.id}" for check in checks if check.verdict in {"failed", "error"})
+    return Line(case.name, f"{ended.seconds:.1f} s", summary, NO_GPU)
 
 
 def _on_gpu(
@@ -341,7 +341,7 @@ def _library(machine: Machine, lines: Sequence[Line], ends: float, sides: Sequen
     )
 
 
-def _tell(line: Line) -> None:
+def _print_line(line: Line) -> None:
     sys.stdout.write(f"{line.exercise}: {line.ran}; {line.checks or 'nothing judged'}; {_last(line)}\n")
     sys.stdout.flush()
 

@@ -54,13 +54,13 @@ class Counted:
 class _Talk:
     """The conversation between the command and one node.
 
-    `heard`: the depth of the deepest answer that has arrived.
-    `said`: the depth of the deepest answer that had arrived when the command last sent something. Answers to the last message
-    do not count, because the command does not wait for them.
+    `answer_depth`: the depth of the deepest answer that has arrived.
+    `message_depth`: the depth of the deepest answer that had arrived when the command last sent something. Answers to the last
+    message do not count, because the command does not wait for them.
     """
 
-    heard: int = 0
-    said: int = 0
+    answer_depth: int = 0
+    message_depth: int = 0
     sockets: list[socket.socket] = field(default_factory=list)
 
 
@@ -81,7 +81,7 @@ class Proxy:
     @property
     def trips(self) -> int:
         """Return the number of sequential round trips of the node with the most."""
-        return max((talk.said for talk in self._talks.values()), default=0)
+        return max((talk.message_depth for talk in self._talks.values()), default=0)
 
     def dial(self, node: Node, timeout_s: float) -> socket.socket:
         """Return a connection as `ssh.dial` does, but through the proxy."""
@@ -94,11 +94,11 @@ class Proxy:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.settimeout(None)
         talk.sockets += [middle, far]
-        asked = [talk.heard]
+        node_depth = [talk.answer_depth]
         for source, target, from_node in ((middle, far, False), (far, middle, True)):
             pieces: queue.Queue[tuple[float, int, bytes]] = queue.Queue()
             for work, sock in ((self._take, source), (self._hand_on, target)):
-                thread = threading.Thread(target=work, args=(sock, pieces, talk, asked, from_node), daemon=True)
+                thread = threading.Thread(target=work, args=(sock, pieces, talk, node_depth, from_node), daemon=True)
                 thread.start()
                 if sock is middle and not from_node:
                     self._readers.append(thread)
@@ -110,7 +110,9 @@ class Proxy:
             for sock in talk.sockets:
                 sock.close()
 
-    def _take(self, source: socket.socket, pieces: queue.Queue[Any], talk: _Talk, asked: list[int], from_node: bool) -> None:
+    def _take(
+        self, source: socket.socket, pieces: queue.Queue[Any], talk: _Talk, node_depth: list[int], from_node: bool
+    ) -> None:
         data = b"more"
         while data:
             try:
@@ -118,10 +120,12 @@ class Proxy:
             except OSError:
                 data = b""
             if data and not from_node:
-                talk.said = max(talk.said, talk.heard)
-            pieces.put((time.monotonic() + self._delay_s, asked[0] + 1 if from_node else talk.heard, data))
+                talk.message_depth = max(talk.message_depth, talk.answer_depth)
+            pieces.put((time.monotonic() + self._delay_s, node_depth[0] + 1 if from_node else talk.answer_depth, data))
 
-    def _hand_on(self, target: socket.socket, pieces: queue.Queue[Any], talk: _Talk, asked: list[int], from_node: bool) -> None:
+    def _hand_on(
+        self, target: socket.socket, pieces: queue.Queue[Any], talk: _Talk, node_depth: list[int], from_node: bool
+    ) -> None:
         data = b"more"
         while data:
             due, depth, data = pieces.get()
@@ -130,10 +134,10 @@ class Proxy:
                 if not data:
                     target.shutdown(socket.SHUT_WR)
                 elif from_node:
-                    talk.heard = max(talk.heard, depth)
+                    talk.answer_depth = max(talk.answer_depth, depth)
                     target.sendall(data)
                 else:
-                    asked[0] = max(asked[0], depth)
+                    node_depth[0] = max(node_depth[0], depth)
                     target.sendall(data)
 
 

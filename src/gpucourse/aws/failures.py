@@ -56,7 +56,7 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
 
 def _permission_remedy(action: str) -> str:
     """Return the remedy for a refusal: the course's policy if it allows the action, otherwise an administrator."""
-    if action and not policy.names(action):
+    if action and not policy.allows(action):
         return ADMINISTRATOR
     return f"{POLICY}; {ATTACHED}"
 

@@ -27,7 +27,7 @@ from gpucourse.remote.process_channel import ProcessChannel
 from gpucourse.remote.ssh import KeyRefused
 from gpucourse.remote.ssh_config import SshCommand, find_ssh_command
 
-_LOST_CODE = 255  # of ssh itself
+_LOST_CODE = 255  # ssh's own exit code
 _CHECK_S = 10.0
 _END_S = 2.0
 _MAX_PLACE = 60  # the path of a socket may have 103 bytes, and ssh appends 17 while it makes it

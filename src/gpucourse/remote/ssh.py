@@ -305,5 +305,5 @@ def _connect_through(node: Node) -> socket.socket:
         ) from error
     finally:
         far_end.close()
-    threading.Thread(target=child.wait, name=f"proxy-{node.name}", daemon=True).start()  # so that it leaves no zombie
+    threading.Thread(target=child.wait, name=f"proxy-{node.name}", daemon=True).start()  # so that the process leaves no zombie
     return near_end

@@ -28,7 +28,9 @@ from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
-MAX_PART_BYTES = 64 << 10  # bytes of a part, which is compared with its solutions; the course's parts have 3 KB
+MAX_PART_BYTES = (
+    64 << 10
+)  # the maximum size of a part, in bytes, because it is compared with its solutions; the course's parts have 3 KB
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:

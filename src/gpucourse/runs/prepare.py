@@ -341,7 +341,9 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
     own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *neighbours]
     by_name = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
-    return f"./{name}" if name.startswith("-") else name, tuple(by_name.values())  # else it would be a flag of Python itself
+    return f"./{name}" if name.startswith("-") else name, tuple(
+        by_name.values()
+    )  # otherwise it would be a flag of Python itself
 
 
 def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:

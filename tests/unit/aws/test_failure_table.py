@@ -44,7 +44,7 @@ def test_remedy_names_only_commands_that_can_be_typed() -> None:
 def test_remedy_is_the_policy_only_when_the_policy_allows_the_action(action: str, by_policy: bool) -> None:
     """Who has the policy and is refused what it does not allow would be told to attach it, for ever."""
     words = f"User: arn:aws:iam::1:user/ada is not authorized to perform: {action} on resource: *"
-    assert policy.names(action) is by_policy
+    assert policy.allows(action) is by_policy
     for failure in (classify("AccessDenied", words), classify("UnauthorizedOperation", "no", action)):
         assert ("doctor --policy" in failure.remedy) is by_policy
         assert (failure.remedy == failure_table.ADMINISTRATOR) is not by_policy
