@@ -1,4 +1,4 @@
-"""The commands that the failure table tells people to type can be typed."""
+"""The commands in the failure table can be typed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_remedy_names_only_commands_that_can_be_typed() -> None:
     ],
 )
 def test_remedy_is_the_policy_only_when_the_policy_allows_the_action(action: str, by_policy: bool) -> None:
-    """Who has the policy and is refused what it does not allow would be told to attach it, for ever."""
+    """Classify a refusal. A user who has the policy must not be told to attach it again if it does not allow the action."""
     words = f"User: arn:aws:iam::1:user/ada is not authorized to perform: {action} on resource: *"
     assert policy.allows(action) is by_policy
     for failure in (classify("AccessDenied", words), classify("UnauthorizedOperation", "no", action)):

@@ -1,4 +1,4 @@
-"""The checks before anything costs money: what each misses, and what mends it."""
+"""The checks before anything costs money: what each of them finds, and the remedy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def role(name: str) -> dict[str, Any]:
 
 
 def a_good_account(**changes: Any) -> ScriptedAccount:
-    """Return an account that a course can be taken on. `changed`: other answers, by operation."""
+    """Return an account that is ready for the course. `changed`: other answers, by operation."""
     names = [*CANDIDATES["pytorch"][:1], *CANDIDATES["ubuntu"][:1]]
     answers: dict[tuple[str, str], Any] = {
         **EVERYTHING_EMPTY,

@@ -18,7 +18,7 @@ REGIONS = ["us-east-2", "us-west-2"]
 
 
 class Result:
-    """What a removal left, with the time that it took on its clock and the events that it sent."""
+    """The leftovers of a removal, its duration on its clock, and the events that it sent."""
 
     def __init__(self, account: MotoAccount | ScriptedAccount, things: list[CloudResource]) -> None:
         self.clock, self.events = Clock(), list[ResourceEvent]()
@@ -37,8 +37,9 @@ def make_thing(kind: str, thing_id: str, **options: Any) -> CloudResource:
 
 
 def make_network(*answers: Any) -> ScriptedAccount:
-    """Return an account with one VPC of ours; `delete_vpc` gives these answers one after the other, and the last one from then
-    on."""
+    """Return an account with one VPC of ours. `delete_vpc` returns these answers one after the other, and then repeats the last
+    one.
+    """
     remaining = list(answers)
 
     def delete(_parameters: dict[str, Any]) -> Any:

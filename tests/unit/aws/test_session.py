@@ -16,7 +16,7 @@ WHO = {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/ada", "
 
 @pytest.fixture(scope="module")
 def session() -> boto3.Session:
-    """Return what botocore has loaded, for all tests."""
+    """Return a session whose models are loaded once for all tests."""
     return Account(REGION, ENVIRON)._start_session()
 
 

@@ -1,4 +1,4 @@
-"""The nodes meet: a port that they reach, one small sum over all; on this machine, with processes for nodes."""
+"""Nodes that work together: a port that all of them reach, and one small sum. On this machine, processes replace the nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = needs_module("torch")
 
 
 def here(_node: Node, command: str) -> CommandResult:
-    """Return the command, on this machine; the way to the others is the loopback interface."""
+    """Return the command for this machine, where the loopback interface leads to the other nodes."""
     if command.startswith("ip "):
         return make_completed("127.0.0.1 dev lo src 127.0.0.1 uid 0\n")
     result = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=STUCK_S, env=dict(os.environ))

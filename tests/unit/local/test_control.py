@@ -1,4 +1,4 @@
-"""The line between a driver and its host."""
+"""The connection between a driver and its host."""
 
 from __future__ import annotations
 

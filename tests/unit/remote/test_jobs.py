@@ -1,4 +1,4 @@
-"""What a person reads of a node that answers with an error of its own."""
+"""The messages about a node that answers with its own error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which batch file is submitted, with how many GPUs; what a cluster can never give is refused before, in our words."""
+"""The submitted batch file and its number of GPUs. A request that the cluster can never fulfil is refused in our words."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> LaunchR
 
 
 def enough(launch_request: LaunchRequest, queue: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
-    """Return what is reported on the way; raise if the cluster has not enough."""
+    """Return the reported notes. Raise an error if the cluster does not have enough resources."""
     messages: list[str] = []
     slurm._check_nodes(
         lambda event: messages.append(event.text if isinstance(event, Note) else ""),
@@ -167,7 +167,7 @@ def test_choose_partition_of_an_unknown_name_is_refused_and_of_none_is_the_defau
 
 
 def test_choose_partition_returns_the_one_that_its_file_or_the_login_names() -> None:
-    """As sbatch reads them; the record, the screen and the warning about GPUs are of that partition."""
+    """Choose as sbatch does. The record, the screen and the warning about GPUs refer to that partition."""
     site = cluster(
         partition(node("c1", gpus=0), name="cpu"),
         partition(node("g1"), name="gpu-short", default=False),

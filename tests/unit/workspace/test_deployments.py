@@ -1,4 +1,4 @@
-"""Records of labs: each target's own class, also for what the versions before it wrote."""
+"""Records of labs: each target has its own class, and records of earlier versions are still read."""
 
 from __future__ import annotations
 

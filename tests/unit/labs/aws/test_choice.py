@@ -1,4 +1,4 @@
-"""Which lab is meant: what was typed, then the settings, then the manifest; and what exists already keeps what it is."""
+"""Which lab is meant: the typed values, then the settings, then the manifest. An existing lab keeps its properties."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[4]
 
 
 def stands(context: Context, deployment: Deployment, phase: str = "ready") -> Deployment:
-    """Put a lab on record."""
+    """Record a lab."""
     deployments.save(context.paths, deployment, phase)  # type: ignore[arg-type]  # the test's own words
     return deployment
 
@@ -143,7 +143,7 @@ def test_need_of_two_nodes_fits_into_a_first_grant_of_8_vcpus() -> None:
 
 
 def test_needs_price_what_the_stacks_make() -> None:
-    """The disks of the estimate are the disks that Terraform makes."""
+    """Compare the disks in the estimate with those that Terraform creates."""
     node = (ROOT / "terraform/modules/node/variables.tf").read_text(encoding="utf-8")
     root = re.search(r'variable "root_gb" \{[^}]*default\s*=\s*(\d+)', node)
     head = re.search(r"root_gb\s*=\s*(\d+)", (ROOT / "terraform/stacks/slurm-cluster/main.tf").read_text(encoding="utf-8"))

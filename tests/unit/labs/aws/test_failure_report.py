@@ -1,4 +1,4 @@
-"""After something went wrong: the error in the table's words and of its own class; the record; what exists and costs."""
+"""Reports of failures: the error in the table's words and of its own class, the record, and what exists and costs money."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: its file, what it records of an account that is scripted, and the prices that it counts with."""
+"""The ledger: its file, what it records of a scripted account, and the prices that it uses."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
-    """Enter that these begin to cost, beside what costs already."""
+    """Record that these charges begin, in addition to the current ones."""
     for stack in dict.fromkeys(charge.stack for charge in charges):
         running = [span.charge for span in read(path).select(stack).open()]
         update(path, stack, [*running, *(charge for charge in charges if charge.stack == stack)], at)
 
 
 def end(path: Path, items: Sequence[str], at: datetime, reason: str = "") -> None:
-    """Enter that these items of the lab end."""
+    """Record that these items of the lab end."""
     running = [span.charge for span in read(path).select("03-aws").open() if span.charge.item not in items]
     update(path, "03-aws", running, at, dict.fromkeys(items, (at, reason)))
 
@@ -204,7 +204,9 @@ def test_settle_ends_what_nobody_saw_end_at_its_deadline(context: Context) -> No
 
 
 def test_sum_reserved_in_cents_counts_labs_until_their_deadlines(context: Context) -> None:
-    """By the ledger; one that is being built by its offer; one that failed and left nothing, or is over, nothing at all."""
+    """Count a lab by the ledger, and a lab that is being built by its offer. A failed attempt that left nothing, or an expired
+    lab, does not count.
+    """
     labs = {
         "ready": deployment_of("3", hours=4, usd_per_hour="9"),
         "creating": deployment_of("4", hours=2, usd_per_hour="3"),

@@ -21,7 +21,7 @@ SPOT = "Server.SpotInstanceTermination: Spot instance termination"
 
 
 def instance(reason: str, minutes: float | None, state: str = "terminated") -> CloudInstance:
-    """One that ended so many minutes after its deadline."""
+    """Return an instance that ended this many minutes after its deadline."""
     return CloudInstance(
         id="i-1",
         node="node0",

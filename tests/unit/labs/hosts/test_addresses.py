@@ -1,4 +1,4 @@
-"""What the first machine of a lab says about where it listens, as it may arrive."""
+"""The first machine's report on its ports, in the ways in which it may arrive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.waiting import STUCK_S
 
 
 class Head:
-    """As much of a machine that was entered as a complaint names."""
+    """The part of an entered machine that a complaint names."""
 
     node = replace(NODE, typed="me@gpu1")
 

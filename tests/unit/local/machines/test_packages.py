@@ -1,4 +1,4 @@
-"""Packages unpacked aside, with small programs in the place of apt-get and dpkg."""
+"""Unpacking packages into a separate folder, with small programs in place of apt-get and dpkg."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def notes(tmp_path: Path) -> list[str]:
 
 
 def quiet(_event: Event) -> None:
-    """Nobody watches."""
+    """Ignore the event."""
 
 
 def list_left(environ: dict[str, str]) -> list[str]:
