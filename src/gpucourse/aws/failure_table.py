@@ -73,7 +73,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("MaxSpotInstanceCountExceeded",),
         "quota",
         "the quota of spot vCPUs for this kind of instance is too small here",
-        f"if you just ended spot instances, {LATER} (AWS frees the quota late); else {QUOTA}",
+        f"if you just ended spot instances, {LATER} (AWS frees the quota late); otherwise {QUOTA}",
     ),
     FailureRow(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
     FailureRow(

@@ -51,7 +51,7 @@ def test_start_after_a_stop_has_new_addresses_the_same_keys_and_the_later_deadli
     extension = extend.more_time(hand_made.context(learner), "3", 3600)
     extend.extend(hand_made.context(learner), extension)
     result = learner.types("start", "3", timeout=280)
-    assert "03-aws-t4 is back" in result.out
+    assert "03-aws-t4 is running again" in result.out
     after = learner.inventory()
     for old, new in zip(before, after, strict=True):
         assert new["address"] != old["address"]
