@@ -1,1 +1,1 @@
-"""What gpucourse promises about speed, compared with what a person would type instead. `python -m benchmarks [NAME]`."""
+"""The promises about speed, each compared with what a person would type instead. `python -m benchmarks [NAME]`."""

@@ -1,8 +1,8 @@
-"""One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of the benchmarks.
+"""Run the benchmarks and print one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of them.
 
-Three are programs of their own: `python -m benchmarks gpu`, every exercise's GPU branch on one card (benchmarks/gpu.py),
-`python -m benchmarks walk`, the whole course as Next says it (benchmarks/walk.py), and `python -m benchmarks emulator`,
-CUDA programs in the emulator (benchmarks/emulator.py).
+Three benchmarks are separate programs. `python -m benchmarks gpu` runs the GPU branch of every exercise on one GPU
+(benchmarks/gpu.py). `python -m benchmarks walk` walks through the whole course, following Next (benchmarks/walk.py).
+`python -m benchmarks emulator` runs CUDA programs in the emulator (benchmarks/emulator.py).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ NAMES = ("startup", "running", "trips", "transfer", "logs", "nodes", "streaming"
 
 
 def main(names: list[str], known: Mapping[str, Callable[[], Iterable[Row]]]) -> int:
-    """Measure what is named, each row printed as soon as it is measured, and print the table of all of them.
+    """Run the named benchmarks, print each row as soon as it is measured, and finally print the table of all rows.
 
-    Returns 0; 1 if a promise did not hold or a row could not be measured, 2 for an unknown name, 130 for Ctrl-C.
+    Return 0 if every promise held, 1 if a promise did not hold or a row could not be measured, 2 for an unknown name, 130 for
+    Ctrl-C.
     """
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -36,7 +37,7 @@ def main(names: list[str], known: Mapping[str, Callable[[], Iterable[Row]]]) -> 
                 print("  " + "  ".join(filter(None, row.cells)), file=sys.stderr, flush=True)
                 rows.append(row)
     except KeyboardInterrupt:
-        print("interrupted; what was measured by then:", file=sys.stderr)
+        print("interrupted; the rows measured so far:", file=sys.stderr)
         code = 130
     machine = f"{platform.platform()}, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}; medians; simulated nodes\n")
@@ -45,7 +46,7 @@ def main(names: list[str], known: Mapping[str, Callable[[], Iterable[Row]]]) -> 
 
 
 def measure(name: str) -> Iterator[Row]:
-    """Yield the rows of one benchmark. It is imported only now: one that cannot be imported fails alone."""
+    """Yield the rows of one benchmark. It is imported only now, so that a failing import stops only this one."""
     yield from importlib.import_module(f"benchmarks.{name}").measure()
 
 

@@ -1,8 +1,8 @@
-"""CUDA programs in the emulator: `python -m benchmarks emulator` runs the planted faults and right programs of verdicts.py, and
-`python -m benchmarks emulator FOLDER` public programs as well (with `--sample 80`, eighty chosen by chance).
+"""Run CUDA programs in the emulator: `python -m benchmarks emulator` runs the programs of verdicts.py, with and without planted
+faults. `python -m benchmarks emulator FOLDER` also runs public programs (with `--sample 80`, eighty at random).
 
-public_programs.json lists the programs, which each are one file, with their repositories, commits and licences. None is part
-of this project, and nothing is fetched: a program is looked for at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
+public_programs.json lists these programs, each a single file, with their repositories, commits and licences. None is part of
+this project, and nothing is fetched: each program is expected at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ SGEMM = Path(__file__).with_name("sgemm.cu")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of one program: its repository, one of STATES, the cause in words unless it ran, and its kernels' faults."""
+    """The outcome of one program: its repository, one of STATES, the cause if it did not run to its end, and the faults of its
+    kernels.
+    """
 
     repository: str
     state: str
@@ -44,10 +46,12 @@ class Verdict:
 
 
 def prove(arguments: list[str]) -> int:
-    """Run the project's own programs and those below a folder, and print the tables. Returns 1 if a promise does not hold."""
+    """Run the project's own programs and the public ones below a folder, and print the tables. Return 1 if a promise does not
+    hold.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks emulator")
     parser.add_argument("folder", type=Path, nargs="?", help="public programs, each repository as OWNER+NAME")
-    parser.add_argument("--sample", type=int, metavar="N", help="only N public programs, chosen by chance (default: all)")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N public programs, chosen at random (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="another seed chooses other programs (default: 1)")
     options = parser.parse_args(arguments)
     rows, lines = list(measure_verdicts()), []
@@ -69,7 +73,7 @@ def prove(arguments: list[str]) -> int:
 
 
 def measure_programs(folder: Path, programs: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Verdict]]:
-    """Yield each program, which is a repository and a path in it, and its verdict."""
+    """Yield each program, as its repository and its path there, with its verdict."""
     emulator = _import_emulator()
     with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
         for repository, path in programs:
@@ -84,7 +88,7 @@ def _import_emulator() -> Any:
 
 
 def _try_program(emulator: Any, root: Path, source: Path, work: Path) -> tuple[str, str, tuple[str, ...]]:
-    """Return the state of a program, the cause unless it ran, and the faults of its kernels."""
+    """Return the state of a program, the cause if it did not run to its end, and the faults of its kernels."""
     if not source.is_file():
         return "not there", "no such file", ()
     near = (source.parent, source.parent.parent, root, root / "cpp")
@@ -110,7 +114,7 @@ def _try_program(emulator: Any, root: Path, source: Path, work: Path) -> tuple[s
 
 
 def make_rows(verdicts: list[Verdict]) -> list[Row]:
-    """Return the two promises. Programs that are not there do not count."""
+    """Return the two promises. Missing programs do not count."""
     states = Counter(verdict.state for verdict in verdicts)
     count = len(verdicts) - states["not there"]
     if not count:
@@ -131,13 +135,15 @@ def list_repositories(verdicts: list[Verdict]) -> list[str]:
 
 
 def list_causes(verdicts: list[Verdict]) -> list[str]:
-    """Return the most frequent causes, without the lines of the programs, and how often each came."""
+    """Return the most frequent causes with their counts. The line numbers of the programs are removed from the causes."""
     causes = Counter((verdict.state, re.sub(r"^\S+:\d+: ", "", verdict.cause)) for verdict in verdicts if verdict.cause)
     return [f"{count:5}  {state:12}  {cause}" for (state, cause), count in causes.most_common(MAX_CAUSES)]
 
 
 def measure_speed() -> Iterator[str]:
-    """Yield the seconds that a plain product of 256 x 256 matrices takes: watched, sampled, and in the host's code."""
+    """Yield how many seconds a plain product of 256 x 256 matrices takes: with every access watched, with sampling, and in host
+    code.
+    """
     with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
         program = _import_emulator().build([SGEMM], folder=Path(place))
         subprocess.run(["g++", "-O1", "-x", "c++", str(SGEMM), "-o", f"{place}/bare"], check=True)

@@ -1,8 +1,9 @@
-"""Every exercise's GPU branch on one card: `python -m benchmarks gpu`, or `python -m benchmarks gpu 1.1 4.2` for some.
+"""Run the GPU branch of every exercise on one GPU: `python -m benchmarks gpu`, or `python -m benchmarks gpu 1.1 4.2` for some.
 
-Each exercise runs by hand, as a learner would type it: python, or torchrun with one process a GPU; no SSH, Slurm, network.
-The checks of its manifest judge the metrics.json that it wrote. Without a GPU everything runs with the settings of simulated
-nodes, no figure is printed, and nothing is recorded. On a GPU at most nine minutes; the rows say what no longer fitted.
+Each exercise runs as a learner would type it by hand: with python, or with torchrun and one process for each GPU, without SSH,
+Slurm or network. The checks of its manifest judge the metrics.json that it wrote. Without a GPU, every exercise runs with the
+settings of simulated nodes; no figure is printed, and nothing is recorded. On a GPU, the benchmark takes at most nine minutes;
+the table marks the exercises for which there was no time.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ from gpucourse.grading.checks import evaluate
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import CheckResult
 
-MINUTES_S = 9 * 60.0  # of a GPU that may be rented
-PATIENCE = 5  # how many times its limit a case may take without a GPU, on processors that may be busy
+MINUTES_S = 9 * 60.0  # the total limit on a GPU, which may be rented
+PATIENCE = 5  # without a GPU, a case may take this many times its limit, because the processors may be busy
 GRACE_S = 15.0
 NO_GPU = "no GPU: not measured"
 ROOT = Path(__file__).parents[1]
 OF_SLURM = ("metrics.slurm", "metrics.session")
-OF_LIBRARY = 0.98  # the share of the library's best that 4.2 shall reach
+OF_LIBRARY = 0.98  # the share of the library's best that 4.2 has to reach
 FOLDERS = find_course({})
 CATALOG = load(FOLDERS)
 
 
 @dataclass(frozen=True)
 class EndedRun:
-    """One case when it is over: the exit code (None: stopped at its limit), seconds, what it said, what it measured."""
+    """An ended case: the exit code (None if it was stopped at its limit), its duration, its output and its metrics."""
 
     code: int | None
     seconds: float
@@ -55,8 +56,12 @@ class EndedRun:
 
 @dataclass(frozen=True)
 class Line:
-    """One row of the table. `good` is false where something was wrong; `metrics` is what a run on a GPU measured, and `entry`
-    what the record keeps of it."""
+    """One row of the table.
+    `good`: no check failed and every figure is possible.
+
+    `metrics`: the measurements of a run on a GPU.
+    `entry`: the part of them that is recorded.
+    """
 
     exercise: str
     ran: str
@@ -69,22 +74,25 @@ class Line:
 
 
 def prove(
-    wanted: Sequence[str],
+    exercise_ids: Sequence[str],
     *,
     cases: Sequence[Case] = CASES,
     recorded: Path = FOLDERS.exercises / FOLDER,
     limit_s: float | None = None,
     sides: Sequence[int] = (),
 ) -> int:
-    """Run the cases of the exercises that are named (all, where none is) for at most `limit_s` (nine minutes on a GPU, else no
-    limit), print a table, and keep in the folder `recorded` what a GPU measured. `sides` are those of the library's products.
+    """Run the cases of the named exercises (by default, of all), print a table, and record in the folder `recorded` what a GPU
+    measured.
 
-    Gives back 0 if all ran, no check failed on a GPU and no figure is above its ceiling; else 1; 2 where an exercise is
-    unknown.
+    `limit_s`: the total time limit; by default nine minutes on a GPU, and no limit without one.
+    `sides`: the sizes for the library's products.
+
+    Return 0 if all cases ran, no check failed on a GPU and no figure is above its ceiling, 2 for an unknown exercise, and 1
+    otherwise.
     """
-    known = {case.exercise for case in cases}
-    if unknown := [name for name in wanted if name not in known]:
-        sys.stderr.write(f"there is no exercise {', '.join(unknown)} here; known: {', '.join(sorted(known))}\n")
+    case_ids = {case.exercise for case in cases}
+    if unknown := [name for name in exercise_ids if name not in case_ids]:
+        sys.stderr.write(f"there is no exercise {', '.join(unknown)} here; known: {', '.join(sorted(case_ids))}\n")
         return 2
     machine = look(FOLDERS.exercises / "shared")
     ends = time.monotonic() + ((MINUTES_S if machine.gpu else math.inf) if limit_s is None else limit_s)
@@ -92,10 +100,10 @@ def prove(
     lines: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="gpu-proof-") as folder:
         try:
-            for case in (case for case in cases if not wanted or case.exercise in wanted):
+            for case in (case for case in cases if not exercise_ids or case.exercise in exercise_ids):
                 lines.append(_line(case, machine, Path(folder) / f"{len(lines):02d}-{case.exercise}", ends))
-                _tell(lines[-1])
-        except KeyboardInterrupt:  # what was measured by then is kept
+                _print_line(lines[-1])
+        except KeyboardInterrupt:  # the cases measured so far are kept
             ends = time.monotonic()
         library = _library(machine, lines, ends, sides)
     lines += [library] if library else []
@@ -106,7 +114,7 @@ def prove(
 
 
 def table(lines: Sequence[Line]) -> str:
-    """Return the rows, aligned; the figures come last, for they are long."""
+    """Return the table as text. The figures are in the last column, because they are long."""
     rows = [("exercise", "ran", "checks", "figures"), *((x.exercise, x.ran, x.checks, _last(x)) for x in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n".join(
@@ -120,17 +128,17 @@ def _last(line: Line) -> str:
 
 def _line(case: Case, machine: Machine, folder: Path, ends: float) -> Line:
     exercise = CATALOG.exercise(case.exercise)[1]
-    if case.variant and not machine.gpu:  # it differs from the case before only on a GPU
+    if case.variant and not machine.gpu:  # without a GPU, it equals the case before
         return Line(case.name, "no", "", NO_GPU)
     if 0 < machine.gpus < case.gpus:
         return Line(case.name, "no", "", f"not measured: needs {case.gpus} GPUs, and there is {machine.gpus}")
     if names := ", ".join(list_lacking(exercise)):
         return Line(case.name, "no", "", f"not measured: {names} is not installed here", good=False)
-    if (left := ends - time.monotonic()) <= 0:
-        return Line(case.name, "no", "", "not measured: the time was over", good=False)
+    if (remaining_s := ends - time.monotonic()) <= 0:
+        return Line(case.name, "no", "", "not measured: no time was left", good=False)
     ranks = _ranks(exercise, case, machine)
     settings = _settings(exercise, case, machine, ranks)
-    limit_s = min(case.limit_s * (1 if machine.gpu else PATIENCE), left)
+    limit_s = min(case.limit_s * (1 if machine.gpu else PATIENCE), remaining_s)
     ended = _run(case, exercise, settings, ranks, folder, limit_s, on_gpu=bool(machine.gpu))
     if ended.code != 0:
         how = "stopped at its limit" if ended.code is None else f"ended with {ended.code}"
@@ -144,13 +152,14 @@ def _line(case: Case, machine: Machine, folder: Path, ends: float) -> Line:
 
 
 def _on_processors(case: Case, exercise: Exercise, ended: EndedRun, checks: Sequence[CheckResult]) -> Line:
-    """Return the row of a case that ended well where no figure counts. A check that failed is named and is no fault: nobody
-    knows what else this computer was busy with."""
+    """Return the row of a successful case without a GPU, where no figure counts. A failed check is named but is not a fault,
+    because the computer may have been busy with something else.
+    """
     words = [check.verdict for check in checks]
     unknown = words.count("not_measured") + len(exercise.checks) - len(checks)
-    shown = f"{words.count('passed')} passed" + (f", {unknown} not measured" if unknown else "")
-    shown += "".join(f", {check.verdict}: {check.id}" for check in checks if check.verdict in {"failed", "error"})
-    return Line(case.name, f"{ended.seconds:.1f} s", shown, NO_GPU)
+    summary = f"{words.count('passed')} passed" + (f", {unknown} not measured" if unknown else "")
+    summary += "".join(f", {check.verdict}: {check.id}" for check in checks if check.verdict in {"failed", "error"})
+    return Line(case.name, f"{ended.seconds:.1f} s", summary, NO_GPU)
 
 
 def _on_gpu(
@@ -161,7 +170,9 @@ def _on_gpu(
     machine: Machine,
     settings: Mapping[str, Any],
 ) -> Line:
-    """Return the same row with the figures, each beside its ceiling: wrong where a check failed or a figure is not possible."""
+    """Return the row with the figures, each with its ceiling. It is not good if a check failed or a figure is above its
+    ceiling.
+    """
     values: list[Figure] = figures(exercise.id, ended.metrics, machine.sheet)
     entry = {
         "settings": settings,
@@ -182,16 +193,18 @@ def _on_gpu(
 def _judge(
     exercise: Exercise, metrics: Mapping[str, Any], settings: Mapping[str, Any], ranks: int, mode: Any
 ) -> list[CheckResult]:
-    """Return the checks of the manifest, but for those that read what only Slurm knows."""
+    """Return the results of the manifest's checks, except those that need data from Slurm."""
     plan = {"world_size": ranks, "nodes": 1, "parameters": settings}
-    asked = {check.id for check in exercise.checks if not any(word in check.value for word in OF_SLURM)}
+    check_ids = {check.id for check in exercise.checks if not any(word in check.value for word in OF_SLURM)}
     verdict = evaluate(exercise, metrics, plan, {"state": "succeeded"}, mode=mode, run_id="by hand")
-    return [check for check in verdict.checks if check.id in asked]
+    return [check for check in verdict.checks if check.id in check_ids]
 
 
 def _ranks(exercise: Exercise, case: Case, machine: Machine) -> int:
-    """Return processes: one a GPU, no more than the exercise has nodes; on processors as many as that. An exercise that says
-    itself how many a node gets (0.2, 3.9) gets that number; 3.9 takes pairs of GPUs."""
+    """Return the number of processes: one for each GPU, but at most as many as the exercise has nodes; on processors, one for
+    each node. If an exercise itself sets the number of processes on a node (0.2, 3.9), that number applies. 3.9 needs an even
+    number of GPUs.
+    """
     if not exercise.launch.traits.starts_ranks:
         return 1
     if machine.gpu and exercise.id == "3.9":
@@ -205,33 +218,33 @@ def _ranks(exercise: Exercise, case: Case, machine: Machine) -> int:
 
 
 def _settings(exercise: Exercise, case: Case, machine: Machine, ranks: int) -> dict[str, Any]:
-    wanted = dict(case.settings if machine.gpu else case.simulated)
+    values = dict(case.settings if machine.gpu else case.simulated)
     if machine.gpu and exercise.id == "3.7":
-        wanted["workers"] = str(ranks)
+        values["workers"] = str(ranks)
     if machine.gpu and exercise.id == "3.9":
-        wanted |= {"procs": str(ranks), "dp": str(ranks // 2), "tp": "2"}
-    return resolve(exercise, wanted, local=not machine.gpu)
+        values |= {"procs": str(ranks), "dp": str(ranks // 2), "tp": "2"}
+    return resolve(exercise, values, local=not machine.gpu)
 
 
 def _run(
     case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int, folder: Path, limit_s: float, *, on_gpu: bool
 ) -> EndedRun:
-    """Return the exercise in a folder of its own, as on a node: its processes one after another, until one fails."""
+    """Run the exercise in a folder of its own, as on a node: its commands one after another, until one fails."""
     lay_out(case, exercise, folder)
-    begun, said, code = time.monotonic(), "", None
-    for words, more in _commands(case, exercise, settings, ranks):
-        env = {**os.environ, **_environment(folder, ranks, on_gpu=on_gpu), **more}
-        code, output = _process(words, folder, env, limit_s - (time.monotonic() - begun))
-        said += output
+    start_s, printed, code = time.monotonic(), "", None
+    for words, variables in _commands(case, exercise, settings, ranks):
+        env = {**os.environ, **_environment(folder, ranks, on_gpu=on_gpu), **variables}
+        code, output = _process(words, folder, env, limit_s - (time.monotonic() - start_s))
+        printed += output
         if code != 0:
             break
     path = folder / case.result
     metrics = json.loads(path.read_text(encoding="utf-8")) if code == 0 and path.is_file() else {}
-    return EndedRun(code, time.monotonic() - begun, said, metrics)
+    return EndedRun(code, time.monotonic() - start_s, printed, metrics)
 
 
 def lay_out(case: Case, exercise: Exercise, folder: Path) -> None:
-    """Make `folder` with the files of the exercise, its parts as the solution where the case says so in its note."""
+    """Make `folder` with the files of the exercise. If the note of the case says so, its parts are the course's solutions."""
     module = CATALOG.exercise(exercise.id)[0]
     folder.mkdir()
     for name, place in CATALOG.sources(module, exercise).items():
@@ -247,7 +260,7 @@ def lay_out(case: Case, exercise: Exercise, folder: Path) -> None:
 def _commands(
     case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Each command and what it finds in its environment beside the usual."""
+    """Yield each command, with the variables that it needs in addition to the usual environment."""
     flags = arguments(exercise, settings)
     if exercise.launch.traits.starts_ranks:
         words = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
@@ -274,9 +287,11 @@ def _environment(folder: Path, ranks: int, *, on_gpu: bool) -> dict[str, str]:
 
 
 def _process(words: Sequence[str], folder: Path, env: Mapping[str, str], limit_s: float) -> tuple[int | None, str]:
-    """Return the exit code and what was printed; None if it was ended at its limit. It is asked first, for torchrun's
-    workers have sessions of their own and end only with torchrun's own doing; what is left after that is killed. On Linux it
-    ends with this process, too, however that ends."""
+    """Run a command, and return its exit code and its output. The code is None if it was ended at its limit.
+
+    At the limit, it is first asked to end, because only torchrun itself can end its workers, which have their own sessions.
+    Then all remaining processes are killed. On Linux, the command also ends when this process ends, for whatever reason.
+    """
     process = subprocess.Popen(
         words,
         cwd=folder,
@@ -301,43 +316,43 @@ def _process(words: Sequence[str], folder: Path, env: Mapping[str, str], limit_s
 
 
 def _library(machine: Machine, lines: Sequence[Line], ends: float, sides: Sequence[int]) -> Line | None:
-    """4.2's best bf16 product beside the best that the vendor's library reaches over many shapes."""
+    """Return a row that compares 4.2's best bf16 product with the best that the vendor's library reaches over many shapes."""
     rows = [row for line in lines if line.exercise == "4.2" for row in line.metrics.get("summary", [])]
     if not machine.gpu:
         return None
-    mine = next((row["best_tflops"] for row in rows if row["dtype"] == "bfloat16"), None)
-    if mine is None:
+    best_of_exercise = next((row["best_tflops"] for row in rows if row["dtype"] == "bfloat16"), None)
+    if best_of_exercise is None:
         return None
     words = [sys.executable, str(Path(__file__).with_name("library_ceiling.py")), *map(str, sides)]
     code, output = _process(words, ROOT, os.environ, ends - time.monotonic())
     if code != 0:
-        return Line("library's best", "not to its end", "", "not measured", good=False)
+        return Line("library's best", "did not run to its end", "", "not measured", good=False)
     document = json.loads(output.splitlines()[-1])
-    peak, best = machine.sheet.get("bf16"), max(document["bf16_tflops"], mine)
-    told = Figure("bf16", best, "TFLOP/s", peak)
-    share = f"4.2 reaches {mine / best:.3f} of it (promise: {OF_LIBRARY})"
+    peak, best = machine.sheet.get("bf16"), max(document["bf16_tflops"], best_of_exercise)
+    figure = Figure("bf16", best, "TFLOP/s", peak)
+    share = f"4.2 reaches {best_of_exercise / best:.3f} of it (promise: {OF_LIBRARY})"
     return Line(
         "library's best",
         f"{document['shapes']} shapes",
         "",
-        f"{told.text}; {share}",
-        told.possible and mine >= OF_LIBRARY * best,
+        f"{figure.text}; {share}",
+        figure.possible and best_of_exercise >= OF_LIBRARY * best,
         document,
     )
 
 
-def _tell(line: Line) -> None:
+def _print_line(line: Line) -> None:
     sys.stdout.write(f"{line.exercise}: {line.ran}; {line.checks or 'nothing judged'}; {_last(line)}\n")
     sys.stdout.flush()
 
 
 def _record(machine: Machine, lines: Sequence[Line]) -> dict[str, Any]:
-    kept = {line.exercise: line.entry for line in lines if line.entry}
+    entries = {line.exercise: line.entry for line in lines if line.entry}
     return {
         "gpu": machine.gpu,
         "date": datetime.now(UTC).date().isoformat(),
         "gpus": machine.gpus,
         "versions": dict(machine.versions),
-        "ceilings": kept.pop("library's best", {}),
-        "exercises": kept,
+        "ceilings": entries.pop("library's best", {}),
+        "exercises": entries,
     }

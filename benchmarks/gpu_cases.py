@@ -1,4 +1,4 @@
-"""What `python -m benchmarks gpu` runs of every module on one GPU, and which figures it sets beside which ceilings."""
+"""The cases of `python -m benchmarks gpu`: one or more for each exercise, and the figures that are compared with ceilings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Case:
-    """One exercise by hand. `settings` replace its defaults on a GPU, `simulated` those without one; `gpus` is how many it
-    needs at least, `limit_s` ends it, `result` is the file with what it measured, `tasks` are those of an array of jobs,
-    `variant` tells two cases of one exercise apart, `note` says what is not as in a lab, `by_design` that it leaves the GPU
-    alone, or that what is judged is gathered without it."""
+    """One exercise, run by hand.
+
+    `settings`: values that replace its defaults on a GPU.
+    `simulated`: values that replace them without a GPU.
+    `gpus`: the minimum number of GPUs.
+    `limit_s`: its time limit.
+    `result`: the file with its measurements.
+    `tasks`: the number of tasks of a job array.
+    `variant`: distinguishes two cases of one exercise.
+    `note`: how the case differs from a run in a lab.
+    `by_design`: it does not use the GPU, or collects the values for its checks without it.
+    """
 
     exercise: str
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -27,13 +35,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The exercise, and which of its cases."""
+        """Return the number of the exercise, with the variant if there is one."""
         return f"{self.exercise} {self.variant}".rstrip()
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured value, beside the highest that is possible where that is known. Both in `unit`."""
+    """One measured value and the highest possible value, if that is known. Both are in `unit`."""
 
     what: str
     value: float
@@ -42,12 +50,12 @@ class Figure:
 
     @property
     def possible(self) -> bool:
-        """Whether the value is at most its ceiling."""
+        """Return whether the value is at most its ceiling."""
         return self.ceiling is None or self.value <= self.ceiling
 
     @property
     def text(self) -> str:
-        """The value, and its share of the ceiling."""
+        """Return the value with its share of the ceiling."""
         shown = f"{self.what} {_format_value(self.value)} {self.unit}".rstrip()
         if self.ceiling is None:
             return shown
@@ -135,7 +143,9 @@ CASES = (
 
 
 def figures(exercise: str, metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> list[Figure]:
-    """Return the figures of one exercise that are worth a line, beside what `sheet` (a row of gpus.json, or nothing) allows."""
+    """Return the figures of one exercise that are worth a line, each with its ceiling from `sheet` (a row of gpus.json, or
+    empty).
+    """
     return [figure for figure in _READERS.get(exercise, _nothing)(metrics, sheet) if figure.value is not None]
 
 

@@ -1,4 +1,6 @@
-"""What a proof runs on: GPUs, their row in the course's table, versions, and processes that end with it."""
+"""The machine of the GPU benchmark: its GPUs, their row in the course's table, its versions, and processes that end with their
+parent.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ print(json.dumps({"gpu": name, "gpus": count, "sheet": dataclasses.asdict(sheet)
 
 @dataclass(frozen=True)
 class Machine:
-    """What the proof runs on: the name and number of its GPUs (None and 0 without one), a row of gpus.json, the versions."""
+    """The machine: the name and number of its GPUs (None and 0 without a GPU), their row of gpus.json, and the versions."""
 
     gpu: str | None
     gpus: int
@@ -48,21 +50,23 @@ class Machine:
 
 
 def look(shared: Path) -> Machine:
-    """Return the machine, asked by a process of its own: one that has looked at a GPU holds a part of its memory.
+    """Return the facts about the machine. A separate process finds them, because a process that has used a GPU keeps some of
+    its memory.
 
-    `shared` is the folder of the exercises' own gpus.py. Raises CalledProcessError if torch is missing."""
+    `shared` is the folder of the exercises' own gpus.py. Raises CalledProcessError if torch is missing.
+    """
     words = [sys.executable, "-c", ASK, str(shared)]
     return Machine(**json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout))
 
 
 def list_lacking(exercise: Exercise) -> list[str]:
-    """Return the programs and packages of an exercise that are not here."""
+    """Return the programs and packages of an exercise that are not installed here."""
     programs = [name for name in exercise.programs if shutil.which(name) is None]
     return programs + [name for name in exercise.packages if importlib.util.find_spec(name) is None]
 
 
 def find_free_port() -> int:
-    """Return a TCP port of loopback that nobody listens on."""
+    """Return a free TCP port of loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -74,12 +78,12 @@ def versions_of(machine: Machine) -> str:
 
 
 def end_with(parent: int) -> Callable[[], None]:
-    """Return what a new process calls to get SIGTERM when its parent ends: Linux alone has it."""
+    """Return a function that a new process calls so that it receives SIGTERM when its parent ends (Linux only)."""
     prctl = ctypes.CDLL(None).prctl  # loaded before the fork
 
     def ask() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before the call
+        if os.getppid() != parent:  # the parent ended before the call
             os._exit(1)
 
     return ask

@@ -1,11 +1,11 @@
-"""The record of a proof on a GPU: `exercises/recorded/<gpu>.json`, small enough to ship with the course.
+"""The record of the GPU benchmark: `exercises/recorded/<gpu>.json`, small enough to ship with the course.
 
-    {"format": 2, "gpu": the name that the driver gives, "date": of the run (UTC), "gpus": how many,
+    {"format": 2, "gpu": the name that the driver gives, "date": of the run (UTC), "gpus": their number,
      "versions": {"torch", "cuda", "driver", "transformers", "python"},
-     "ceilings": {"bf16_tflops": the library's best, ...} where it was searched,
+     "ceilings": {"bf16_tflops": the library's best, ...} if it was measured,
      "exercises": {"4.2": {"settings", "seconds", "checks": {id: verdict}, "plots": {file: {"axes", "keys", "rows"}}}}}
 
-Only runs that ended well on the GPU are in it. Of the metrics it holds the rows and columns that a plot of the manifest draws.
+It contains only successful runs on the GPU, and only those rows and columns of their metrics that a plot draws.
 `gpucourse.course.gpu_record` reads it.
 """
 
@@ -25,14 +25,15 @@ DIGITS = 6
 
 
 def for_plots(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the plots of the exercise draw, by their file: axes, keys, and at most MAX_ROWS rows, evenly chosen, each
-    with the columns that the plot names. A plot without rows is not in it."""
+    """Return the data that the plots of the exercise draw, by plot file: axes, keys, and at most MAX_ROWS rows at regular
+    intervals, each with the columns that the plot names. Plots without rows are left out.
+    """
     plots = ((plot, _rows(plot, metrics)) for plot in exercise.plots)
     return {plot.file: {"axes": describe_axes(plot), "keys": list_keys(plot), "rows": rows} for plot, rows in plots if rows}
 
 
 def write(folder: Path, record: Mapping[str, Any]) -> Path:
-    """Write the record under the GPU's name, and give back where it is."""
+    """Write the record under the GPU's name, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name_file(str(record["gpu"]))
     path.write_text(json.dumps({"format": FORMAT, **record}, indent=1) + "\n", encoding="utf-8")

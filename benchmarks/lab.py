@@ -17,7 +17,7 @@ GPUCOURSE = str(Path(sys.executable).with_name("gpucourse"))
 
 @dataclass(frozen=True)
 class Cost:
-    """What one command took: seconds by the clock and of the processor, and its largest memory in MB."""
+    """The cost of one command: elapsed seconds, processor seconds, and peak memory in MB."""
 
     wall_s: float
     cpu_s: float
@@ -25,7 +25,7 @@ class Cost:
 
 
 class Lab:
-    """One throw-away workspace."""
+    """A temporary workspace."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -39,9 +39,9 @@ class Lab:
         return done.stdout
 
     def measure(self, *words: str) -> Cost:
-        """Run a gpucourse command whose output is read and thrown away, and return its cost. Raises RuntimeError.
+        """Run a gpucourse command, discard its output, and return its cost. Raises RuntimeError.
 
-        Linux counts the memory of the process that starts a command as the command's, too: this one has to stay small.
+        Linux counts the memory of the process that starts a command as the command's too, so this process has to stay small.
         """
         began = time.perf_counter()
         with subprocess.Popen(
@@ -60,7 +60,7 @@ class Lab:
 
 @contextmanager
 def lab() -> Iterator[Lab]:
-    """Yield a workspace that is gone afterwards, with everything that was deployed in it."""
+    """Yield a workspace. Afterwards, the workspace and everything that was deployed in it are removed."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder:
         bench_lab = Lab(Path(folder) / "workspace")
         try:

@@ -1,6 +1,7 @@
-"""The fastest bf16 product that the vendor's library reaches on this GPU, over many shapes: the most that 4.2 can reach.
+"""Find the fastest bf16 product that the vendor's library reaches on this GPU over many shapes. This is the ceiling for
+exercise 4.2.
 
-Prints one JSON object: the best TFLOP/s and the shape. `python -m benchmarks gpu` starts it as a process of its own.
+Prints one JSON object: the best TFLOP/s and the shape. `python -m benchmarks gpu` starts it as a separate process.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ SIDES = (4096, 6144, 8192, 12288, 16384)
 
 
 def search(sides: Sequence[int]) -> dict[str, object]:
-    """Return the best of the medians over every shape m x k times k x n of these sides, each of several calls on random
-    numbers."""
+    """Return the best median over all shapes m x k times k x n of these sides. Each median is over several calls on random
+    numbers.
+    """
     sys.path.append(str(Path(__file__).parents[1] / "exercises" / "shared"))
     bench = importlib.import_module("bench")
     device, results = bench.here(), []

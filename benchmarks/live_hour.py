@@ -1,8 +1,8 @@
-"""One hour with a real AWS account, for what no mock account can show: `python -m benchmarks.live_hour --max-usd 3`.
+"""Spend one hour with a real AWS account, to test what no mock account can show: `python -m benchmarks.live_hour --max-usd 3`.
 
-It types gpucourse commands: two labs of one GPU instance, one after the other, each examined and taken down, then a search for
-what is left. Every command and its answer goes into `live-hour/evidence.json` of the workspace, without private data.
-docs/live-hour.md says what keeps it within the money.
+The program types gpucourse commands: it deploys two labs of one GPU instance, one after the other, examines each and takes it
+down, and finally searches for leftovers. It records every command and its answer in `live-hour/evidence.json` of the workspace,
+without private data. docs/live-hour.md explains how the cost stays within the limit.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ exercises:
 """
 LABS = (("1", "On demand", "basic-gpu", ""), ("2", "Spot, with shared storage", "parallel", ", storage_gib: 5"))
 DOCTOR = ("doctor", "--target", "aws", "--json")
-STEPS = (  # each with what to look at; the hour ends if a command other than `ssh` fails
+STEPS = (  # each with what a person should look at; the hour ends if a command other than `ssh` fails
     ((*DOCTOR, "--spot"), "no line says missing, for spot instances"),
     (("deploy", "1", "--target", "aws", "--no-spot", "--ttl", "1h", "--yes", "--json"), "seconds, host key, backstop"),
     (("ssh", "1", "--", "systemd-analyze"), "how long the boot took"),
@@ -82,7 +82,7 @@ PATTERNS = (
 
 @dataclass(kw_only=True)
 class Hour:
-    """The hour in its own workspace. `usd_per_hour` is the dearest lab's price on demand, once it is known."""
+    """The hour in its own workspace. `usd_per_hour` is the on-demand price of the more expensive lab, once it is known."""
 
     workspace: Workspace
     environ: Mapping[str, str]
@@ -101,17 +101,17 @@ class Hour:
 
     @property
     def usd(self) -> Decimal:
-        """USD at most so far: since the first `deploy` as if one lab had existed all the time."""
+        """Return the most that the hour can have cost so far, in USD, as if one lab had existed since the first `deploy`."""
         spent_s = time.monotonic() - self.since if self.since is not None else 0.0
         return self.usd_per_hour * Decimal(spent_s) / 3600
 
     @property
     def remaining_s(self) -> float:
-        """How long a lab may go on before it has to be taken down."""
+        """Return how many seconds a lab may still run before it has to be taken down."""
         return float((self.max_usd - self.usd) / self.usd_per_hour * 3600) - TAKE_DOWN_S if self.usd_per_hour else STEP_S
 
     def type(self, words: tuple[str, ...], look: str, limit_s: float = STEP_S) -> tuple[int, dict[str, Any]]:
-        """Run a command and record its answer: its exit code, and the document that it printed."""
+        """Run a command and record its answer: its exit code and the document that it printed. Return both."""
         print(f"gpucourse {' '.join(words)}", flush=True)
         step: dict[str, Any] = {"command": f"gpucourse {' '.join(words)}", "look_at": look, "code": STOPPED}
         self.steps.append(step)
@@ -126,7 +126,7 @@ class Hour:
         return code, document
 
     def write(self) -> None:
-        """Write what is known by now, so that even a killed hour leaves what it saw."""
+        """Write the evidence so far, so that it is kept even if the program is killed."""
         evidence = {name: getattr(self, name) for name in ("region", "outcome", "steps", "facts", "left")}
         evidence |= {"usd_at_most": f"{self.usd:.2f}", "usd_agreed": f"{self.max_usd}"}
         self.file.touch(mode=0o600)
@@ -134,9 +134,9 @@ class Hour:
 
 
 def run(words: tuple[str, ...], environ: Mapping[str, str], limit_s: float) -> tuple[int, str, str, bool]:
-    """Run a command; answers its exit code, its output, its errors, and whether it ended in time.
+    """Run a command. Return its exit code, its output, its errors, and whether it ended in time.
 
-    After the limit, or with a Ctrl-C here, it gets a Ctrl-C, and the time to end what it began: Terraform must not be cut off.
+    After the limit, or after Ctrl-C here, it receives a Ctrl-C and some time to finish, because Terraform must not be cut off.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "gpucourse", *words],
@@ -174,7 +174,7 @@ def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def handle_signals(handler: Any) -> None:
-    """Ctrl-C, SIGTERM and a closed terminal are one thing here."""
+    """Handle Ctrl-C, SIGTERM and a closed terminal in the same way."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, handler)
 
@@ -205,7 +205,7 @@ def hide(text: str, environ: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def read_facts(account: Account, course: str) -> dict[str, Any]:
-    """Return what AWS itself says about the lab that exists; a mock account could only repeat what it was given."""
+    """Return what AWS reports about the existing lab. A mock account could only repeat what a test told it."""
     try:
         nodes = [node for node in instances.find(account, course=course) if node.alive]
         spot = [{"Name": "instance-id", "Values": [node.id for node in nodes if node.market == "spot"]}]
@@ -232,32 +232,34 @@ def read_facts(account: Account, course: str) -> dict[str, Any]:
 
 
 def describe_instance(account: Account, name: str, market: str) -> dict[str, Any]:
-    """Return what ends it; for a spot instance also how EC2 answers to a change of that, which no document of AWS says."""
-    told = "not asked"
+    """Return what ends an instance. For a spot instance, also return how EC2 responds to a request to change that, which AWS
+    does not document.
+    """
+    answer = "not asked"
     if market == "spot":
         try:
             end = {"Value": "terminate"}
             account.call("ec2", "modify_instance_attribute", InstanceId=name, InstanceInitiatedShutdownBehavior=end)
-            told = "accepted"
+            answer = "accepted"
         except CloudError as error:
-            told = f"{error.cloud_code}: {error.message}"
+            answer = f"{error.cloud_code}: {error.message}"
     return {
         "id": name,
         "market": market,
         "kept_when_it_powers_off": bool(instances.survive_power_off(account, [name])),
-        "told_to_end_when_it_powers_off": told,
+        "told_to_end_when_it_powers_off": answer,
         "characters_of_console": len(str(account.call("ec2", "get_console_output", InstanceId=name).get("Output", ""))),
     }
 
 
 def prepare(max_usd: Decimal) -> Hour:
-    """Write the workspace and the course of the hour, with the learner's settings about the region and the connection."""
+    """Create the workspace and the course of the hour, with the learner's settings about the region and the connection."""
     root = find_root(None, os.environ)
     hour = open_workspace(root / "live-hour")
     paths, course = hour.paths, root / "live-hour" / "course"
-    if standing := [deployment.stack for deployment in deployments.every(paths)]:
+    if stacks := [deployment.stack for deployment in deployments.every(paths)]:
         take_down = f"gpucourse --workspace '{paths.root}' destroy --all, then gpucourse leaks"
-        raise SystemExit(f"an earlier live hour left {', '.join(standing)}: {take_down}")
+        raise SystemExit(f"an earlier live hour left {', '.join(stacks)}: {take_down}")
     for number, title, template, more in LABS:
         module, exercise = course / "modules" / f"0{number}-lab", course / "exercises" / f"0{number}-lab"
         module.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -266,15 +268,15 @@ def prepare(max_usd: Decimal) -> Hour:
         (module / "module.yaml").write_text(text, encoding="utf-8")
         (module / "lesson.md").write_text(f"# {title}\n", encoding="utf-8")
         (exercise / "hello.py").write_text('print("hello")\n', encoding="utf-8")
-    known = settings.read_settings(root / "gpucourse.yaml")
-    own = known.model_dump(mode="json", include=SETTINGS, exclude_unset=True) | {"budget_usd": float(max_usd)}
-    paths.settings.write_text(json.dumps(own), encoding="utf-8")  # JSON is YAML
+    learner_settings = settings.read_settings(root / "gpucourse.yaml")
+    values = learner_settings.model_dump(mode="json", include=SETTINGS, exclude_unset=True) | {"budget_usd": float(max_usd)}
+    paths.settings.write_text(json.dumps(values), encoding="utf-8")  # JSON is YAML
     environ = {**os.environ, "GPUCOURSE_WORKSPACE": str(paths.root), "GPUCOURSE_COURSE": str(course)}
-    return Hour(workspace=hour, environ=environ, region=known.region, max_usd=max_usd)
+    return Hour(workspace=hour, environ=environ, region=learner_settings.region, max_usd=max_usd)
 
 
 def read_price(hour: Hour) -> None:
-    """Ask the account for what is missing, and for the price; ends where the amount is too small for two forgotten labs."""
+    """Query the account for what is missing, and for the price. Exit if the amount is too small for two forgotten labs."""
     code, document = hour.type(DOCTOR, "no line says missing")
     if code != 0:
         raise SystemExit(f"the account is not ready, see {hour.file}: gpucourse doctor --target aws")
@@ -284,7 +286,7 @@ def read_price(hour: Hour) -> None:
 
 
 def do_steps(hour: Hour) -> str:
-    """Type the steps; answers how that ended."""
+    """Type the commands of all steps. Return how that ended."""
     for words, look in STEPS:
         if hour.remaining_s <= 0:
             return "out of money"
@@ -300,11 +302,11 @@ def do_steps(hour: Hour) -> str:
 
 
 def take_down(hour: Hour) -> None:
-    """Remove what may exist, look through the whole account, and record what is left."""
+    """Remove everything that may exist, scan the whole account, and record what remains."""
     if hour.outcome != "done" or deployments.every(hour.workspace.paths):
         hour.type(("destroy", "--all", "--yes", "--discard", "--json"), "nothing is left")
     _code, document = hour.type(("leaks", "--json"), "nothing of the hour is left")
-    hour.left = ["unknown: the search gave no answer"] if "things" not in document else []
+    hour.left = ["unknown: the search returned no answer"] if "things" not in document else []
     for thing in document.get("things", ()):
         if not thing["seen"] or thing["tags"].get("Course") == hour.workspace.id:
             hour.left.append(f"{thing['kind']} {thing['id']} in {thing['region']}: {thing['remove']}")
@@ -323,7 +325,7 @@ def main() -> int:
     print(f"Two labs of one GPU instance in {hour.region}, one after the other, each taken down again.")
     print(f"At most ${hour.usd_per_hour:.2f} an hour; usually less than an hour in all.")
     if input(f"To spend at most that much, type {max_usd} USD: ").strip() != f"{max_usd} USD":
-        print("nothing was made")
+        print("nothing was created")
         return STOPPED
     handle_signals(signal.default_int_handler)
     try:

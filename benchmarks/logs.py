@@ -1,7 +1,6 @@
-"""`logs --fold` and `logs --times` of logs that are hard to read, two ranks of 4 MB each (100 MB in one line).
+"""Measure `logs --fold` and `logs --times` on logs that are hard to read: two ranks of 4 MB each (100 MB in one line).
 
-Speed is that of both logs together by processor time, without the program's start, which the same command takes for two empty
-logs.
+The speed is the bytes of both logs per processor time, without the program's start, which is measured with two empty logs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MB = 10**6
 SIZE = 4 * MB
 MIN_MB_PER_S, MAX_MEMORY_MB = 3.0, 100.0
 KINDS = ("numbered lines", "random bytes", "one line without an end", "lines of 10 bytes in another order on each rank")
-NOTED_BYTES, DENSE_NOTED_BYTES = 65536, 10  # how much of a log has one note of its time
+NOTED_BYTES, DENSE_NOTED_BYTES = 65536, 10  # how many bytes of a log share one arrival time
 
 
 def measure() -> Iterator[Row]:
@@ -55,7 +54,7 @@ def _measure_command(bench_lab: Lab, option: str) -> tuple[float, float]:
 
 
 def _write_logs(folder: Path, kind: str, noted_bytes: int) -> int:
-    """Write the logs of two ranks with the notes of their times, and return the bytes of both logs."""
+    """Write the logs of two ranks with their arrival times, and return the bytes of both logs."""
     size = 0
     for rank in range(2):
         (log,) = folder.glob(f"*-rank{rank}.log")

@@ -1,6 +1,7 @@
-"""Shared by the benchmarks: one row per promise, and medians of times taken in turn, so that a busy moment affects both sides.
+"""Rows and times for all benchmarks: one row per promise, and medians of times taken alternately, so that a busy moment affects
+both sides.
 
-What fails is a row, too, with the reason: the other rows are measured all the same.
+A failure becomes a row with the reason, and the other rows are still measured.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ MAX_REASON = 200
 class Row:
     """One promise: `ours` is at most `limit` (at least, with `is_minimum`).
 
-    `theirs` names what it is compared with. `failure` is the reason why it could not be measured; then there is no figure.
+    `theirs` names the alternative that it is compared with. `failure` is the reason if it could not be measured; the row then
+    has no figure.
     """
 
     what: str
@@ -32,14 +34,14 @@ class Row:
 
     @property
     def held(self) -> bool:
-        """Whether the promise holds."""
+        """Return whether the promise holds."""
         if self.ours is None:
             return False
         return self.ours >= self.limit if self.is_minimum else self.ours <= self.limit
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row as text, in the order of the table's columns."""
+        """Return the row as text, in the order of the table's columns."""
         if self.failure:
             return self.what, "", "", "", "", f"failed: {self.failure}"
         promise = f"at {'least' if self.is_minimum else 'most'} {self._format(self.limit)}"
@@ -51,11 +53,12 @@ class Row:
 
 
 def attempt(what: str, work: Callable[[], Iterable[Row]]) -> Iterator[Row]:
-    """Yield the rows of `work`, each as soon as it is measured; if `work` raises, one more row named `what` with the reason.
+    """Yield the rows of `work`, each as soon as it is measured. If `work` raises an error, also yield a row named `what` with
+    the reason.
 
     The helpers of the tests raise pytest's own exceptions if a part of the system is missing.
     """
-    import pytest  # not at the top: the proof on a GPU runs where the tools of the tests are not installed
+    import pytest  # not at the top: the GPU benchmark also runs on computers without the test tools
 
     try:
         yield from work()
@@ -71,7 +74,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def medians(*works: Callable[[], float], rounds: int) -> list[float]:
-    """Return the median of what each returns, every round running all of them in turn."""
+    """Return the median of the values that each callable returns. Each round calls all of them once, in turn."""
     results: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
         for values, work in zip(results, works, strict=True):
@@ -90,7 +93,7 @@ def table(rows: list[Row]) -> str:
 
 
 def _format_reason(error: BaseException) -> str:
-    """Return one line: the last that a command wrote to standard error, else the text of the error."""
+    """Return one line: the last line that a command wrote to standard error, otherwise the text of the error."""
     output = error.stderr if isinstance(error, subprocess.CalledProcessError) else None
     text = output.decode(errors="replace") if isinstance(output, bytes) else output or ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

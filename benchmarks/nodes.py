@@ -1,4 +1,4 @@
-"""`deploy` and `run` with 64 simulated nodes, by the clock, and the memory of `run`."""
+"""Measure the elapsed time of `deploy` and `run` with 64 simulated nodes, and the memory of `run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""100,000 log lines per second from each of two nodes for five seconds: every byte arrives, none is slowed, memory is flat."""
+"""Print 100,000 log lines per second on each of two nodes for five seconds: every byte arrives, no rank is slowed down, and
+memory stays flat.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ MAX_MEMORY_MB, MAX_SLOWING = 150.0, 1.05
 
 
 def measure() -> Iterator[Row]:
-    """Yield how long the ranks took to print while they were watched, the bytes that arrived, and the watcher's memory."""
+    """Yield how long the ranks took to print while they were followed, the bytes that arrived, and the follower's memory."""
     with lab() as bench_lab:
         bench_lab.type("deploy", "3")
         script = bench_lab.root / "shout.py"

@@ -1,7 +1,8 @@
-"""Files to a node and outputs from it, compared with `rsync` over the same server with the same cipher; on both kinds of node.
+"""Send files to a node and collect outputs from it, compared with `rsync` over the same server with the same cipher, on both
+kinds of node.
 
-Times are by the clock, from the connection to the last file. Every round begins with an empty target and nothing left to be
-written.
+Times are elapsed times, from the connection to the last file. Every round begins with an empty target and with no data left to
+flush.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _measure_kind(kind: str) -> Iterator[Row]:
             outputs.with_name("job.json").write_text("{}")
             ours = partial(_collect, lab, run_id, target, len(sizes))
             theirs = partial(_run, [*rsync, f"node0:{outputs}/", f"{target}/"])
-            ours()  # the agent is on the node from now on
+            ours()  # this also puts the agent on the node
             yield _compare(f"collect {what}, {kind} node", ours, theirs, (target,), most)
             shutil.rmtree(outputs)
 

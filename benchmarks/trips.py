@@ -1,12 +1,15 @@
-"""Round trips of `deploy`, `run` and `cancel`, one after the other: from another continent each costs a tenth of a second.
+"""Count the sequential round trips of `deploy`, `run` and `cancel`. To another continent, each costs a tenth of a second.
 
-Every connection of the command goes through a proxy on loopback that delays both directions by half a round trip, and counts.
-What is counted is the depth of the conversation with one node: what comes from the node is one deeper than the deepest that
-had reached it, and what goes to the node is as deep as the deepest that had come from there. So what is sent together, or on
-several channels at a time, counts once, and what waits for an answer counts one more: by this number the command's time grows
-with the round trip, and no computer's load changes it. The greatest of all nodes counts, for they are asked at the same time.
-A wait of one node for another is not seen, and added: when a run begins, the other nodes start after the first. TCP's own
-handshake, one more for each connection, no proxy can delay.
+Every connection of the command goes through a proxy on loopback, which delays each direction by half a round trip and counts.
+
+The count is the depth of the conversation with one node. Data from the node is one deeper than the deepest data that had
+reached it; data to the node is as deep as the deepest data that had arrived from it. Data that is sent together, or on several
+channels at the same time, therefore counts once, and data that has to wait for an answer counts one more. A command's time
+grows with this number times the round trip, and the load of the computer does not change the number. The largest count of all
+nodes decides, because they are queried in parallel.
+
+The proxy cannot see that one node waits for another, so such waits are added: when a run begins, the other nodes start after
+the first. It also cannot delay TCP's own handshake, which is one more round trip for each connection.
 """
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ from tests.waiting import STUCK_S
 
 RTT_S = 0.2
 LIMITS = {"deploy": 14, "run": 16, "cancel": 10}
-"""The most round trips that a command may take."""
+"""The maximum number of round trips of each command."""
 SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 PRINTS = "print('hello')\n"
 
 
 @dataclass(frozen=True)
 class Counted:
-    """One command, and its round trips one after the other."""
+    """One command and the number of its sequential round trips."""
 
     command: str
     trips: int
@@ -49,35 +52,39 @@ class Counted:
 
 @dataclass
 class _Talk:
-    """What passed between the command and one node: the depth of the deepest answer that came, and the deepest that was there
-    when the command said its last word. An answer to that word is waited for by nobody."""
+    """The conversation between the command and one node.
 
-    heard: int = 0
-    said: int = 0
+    `answer_depth`: the depth of the deepest answer that has arrived.
+    `message_depth`: the depth of the deepest answer that had arrived when the command last sent something. Answers to the last
+    message do not count, because the command does not wait for them.
+    """
+
+    answer_depth: int = 0
+    message_depth: int = 0
     sockets: list[socket.socket] = field(default_factory=list)
 
 
 class Proxy:
-    """Slow lines to nodes. `rtt_s`: the round trip."""
+    """Slow connections to nodes. `rtt_s`: the round-trip time."""
 
     def __init__(self, rtt_s: float) -> None:
         self._delay_s = rtt_s / 2
         self._talks: dict[tuple[str, int], _Talk] = {}
-        self._readers: list[threading.Thread] = []  # of what the command says
+        self._readers: list[threading.Thread] = []  # they read what the command sends
 
     def hear_out(self) -> None:
-        """Wait until all is read that the command said before it closed its connections."""
+        """Wait until everything is read that the command sent before it closed its connections."""
         for reader in self._readers:
             reader.join(STUCK_S)
             assert not reader.is_alive(), "the command left a connection open"
 
     @property
     def trips(self) -> int:
-        """Round trips one after the other, of the node with the most of them."""
-        return max((talk.said for talk in self._talks.values()), default=0)
+        """Return the number of sequential round trips of the node with the most."""
+        return max((talk.message_depth for talk in self._talks.values()), default=0)
 
     def dial(self, node: Node, timeout_s: float) -> socket.socket:
-        """As `dial.dial`, over a slow line."""
+        """Return a connection as `ssh.dial` does, but through the proxy."""
         talk = self._talks.setdefault((node.address, node.port), _Talk())
         with socket.create_server(("127.0.0.1", 0)) as door:
             near = dial(replace(node, address="127.0.0.1", port=door.getsockname()[1]), timeout_s)
@@ -87,23 +94,25 @@ class Proxy:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.settimeout(None)
         talk.sockets += [middle, far]
-        asked = [talk.heard]
+        node_depth = [talk.answer_depth]
         for source, target, from_node in ((middle, far, False), (far, middle, True)):
             pieces: queue.Queue[tuple[float, int, bytes]] = queue.Queue()
             for work, sock in ((self._take, source), (self._hand_on, target)):
-                thread = threading.Thread(target=work, args=(sock, pieces, talk, asked, from_node), daemon=True)
+                thread = threading.Thread(target=work, args=(sock, pieces, talk, node_depth, from_node), daemon=True)
                 thread.start()
                 if sock is middle and not from_node:
                     self._readers.append(thread)
         return near
 
     def close(self) -> None:
-        """End every line."""
+        """Close every connection."""
         for talk in self._talks.values():
             for sock in talk.sockets:
                 sock.close()
 
-    def _take(self, source: socket.socket, pieces: queue.Queue[Any], talk: _Talk, asked: list[int], from_node: bool) -> None:
+    def _take(
+        self, source: socket.socket, pieces: queue.Queue[Any], talk: _Talk, node_depth: list[int], from_node: bool
+    ) -> None:
         data = b"more"
         while data:
             try:
@@ -111,10 +120,12 @@ class Proxy:
             except OSError:
                 data = b""
             if data and not from_node:
-                talk.said = max(talk.said, talk.heard)
-            pieces.put((time.monotonic() + self._delay_s, asked[0] + 1 if from_node else talk.heard, data))
+                talk.message_depth = max(talk.message_depth, talk.answer_depth)
+            pieces.put((time.monotonic() + self._delay_s, node_depth[0] + 1 if from_node else talk.answer_depth, data))
 
-    def _hand_on(self, target: socket.socket, pieces: queue.Queue[Any], talk: _Talk, asked: list[int], from_node: bool) -> None:
+    def _hand_on(
+        self, target: socket.socket, pieces: queue.Queue[Any], talk: _Talk, node_depth: list[int], from_node: bool
+    ) -> None:
         data = b"more"
         while data:
             due, depth, data = pieces.get()
@@ -123,16 +134,16 @@ class Proxy:
                 if not data:
                     target.shutdown(socket.SHUT_WR)
                 elif from_node:
-                    talk.heard = max(talk.heard, depth)
+                    talk.answer_depth = max(talk.answer_depth, depth)
                     target.sendall(data)
                 else:
-                    asked[0] = max(asked[0], depth)
+                    node_depth[0] = max(node_depth[0], depth)
                     target.sendall(data)
 
 
 @contextmanager
 def slow_lines(rtt_s: float) -> Iterator[Proxy]:
-    """Every connection to a node that this process makes in the block goes over such a line."""
+    """Send every connection to a node that this process makes in the block through a proxy."""
     proxy = Proxy(rtt_s)
     with patch("gpucourse.remote.ssh.dial", proxy.dial):
         try:
@@ -142,30 +153,32 @@ def slow_lines(rtt_s: float) -> Iterator[Proxy]:
 
 
 def count(command: str, rtt_s: float, *words: str, waits: int = 0) -> Counted:
-    """Type one command in this process. `waits`: how often a node waits for another one."""
-    with tempfile.TemporaryFile("w+") as said, slow_lines(rtt_s) as proxy, redirect_stdout(said), redirect_stderr(said):
+    """Type one command in this process and count its round trips. `waits`: how often one node waits for another."""
+    with tempfile.TemporaryFile("w+") as output, slow_lines(rtt_s) as proxy, redirect_stdout(output), redirect_stderr(output):
         code = run_command(words)
-        said.seek(0)
+        output.seek(0)
         proxy.hear_out()
-        assert code == 0, f"gpucourse {' '.join(words)} answered {code}:\n{said.read()}"
+        assert code == 0, f"gpucourse {' '.join(words)} ended with code {code}:\n{output.read()}"
         return Counted(command, proxy.trips + waits)
 
 
 def count_on_simulated_nodes(folder: Path, rtt_s: float) -> Iterator[Counted]:
-    """Count `deploy`, `run` and `cancel` on a lab of two nodes; the first run brings files that the second finds there."""
+    """Count `deploy`, `run` and `cancel` on a lab of two nodes. An uncounted run comes first, so that its files are already on
+    the nodes.
+    """
     with _typing_learner(folder) as learner:
-        own = ("run", "--launcher", "python", "--script")
+        run_words = ("run", "--launcher", "python", "--script")
         prints, sleeps = (write_script(learner, *file) for file in (("prints.py", PRINTS), ("sleeps.py", SLEEPS)))
         yield count("deploy", rtt_s, "deploy", "3")
-        count("", 0.0, *own, prints)
-        yield count("run", rtt_s, *own, prints, waits=1)
-        count("", 0.0, *own, sleeps, "--detach")
+        count("", 0.0, *run_words, prints)
+        yield count("run", rtt_s, *run_words, prints, waits=1)
+        count("", 0.0, *run_words, sleeps, "--detach")
         yield count("cancel", rtt_s, "cancel", "latest")
 
 
 @contextmanager
 def _typing_learner(folder: Path) -> Iterator[Learner]:
-    """Yield a learner whose commands are typed in this process."""
+    """Yield a learner whose commands run in this process."""
     learner = Learner(folder / "workspace")
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, learner.environment))
@@ -173,7 +186,7 @@ def _typing_learner(folder: Path) -> Iterator[Learner]:
         try:
             yield learner
         finally:
-            with suppress(AssertionError):  # the reason that ended the block says more
+            with suppress(AssertionError):  # the error that ended the block is more useful
                 count("", 0.0, "destroy", "--all", "--yes", "--discard")
 
 

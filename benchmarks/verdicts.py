@@ -1,8 +1,8 @@
-"""Planted faults and right programs in the emulator: part of `python -m benchmarks emulator`.
+"""Run planted faults and right programs in the emulator, as a part of `python -m benchmarks emulator`.
 
-Each program of cuda_programs/faults has one fault, and names its kinds at the end of the lines that may be called faulty:
-`// fault: race`. With MENDED defined, the program is right. A program of cuda_programs/right has as many variants as its first
-line says, and all are right. The exit code of a right program says whether its result is right.
+Each program in cuda_programs/faults has one fault. Each line that may be reported ends with the possible kinds:
+`// fault: race`. With MENDED defined, the program is right. The first line of a program in cuda_programs/right contains its
+number of variants, all of which are right. The exit code of a right program says whether its result is right.
 """
 
 from __future__ import annotations

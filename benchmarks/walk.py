@@ -1,8 +1,8 @@
-"""The whole course, walked by a machine that types what Next says and nothing else: `python -m benchmarks walk`, or
+"""Walk the whole course by typing only the commands that Next names: `python -m benchmarks walk`, or
 `python -m benchmarks walk 0 3` for some modules.
 
-It writes each part with the course's solution, answers from the answer keys, and prints each step. The walk fails if a step
-comes twice.
+The program writes each part from the course's solution, answers questions from the answer keys, and prints each step. The walk
+fails if a step comes twice.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ COMMAND_LIMIT_S = 900.0
 
 @dataclass
 class Solver:
-    """Knows the solutions: what to write into a file before a command, and what to type when the command asks."""
+    """The solver of the course: what to write into a file before a command, and what to type when the command asks."""
 
     context: Context
     mutation: Question | None = None
 
     def prepare(self, step: NextStep) -> None:
-        """Do what the step says apart from its command: write the part, or make the edit of a mutation."""
+        """Do what the step requires besides its command: write the part, or make the edit of a mutation."""
         if step.exercise is None:
             return
         module, exercise = self.context.catalog.exercise(step.exercise.id)
@@ -75,7 +75,7 @@ class Solver:
         return self.answer(exercise, next(item for item in exercise.questions if item.id == names[-1])) if names else ""
 
     def answer(self, exercise: Exercise, question: Question) -> str:
-        """Return the right answer to a question; 1 for a number that only a GPU has."""
+        """Return the right answer to a question, or 1 if only a GPU can give the number."""
         if question.kind == "choice":
             return str(question.key)
         if question.kind == "text":
@@ -89,7 +89,9 @@ class Solver:
 
 @dataclass
 class Walk:
-    """A walk: its steps so far. `type_command` types a command for an exercise and returns what the screen shows."""
+    """A walk through the course, with its steps so far. `type_command` types a command for an exercise and returns what the
+    screen shows.
+    """
 
     solver: Solver
     type_command: Callable[[str, Exercise | None], str]

@@ -1,1 +1,1 @@
-"""The pages of the documentation, and what makes their pictures and screens."""
+"""The pages of the documentation, and the programs that make their pictures and screens."""

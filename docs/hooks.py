@@ -1,4 +1,4 @@
-"""The pages of the site besides the files of docs: README as the first page, the project's pages, and the lessons as a book.
+"""Add further pages to the site: README as the first page, the project's pages, and the lessons as a book.
 
 The address of the repository comes from pyproject.toml. Nothing is fetched from elsewhere: no badge, no count of stars.
 """
@@ -31,13 +31,13 @@ _LICENSE = "https://www.apache.org/licenses/LICENSE-2.0"
 
 
 def read_repository() -> str:
-    """Return the address of the repository, which pyproject.toml has."""
+    """Return the address of the repository, from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["urls"]["Repository"])
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Name the repository, and put the book after the first pages: a chapter for each module, its lessons in their order."""
+    """Set the repository, and put the book after the first pages: one chapter for each module, with its lessons in order."""
     config.repo_url = read_repository()
     config.repo_name = config.repo_url.removeprefix("https://github.com/")
     chapters: list[dict[str, Any]] = []
@@ -66,12 +66,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Shorten links to the project's pages: docs link to them one folder up, and on the site they are beside the others."""
+    """Shorten links to the project's pages. Pages in docs link to the folder above, but on the site these pages are in the same
+    folder.
+    """
     return re.sub(r"\]\(\.\./([A-Z]+\.md)", r"](\1", markdown)
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Keep the words of commands in tables whole: a browser breaks `--set` after its first hyphen."""
+    """Keep the words of commands in tables whole, because browsers would break `--set` after its first hyphen."""
     return _CELL.sub(lambda cell: _CODE.sub(_keep_words, cell[0]), html)
 
 
@@ -81,5 +83,5 @@ def _keep_words(code: re.Match[str]) -> str:
 
 
 def on_post_page(output: str, **_: object) -> str:
-    """Leave out what makes the browser ask GitHub for the count of stars."""
+    """Remove the part that makes the browser request the count of stars from GitHub."""
     return output.replace(_STARS, "")

@@ -49,7 +49,7 @@ def find_undescribed() -> Iterator[str]:
 
 
 def _list_objects(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every mapping that the file may hold, once, with its place; the file itself comes first."""
+    """Yield each mapping that the file may contain once, with its place. The file itself comes first."""
     waiting, seen = [("", document)], {""}
     while waiting:
         place, definition = waiting.pop(0)
@@ -74,7 +74,7 @@ def _render_object(place: str, definition: dict[str, Any]) -> str:
 
 
 def _format_type(field: dict[str, Any]) -> str:
-    """Return in words which values a key accepts."""
+    """Return, in words, the values that a key accepts."""
     if "$ref" in field:
         return "keys (below)"
     if "anyOf" in field:

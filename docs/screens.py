@@ -1,11 +1,11 @@
-"""The screens in the pages of docs, made by running the commands that are above them.
+"""Run the commands above the screens in the pages of docs, and compare or store the screens.
 
 `python -m docs.screens` runs every page with such screens, each in a new home folder, and fails if the words of a screen have
 changed. Numbers, names of runs and line breaks may differ. `--write` stores the screens as they are now.
 
-A block of kind `console` contains commands after `$ ` and what they print; `export NAME=VALUE` applies to all commands after
-it. A block with a title is a file, named from the home folder: it is written if the file is missing, and otherwise added at its
-end. Only a block of Python changes an existing file: its function replaces the function of the same name.
+A block of kind `console` contains commands after `$ ` and their output; `export NAME=VALUE` applies to all commands after it. A
+block with a title is a file, named relative to the home folder. If the file is missing, it is written; otherwise, the block is
+appended. Only a block of Python changes an existing file: its function replaces the function of the same name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _VARIES = (
 
 @dataclass(frozen=True)
 class Difference:
-    """A screen of a page whose words have changed: `words` that went (`- word`) or came (`+ word`)."""
+    """A screen whose words have changed. `words`: the removed (`- word`) and the added (`+ word`) words."""
 
     page: Path
     command: str
@@ -52,12 +52,12 @@ class Difference:
 
 
 def pages() -> list[Path]:
-    """Return the pages that hold screens."""
+    """Return the pages that contain screens."""
     return [page for page in sorted(PAGES.glob("*.md")) if "```console\n$ " in page.read_text(encoding="utf-8")]
 
 
 def renew(page: Path) -> tuple[str, list[Difference]]:
-    """Return the text of the page with its screens as they are now, and the screens whose form has changed.
+    """Return the text of the page with its current screens, and the screens whose words have changed.
 
     Raises RuntimeError if a command does not end, ValueError if an edit names an unknown function.
     """
@@ -87,8 +87,9 @@ def renew(page: Path) -> tuple[str, list[Difference]]:
 
 
 def form(screen: str) -> set[str]:
-    """Return the words of a screen, without those that differ from run to run. Line breaks do not count, because a wider number
-    wraps the header of a table elsewhere."""
+    """Return the words of a screen, without words that differ from run to run. Line breaks are ignored, because a wider number
+    wraps the header of a table differently.
+    """
     text = "\n".join(line for line in screen.splitlines() if not _DEPENDS_ON_SPEED.search(line))
     for pattern, replacement in _VARIES:
         text = pattern.sub(replacement, text)
@@ -108,7 +109,7 @@ def list_commands(body: str) -> list[str]:
 
 
 def read_export(command: str, home: Path) -> dict[str, str]:
-    """Return what `export NAME=VALUE` sets; empty for any other command."""
+    """Return the variable that `export NAME=VALUE` sets. The result is empty for any other command."""
     match = _EXPORT.fullmatch(command)
     return {match[1]: match[2].replace("~", str(home))} if match else {}
 
@@ -123,7 +124,9 @@ def _compare(page: Path, body: str, screens: list[tuple[str, str]]) -> Iterator[
 
 
 def write_block(file: Path, body: str) -> None:
-    """Write or change a file as a block with a title says. Raises ValueError if Python names an unknown function."""
+    """Write or change the file that the title of a block names. Raises ValueError if a block of Python names an unknown
+    function.
+    """
     if file.is_file() and file.suffix == ".py":
         _edit(file, body)
         return
@@ -146,7 +149,7 @@ def _edit(file: Path, source: str) -> None:
 
 
 def type_command(command: str, home: Path, exports: dict[str, str]) -> str:
-    """Return what a terminal of 80 columns shows after the command. Raises RuntimeError if it does not end."""
+    """Return the screen of a terminal of 80 columns after the command. Raises RuntimeError if it does not end."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "XDG_"))}
     environ = {
         **inherited, **exports, "HOME": str(home), "NO_COLOR": "1", "TERM": "xterm-256color", "LANG": "C.UTF-8",
@@ -184,7 +187,7 @@ def _read(descriptor: int) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare the screens, or store them with --write; return 1 if a screen has changed in form."""
+    """Compare the screens, or store them with --write. Return 1 if the words of a screen have changed."""
     write = arguments == ["--write"]
     if arguments and not write:
         sys.stderr.write("usage: python -m docs.screens [--write]\n")

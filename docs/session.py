@@ -1,8 +1,8 @@
-"""The README's moving picture: a session from deploy to destroy, in a terminal that scrolls, as docs/images/session.svg.
+"""Record the README's animation: a session from deploy to destroy, in a terminal that scrolls, as docs/images/session.svg.
 
-`python -m docs.session` types the commands in a terminal, in a new home folder that is removed afterwards. The picture
-plays them at the speed at which they ran, the long ones shortened, and begins again. A reader who asked for no motion sees
-the end.
+`python -m docs.session` types the commands in a terminal, in a new home folder that is removed afterwards. The animation runs
+at the recorded speed, except that long commands are shortened, and then starts again. For readers who prefer reduced motion, it
+shows only the end.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ from docs.screens import type_command
 
 PICTURE = Path(__file__).parent / "images" / "session.svg"
 COMMANDS = ("gpucourse deploy 3", "gpucourse run 3.2 --nodes 2", "gpucourse destroy --all --yes")
-MAX_S, PAUSE_S, END_S = 6.0, 1.5, 5.0  # a command in the picture at most, the pause after it, and after the last one
-LOGS = 6  # lines of the ranks that are shown of a run, the last ones
+MAX_S, PAUSE_S, END_S = (
+    6.0,
+    1.5,
+    5.0,
+)  # seconds: the longest command in the picture, the pause after a command, the pause after the last one
+LOGS = 6  # how many of the ranks' last lines are shown for a run
 WINDOW = 24  # lines of the terminal
 WIDTH, LINE, CHARACTER, MARGIN = 80, 17.0, 7.83, 14.0
 BACKGROUND, TEXT = "#161b22", "#d6dde5"
@@ -49,7 +53,7 @@ def record(home: Path) -> list[Row]:
 
 
 def shorten_logs(lines: list[str]) -> list[str]:
-    """Return the lines with only the last ones of the ranks, and a row of dots for those before."""
+    """Return the lines with only the last lines of the ranks, after a row of dots that replaces the earlier ones."""
     logs = [number for number, line in enumerate(lines) if line.startswith("[n")]
     dropped = set(logs[:-LOGS])
     return [
@@ -58,7 +62,9 @@ def shorten_logs(lines: list[str]) -> list[str]:
 
 
 def draw(rows: list[Row]) -> str:
-    """Return the picture: all lines in one column that scrolls up in a window, and a cover over those still to come."""
+    """Return the picture: all lines in one column that scrolls up in a window, and a cover over the lines that have not
+    appeared yet.
+    """
     width, height = MARGIN * 2 + CHARACTER * WIDTH, MARGIN * 2 + LINE * WINDOW
     length_s = rows[-1][0] + END_S
     covers = [(second, LINE * (number + 1)) for number, (second, _) in enumerate(rows)]

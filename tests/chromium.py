@@ -27,7 +27,7 @@ COMPLAINTS = {"Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICa
 
 
 class Chromium:
-    """One process of the browser; `folder` takes its profile."""
+    """One process of the browser. `folder` is for its profile."""
 
     def __init__(self, folder: Path) -> None:
         self.events: list[dict[str, Any]] = []
@@ -69,7 +69,7 @@ class Chromium:
         os.close(self._from)
 
     def open(self, address: str, *, width: int = 1100, height: int = 900, dark: bool = False, script: bool = True) -> Tab:
-        """Return a tab of that size with the page loaded; without `script` the page's scripts do not run."""
+        """Return a tab of that size with the page loaded. Without `script`, the page's scripts do not run."""
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
         tab = Tab(self, self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"])
         for method in ("Page.enable", "Runtime.enable", "Log.enable"):
@@ -89,7 +89,7 @@ class Chromium:
         return answer["result"]
 
     def wait_for(self, method: str, session: str) -> None:
-        """Read until this event of the tab has come."""
+        """Read messages until this event of the tab has arrived."""
         self._read_until(lambda message: message.get("method") == method and message.get("sessionId") == session)
 
     def _send(self, method: str, params: dict[str, Any], session: str) -> int:
@@ -114,7 +114,7 @@ class Chromium:
 
 
 class Tab:
-    """One page that is open."""
+    """An open page."""
 
     def __init__(self, browser: Chromium, session: str) -> None:
         self._browser, self._session = browser, session
@@ -129,7 +129,7 @@ class Tab:
         self.wait_until_loaded()
 
     def wait_until_loaded(self) -> None:
-        """Wait for the next page, also one that the page loads itself."""
+        """Wait until the next page is loaded, even if the page itself loads it."""
         self._browser.wait_for("Page.loadEventFired", self._session)
 
     def evaluate(self, expression: str) -> Any:
@@ -144,7 +144,7 @@ class Tab:
         self.call("Input.insertText", text=text)
 
     def click(self, selector: str) -> None:
-        """Activate the element that the selector names, as a click, a tap or its key does."""
+        """Activate the element that the selector matches, as a click, a tap or its key would."""
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
 
     def press(self, key: str, text: str = "") -> None:
@@ -153,15 +153,15 @@ class Tab:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **({"text": text} if text else {}))
 
     def texts(self, selector: str) -> list[str]:
-        """Return the text of every visible element that the selector names."""
+        """Return the text of every visible element that the selector matches."""
         visible_items = f"[...document.querySelectorAll({json.dumps(selector)})].filter(item => item.checkVisibility())"
         texts: list[str] = self.evaluate(f"{visible_items}.map(item => item.textContent.trim())")
         return texts
 
     def complaints(self) -> list[Any]:
-        """Everything on the browser's console: errors of scripts, and what a policy refused."""
+        """Return everything on the browser's console: errors of scripts, and whatever a policy refused."""
         return [event["params"] for event in self._browser.events if event.get("sessionId") == self._session]
 
     def take_picture(self) -> bytes:
-        """Return what is shown, as PNG."""
+        """Return a screenshot as PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])

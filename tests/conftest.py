@@ -1,8 +1,8 @@
-"""What all tests have in common, as plain pytest and its workers run them.
+"""Set-up that all tests share, as plain pytest and its workers run them.
 
 Ctrl-C works as in a terminal, even if the tests were started in the background with SIGINT ignored. Python's garbage collector
-looks only at objects that are created after the tests were collected: going through all modules and tests again and again took
-a third of the time.
+examines only objects that are created after the tests were collected, because going through all modules and tests again and
+again took a third of the time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.forks import SHARED
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()
-os.environ["OMP_NUM_THREADS"] = "1"  # torch's threads for tiny tensors would only wait for each other, in busy loops
+os.environ["OMP_NUM_THREADS"] = "1"  # for tiny tensors, torch's threads would only wait for each other in busy loops
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)  # short: sockets are below it
     config.add_cleanup(folder.cleanup)
     os.environ[SHARED] = folder.name
-    os.environ["XDG_CACHE_HOME"] = f"{folder.name}/cache"  # what the CUDA emulator compiles, it compiles once
+    os.environ["XDG_CACHE_HOME"] = f"{folder.name}/cache"  # so that the CUDA emulator compiles each program only once
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -1,7 +1,7 @@
-"""The generated tables of two pages: what the labs cost (docs/cost-and-safety.md), from the manifests and the shipped prices,
-and the syllabus (README.md), from the manifests and the rubric.
+"""Generate the tables of two pages: the costs of labs (docs/cost-and-safety.md), from the manifests and the shipped prices, and
+the syllabus (README.md), from the manifests and the rubric.
 
-`python -m tests.cost_table --write` puts both into their pages.
+`python -m tests.cost_table --write` writes both into their pages.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def table() -> str:
 
 
 def syllabus() -> str:
-    """Return the syllabus in Markdown: each module with its lesson, what it is about, and its figures. Its points are
-    those of the rubric."""
+    """Return the syllabus in Markdown: each module with its lesson, its subject and its figures. The points are those of the
+    rubric.
+    """
     modules = CATALOG.modules
     points = {part.module: part for part in parts_of(read_rubric(FOLDERS.modules), modules)}
     lines = ["| module | what it is about | exercises | hours | points | nodes | needs |", "|---|---|--:|--:|--:|--:|---|"]

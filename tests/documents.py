@@ -1,4 +1,4 @@
-"""Every JSON document that a test reads is validated against docs/json.schema.json, which refuses unknown keys."""
+"""Validate every JSON document that a test reads against docs/json.schema.json, which refuses unknown keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_document(words: Sequence[str], out: str) -> Any:
     document = json.loads(out)
     command = next(word for word in words if word in COMMANDS)
     complaints = [f"{error.json_path}: {error.message[:300]}" for error in _make_validator(command).iter_errors(document)]
-    assert not complaints, f"gpucourse {' '.join(words)} --json is not as {SCHEMA.name} says:\n" + "\n".join(complaints)
+    assert not complaints, f"gpucourse {' '.join(words)} --json does not match {SCHEMA.name}:\n" + "\n".join(complaints)
     return document
 
 

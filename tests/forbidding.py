@@ -1,7 +1,8 @@
-"""An environment in which namespaces are forbidden, as on some computers: `python -m tests.forbidding`, and `nsenter` into it.
+"""Run an environment in which namespaces are forbidden, as on some computers: `python -m tests.forbidding`, and then `nsenter`
+into it.
 
-It is a user namespace: its owner may forbid further namespaces inside it, and nothing changes outside. It prints `ready`, or
-why it cannot be created, and lasts until its standard input ends.
+It is a user namespace, whose owner may forbid further namespaces inside it without changing anything outside. The program
+prints `ready`, or why the environment cannot be created, and the environment lasts until the program's standard input ends.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ALL = (0, 0, (1 << 32) - 1)
 
 @contextmanager
 def no_namespaces() -> Iterator[tuple[str, ...]]:
-    """Yield the prefix of a command for which namespaces are refused. Skips the test if no such environment can be created."""
+    """Yield the prefix for a command that is refused namespaces. Skip the test if no such environment can be created."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.forbidding"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
@@ -38,7 +39,7 @@ def _forbid() -> None:
     parent_pid = os.getpid()
     read_end, write_end = os.pipe()
     helper = os.fork()
-    if helper == 0:  # it stays outside: only from there may more than one's own number be let in
+    if helper == 0:  # this process stays outside, because only from there can more than its own user ID be mapped
         os.read(read_end, 1)
         root = os.geteuid() == 0
         for kind, number in (("uid", os.getuid()), ("gid", os.getgid())):
@@ -50,12 +51,12 @@ def _forbid() -> None:
     kernel.unshare(kernel.NEW_USER)
     os.write(write_end, b"\n")
     if os.waitpid(helper, 0)[1]:
-        raise OSError("the numbers of users cannot be mapped")
+        raise OSError("the user IDs cannot be mapped")
     Path("/proc/sys/user/max_net_namespaces").write_text("0", encoding="ascii")
 
 
 def main() -> None:
-    """Make the place, say so, and wait."""
+    """Make the environment, report it, and wait."""
     try:
         _forbid()
     except OSError as error:

@@ -32,16 +32,16 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).parent.parent
 SHARED = "GPUCOURSE_TESTS_SHARED"
-"""Names a folder for what all test processes have in common; `tests/conftest.py` makes one for each run."""
+"""The variable with the folder that all test processes share. `tests/conftest.py` makes one for each run."""
 FAKE_GPU = ROOT / "tests" / "fake_gpu"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 INTERPRETED = {
     "TRITON_INTERPRET": "1"
-}  # torch._dynamo imports triton, which is read then: scripts run kernels in the interpreter
-"""What libraries of a script read once, when they are loaded: a fork cannot have another value."""
+}  # torch._dynamo imports triton, which reads it then: scripts run kernels in the interpreter
+"""Variables that libraries of a script read only when they are loaded. A fork cannot have another value."""
 KEPT = ("PATH", "LANG", "HOME", "TMPDIR")
 READ_AT_START = ("PYTHON", "LD_", "LC_", "TZ", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "_TYPER")
-"""How variables begin that Python or a library of the command line reads once: with one of them a command is not forked."""
+"""Prefixes of variables that Python or a library reads only once. With such a variable, a command is not forked."""
 IMPORTED = {
     "torch": ("numpy", "torch", "torch.distributed", "torch._dynamo", "torch.utils.benchmark", "torch.nn.parallel"),
     "gpucourse": ("paramiko", "boto3", "rich.live", "rich.table", "typer.rich_utils"),
@@ -51,7 +51,7 @@ SERVICES = ("ec2", "efs", "iam", "resourcegroupstaggingapi", "scheduler", "servi
 
 
 class Fork:
-    """A script or a command under way, with the part of subprocess.Popen's interface that tests use."""
+    """A running script or command, with the part of subprocess.Popen's interface that tests use."""
 
     def __init__(
         self,
@@ -63,8 +63,12 @@ class Fork:
         library: str = "",
         streams: Sequence[int] = (),
     ) -> None:
-        """Start it. `has_own_stderr`: standard error is kept apart from standard output. `library`: what is already imported,
-        by default gpucourse for a command and torch for a script. `streams`: its standard input, if it has one."""
+        """Start the script or command.
+
+        `has_own_stderr`: standard error is separate from standard output.
+        `library`: the library that is already imported, by default gpucourse for a command and torch for a script.
+        `streams`: its standard input, if it has one.
+        """
         self.args = list(words)
         self.returncode: Any = None  # as subprocess has it
         self._files = [tempfile.NamedTemporaryFile(prefix="gpucourse-fork-") for _ in range(1 + has_own_stderr)]  # noqa: SIM115
@@ -75,12 +79,12 @@ class Fork:
         self.pid = self._read_answer()
 
     def poll(self) -> Any:
-        """Return the exit code, negative for a signal; None while it runs."""
+        """Return the exit code (negative for a signal), or None while it runs."""
         self._wait(0)
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str | None]:
-        """Wait for the end; what it printed. Raises subprocess.TimeoutExpired, after which it can be called again."""
+        """Wait for the end and return the outputs. Raises subprocess.TimeoutExpired, after which it can be called again."""
         self._wait(timeout)
         if self.returncode is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)
@@ -91,17 +95,17 @@ class Fork:
         return texts[0], texts[1] if len(texts) > 1 else None
 
     def send_signal(self, number: int) -> None:
-        """As kill(1) does; nothing if it has ended."""
+        """Send a signal. Do nothing if it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):  # it ended just now
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it by force."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
     def _wait(self, timeout: float | None) -> None:
@@ -117,7 +121,9 @@ class Fork:
 
 
 def can_start(words: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether a fork is the same as a new interpreter: a script or a command, and no variable that is read before it begins."""
+    """Return whether a fork behaves like a new interpreter: it is a script or a command, and no variable is set that is read
+    only once.
+    """
     if tuple(words[:3]) == (sys.executable, "-m", "gpucourse"):
         return env.get("LANG") == os.environ.get("LANG") and not any(name.startswith(READ_AT_START) for name in env)
     plain = words[0] == sys.executable and len(words) > 1 and words[1].endswith(".py")
@@ -126,10 +132,12 @@ def can_start(words: Sequence[str], env: Mapping[str, str]) -> bool:
 
 
 class _Server:
-    """The process that imported the libraries, seen from the tests. It ends with the last process that has a line to it."""
+    """The tests' connection to the process that has imported the libraries. That process ends with the last process that is
+    connected to it.
+    """
 
     def __init__(self, library: str, path: str) -> None:
-        """Connect to the server, which is started if there is none."""
+        """Connect to the server. Start it if there is none."""
         address = Path(os.environ[SHARED]) / f"{library}{'-gpu' if path else ''}"
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with _hold(address):
@@ -141,12 +149,12 @@ class _Server:
                     door.bind(str(address))
                     door.listen()
                     self._line.connect(str(address))
-                    # It ends with the last line, maybe after this process: no wait, and no warning that there was none.
+                    # It ends with the last connection, maybe after this process: do not wait, and do not warn about that.
                     start_server(library, path, door).returncode = 0
         atexit.register(self._line.close)
 
     def start(self, request: dict[str, Any], streams: Sequence[int]) -> socket.socket:
-        """Have it forked. Where the answers come from: the process id, and the exit code in the end."""
+        """Request a fork. Return the socket on which its process id, and later its exit code, arrive."""
         parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with child_end:
             socket.send_fds(self._line, [json.dumps(request).encode()], [child_end.fileno(), *streams])
@@ -154,7 +162,7 @@ class _Server:
 
 
 def start_server(library: str, path: str, door: socket.socket) -> subprocess.Popen[bytes]:
-    """Start the process that imports a library. Lines come in through `door`."""
+    """Start the process that imports a library. Connections arrive at the socket `door`."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD | INTERPRETED
     return subprocess.Popen(
         [sys.executable, "-m", "tests.forks", library, str(door.fileno())],
@@ -162,13 +170,13 @@ def start_server(library: str, path: str, door: socket.socket) -> subprocess.Pop
         env=environment | ({"PYTHONPATH": path} if path else {}),
         pass_fds=[door.fileno()],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,  # what is no terminal has Python's buffer of a file or a pipe
+        stdout=subprocess.DEVNULL,  # not a terminal, so Python buffers it like a file or a pipe
     )
 
 
 @contextlib.contextmanager
 def _hold(address: Path) -> Iterator[None]:
-    """Nobody else starts or ends the server of this address during the block."""
+    """Hold the server's lock during the block, so that no other process starts or ends the server of this address."""
     with address.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -186,16 +194,16 @@ def _find_server(library: str, path: str) -> _Server:
 
 
 def load(library: str) -> None:
-    """Import what the forks will need."""
+    """Import the modules that the forks will need."""
     for name in (*IMPORTED[library], *(_list_modules() if library == "gpucourse" else ())):
         importlib.import_module(name)
     if library == "gpucourse":
         _read_models()
-    gc.freeze()  # a fork that looks for circles would copy all of it
+    gc.freeze()  # otherwise, garbage collection in a fork would copy all this memory
 
 
 def _read_models() -> None:
-    """Have AWS's descriptions of its services read, which the program does once in a process."""
+    """Read AWS's descriptions of its services, which the program reads once per process."""
     from gpucourse.aws.session import Account
 
     account = Account("us-east-2", {"AWS_ACCESS_KEY_ID": "nobody's", "AWS_SECRET_ACCESS_KEY": "nobody's"})
@@ -212,8 +220,9 @@ def _list_modules() -> Iterator[str]:
 
 
 def serve(door: socket.socket) -> dict[str, Any] | None:
-    """Fork for each request until every line is closed; lines come in through `door`. In a fork this returns what is to be run,
-    else None."""
+    """Fork for each request until every connection is closed. Connections arrive at `door`. Return the request in a fork, and
+    None in the server.
+    """
     lines = [door.accept()[0]]
     wakes, wake = os.pipe2(os.O_NONBLOCK)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -253,9 +262,9 @@ def serve(door: socket.socket) -> dict[str, Any] | None:
 
 
 def _close(door: socket.socket) -> list[socket.socket]:
-    """Let nobody in any more; the line of somebody who came just now, and then it stays open."""
+    """Stop accepting connections. If one has just arrived, return it instead, and keep accepting."""
     address = Path(door.getsockname())
-    with contextlib.suppress(FileNotFoundError), _hold(address):  # whoever made the folder may have removed it
+    with contextlib.suppress(FileNotFoundError), _hold(address):  # the tests may have removed their folder
         if select.select([door], [], [], 0)[0]:
             return [door.accept()[0]]
         address.unlink()
@@ -275,13 +284,13 @@ def _report_ended(callers: dict[int, socket.socket]) -> None:
 
 
 def _answer(caller: socket.socket, number: int) -> None:
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # whoever asked waits no longer
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the caller no longer waits
         caller.sendall(str(number).encode())
 
 
 def take_over(request: dict[str, Any]) -> None:
-    """In a fork: be the process that was asked for, up to its first line."""
-    streams = dict(enumerate(request["streams"]))  # handed over by whoever asked, if they are no files
+    """Become the requested process in a fork, up to its first line."""
+    streams = dict(enumerate(request["streams"]))  # passed by the caller, if they are not files
     streams |= {stream: os.open(name, os.O_WRONLY | os.O_APPEND) for stream, name in enumerate(request["outputs"], 1)}
     for stream, file in streams.items():
         os.dup2(file, stream)
@@ -299,7 +308,9 @@ def take_over(request: dict[str, Any]) -> None:
 
 
 def run(words: Sequence[str]) -> NoReturn:
-    """In a fork: run what was asked for, and leave as an interpreter does, but without taking libraries apart, for 0.3 s."""
+    """Run the requested script or command in a fork, and exit as an interpreter does. Libraries are not torn down, which saves
+    0.3 s.
+    """
     code = 0
     try:
         if words[1] == "-m":
@@ -327,7 +338,7 @@ def run(words: Sequence[str]) -> NoReturn:
 if __name__ == "__main__":
     load(sys.argv[1])
     with socket.socket(fileno=int(sys.argv[2])) as connection:
-        asked = serve(connection)
-    if asked is not None:
-        take_over(asked)
-        run(asked["words"])
+        request = serve(connection)
+    if request is not None:
+        take_over(request)
+        run(request["words"])

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "src" / "gpucourse" / "aws" / "data" / "policy.json"
 TABLE = ROOT / "tests" / "data" / "iam_actions.json"
 RECORDED = ROOT / "tests" / "data" / "permissions.json"
-_KEYS = {  # of the many keys, those that a condition of the policy may use
+_KEYS = {  # the keys that a condition of the policy may use
     "aws:RequestTag/${TagKey}",
     "aws:ResourceTag/${TagKey}",
     "ec2:CreateAction",
@@ -34,9 +34,11 @@ _NEWER = {"freetier:GetAccountPlanState": {"": list[str]()}}  # of July 2025: th
 
 
 def extract(definition: dict[str, Any], names: list[str], policy_types: set[str], source: str) -> dict[str, Any]:
-    """Return the table for these actions and, of the many types of resources, those that the policy names or an action must
-    have: `actions` has by type (`*` at its end: always there) the keys that a condition may use, and under the empty name those
-    that hold without a resource; `arns` the forms of names."""
+    """Return the table for these actions, with only those types of resources that the policy names or that an action requires.
+
+    `actions` has, for each action and type (with `*` at the end if it is always present), the condition keys that a policy may
+    use. The keys that apply without a resource are under the empty name. `arns` has the forms of the resources' names.
+    """
     actions: dict[str, dict[str, list[str]]] = {}
     arns: dict[str, str] = {}
     for action in sorted(names):
@@ -56,7 +58,7 @@ def extract(definition: dict[str, Any], names: list[str], policy_types: set[str]
 
 
 def _keys(service: dict[str, Any], entry: dict[str, Any], kind: str) -> set[str]:
-    """Return those of the action for this type of resource, and those that the resource has whatever is done to it."""
+    """Return the condition keys of the action for this type of resource, and those that the resource has for every action."""
     of_resource = service["resources"][kind]["condition_keys"] if kind else []
     return {*entry["condition_keys"], *of_resource}
 

@@ -159,7 +159,7 @@ NOW = "2026-01-31T14:25:01+00:00"
 
 
 class Learning:
-    """Somebody with a workspace, in a small course."""
+    """A learner with a workspace, in a small course."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
         self.root, self.workspace, self.course = root, root / "workspace", root / "course"
@@ -178,7 +178,7 @@ class Learning:
         self.context = self.open_context()
 
     def open_context(self) -> Context:
-        """Return the workspace as an action gets it."""
+        """Return the context of a command in the workspace."""
         built_in = find_course({})
         folders = CourseFolders(self.course / "modules", self.course / "exercises", built_in.terraform)
         return Context(workspace=open_workspace(self.workspace), folders=folders, environ=os.environ)
@@ -193,8 +193,9 @@ class Learning:
     def record(
         self, exercise: str = "1.1", metrics: dict[str, Any] | None = None, *, mode: Any = "local", **fields: Any
     ) -> RunRecord:
-        """Return a run that ended, as `run` leaves it: files, verdict, deliverables, seal. One of another `state` is not
-        sealed."""
+        """Record and return an ended run, with its files, verdict, deliverables and seal. A run in another `state` is not
+        sealed.
+        """
         context = self.open_context()
         script = fields.get("own_script")
         place = fields.setdefault("place", runs.script_place(Path(script)) if script else None)
@@ -220,33 +221,33 @@ class Learning:
         return record
 
     def hand_in(self, name: str = "work.zip", by: str = "Noah") -> Path:
-        """Make a bundle of the workspace."""
+        """Return a bundle of the workspace."""
         path = self.root / name
         self.types("grade", "--bundle", str(path), "--by", by)
         return path
 
     def leave(self) -> None:
-        """Move the learner's workspace away: what is typed from now on is typed in another one, an instructor's."""
+        """Move the learner's workspace away. Further commands are typed in another workspace, an instructor's."""
         self.workspace.rename(self.root / "gone")
 
     def read_points(self, *words: str, code: int | None = None) -> dict[str, float]:
-        """Return the points of each row of the module, in the workspace or in the bundle that `words` open."""
+        """Return the points of each row of the module, in the workspace or in the bundle that `words` name."""
         document = self.types("grade", "--json", *words, code=code).document
         grade = document["bundles"][0]["grade"] if words else document
         return {row["id"]: row["earned"] for row in grade["parts"][0]["rows"]}
 
     def count_answers(self, bundle: Path, exercise: str) -> list[float]:
-        """Return what the answers to an exercise give in a bundle, for each row of the rubric that asks for them."""
+        """Return the credit for the answers to an exercise in a bundle, for each row of the rubric that counts answers."""
         with open_bundle(self.open_context(), bundle) as content:
             pieces = [piece for row in grade(content.context).parts[0].rows for piece in row.pieces]
         return [piece.got for piece in pieces if piece.kind == "answers" and piece.exercise == exercise]
 
     def folder(self, record: RunRecord) -> Path:
-        """Where a run lies."""
+        """Return the folder of a run."""
         return self.workspace / "runs" / record.folder / record.id
 
     def types(self, *words: str, code: int | None = 0, typing: str | io.StringIO | None = None) -> Typed:
-        """Run a command in this process. `typing`: what the person types, at a terminal, or the terminal."""
+        """Run a command in this process. `typing`: the text that the person types at a terminal, or the terminal."""
         with _replace_stdin(typing, self._patch):
             self._capture.readouterr()
             result = run_command(list(words))
@@ -256,7 +257,7 @@ class Learning:
 
 
 def deploy(learning: Learning) -> LocalDeployment:
-    """Store the record of a lab of the course that exists."""
+    """Store the record of an existing lab of the course."""
     node = Node(name="node0", role="head", mode="local", address="127.0.0.1", port=2200, private_address="127.0.0.1", user="me",
                 gpus=0, instance_type="simulated", python="python3")  # fmt: skip
     record = LocalDeployment(
@@ -275,7 +276,7 @@ class Terminal(io.StringIO):
 
 
 class InterruptedTerminal(Terminal):
-    """A terminal at which the person presses Ctrl-C instead of an answer."""
+    """A terminal at which the person presses Ctrl-C instead of answering."""
 
     def readline(self, *_: object) -> str:  # type: ignore[override]  # a StringIO is text, whatever its base says
         raise KeyboardInterrupt

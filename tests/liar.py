@@ -1,5 +1,7 @@
-"""A node that lies: a real SSH server on loopback that can answer every question of gpucourse. It answers as an honest node
-does, except one question for which it is given a lie. It runs no command and has no files."""
+"""A node that lies: a real SSH server on loopback that can answer every request of gpucourse.
+
+It answers like an honest node, except for one request, which it answers with a given lie. It runs no command and has no files.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from gpucourse.remote.agent.frames import frame
 from gpucourse.remote.login_shell import NO_INPUT
 from tests.waiting import STUCK_S
 
-MESSAGES = {  # words of the command that asks, in the order in which they are looked for
+MESSAGES = {  # words of the command that makes the request, in the order in which they are searched for
     "machine": 'importlib.util.find_spec("torch")',
     "belongings": '"labs"',
     "store": "cd ./.gpucourse/store",
@@ -40,8 +42,9 @@ _NO_AGENT = 97
 
 @dataclass(frozen=True, kw_only=True)
 class Lie:
-    """What is answered to `message` in place of the truth: `out` and `err`, then the exit code. `slurm`: it is told of a
-    cluster or a run of Slurm."""
+    """The answer to `message` instead of the truth: `out` and `err`, then the exit code.
+    `slurm`: the lie is about a cluster or a run under Slurm.
+    """
 
     name: str
     message: str
@@ -52,7 +55,7 @@ class Lie:
 
 
 class Liar:
-    """The server. `lie` is what it lies about now; `asked` counts the questions by message."""
+    """The server. `lie`: the current lie. `asked`: the number of requests for each message."""
 
     def __init__(self, key: Path) -> None:
         self.lie: Lie | None = None
@@ -69,7 +72,7 @@ class Liar:
 
     @property
     def fingerprint(self) -> str:
-        """Of its host key, as OpenSSH writes it."""
+        """Return the fingerprint of the host key, in OpenSSH's notation."""
         return str(asyncssh.read_private_key(self._key).get_fingerprint())
 
     def start(self) -> None:
@@ -78,7 +81,7 @@ class Liar:
         assert self._ready.wait(STUCK_S)
 
     def stop(self) -> None:
-        """End every connection and the thread."""
+        """Close every connection and end the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STUCK_S)
         assert not self._thread.is_alive()
@@ -148,7 +151,7 @@ class Liar:
 
 
 class _AnyKey(asyncssh.SSHServer):  # type: ignore[misc]  # it has no types
-    """Lets everybody in."""
+    """Accepts every login."""
 
     def __init__(self, connections: list[asyncssh.SSHServerConnection]) -> None:
         self._connections = connections
@@ -167,14 +170,14 @@ class _AnyKey(asyncssh.SSHServer):  # type: ignore[misc]  # it has no types
 
 
 def _unwrap(line: str) -> tuple[str, bytes]:
-    """Return the command in the line that the client sends, and the word of its marks."""
+    """Return the command in the line that the client sends, and the word that forms its marks."""
     *_, first, second, escaped = shlex.split(line)
     plain = re.sub(rb"\\0([0-7]{3})", lambda match: bytes([int(match[1], 8)]), escaped.encode())
     return plain.decode("utf-8", "surrogateescape"), (first + second).encode()
 
 
 def classify(command: str) -> tuple[str, list[str]]:
-    """Return what a command asks: the agent's verb, or a word of MESSAGES; and the verb's arguments."""
+    """Return what a command requests (the agent's verb, or a word of MESSAGES), and the verb's arguments."""
     if match := _VERB.search(command):
         return match[1], shlex.split(match[2])
     return next((message for message, words in MESSAGES.items() if words in command), "other"), []
@@ -182,7 +185,7 @@ def classify(command: str) -> tuple[str, list[str]]:
 
 @dataclass(frozen=True)
 class Question:
-    """What an honest node is asked."""
+    """The request to an honest node."""
 
     arguments: list[str]
     stdin: bytes
@@ -191,7 +194,7 @@ class Question:
 
     @property
     def document(self) -> Any:
-        """The JSON document in its first argument."""
+        """Return the JSON document in its first argument."""
         return json.loads(self.arguments[0])
 
 
@@ -220,12 +223,12 @@ def as_json(value: object) -> bytes:
 
 
 def nothing(_question: Question) -> bytes:
-    """No output."""
+    """Return no output."""
     return b""
 
 
 def probe(question: Question, **changes: object) -> bytes:
-    """Return what a node has."""
+    """Return the answer to a probe."""
     request = question.document
     modules = dict.fromkeys(request["modules"], "2.6")
     ports = [request["first_port"], request["first_port"] + 1]
@@ -233,7 +236,7 @@ def probe(question: Question, **changes: object) -> bytes:
 
 
 def follow(question: Question) -> bytes:
-    """Return a log of one rank, how it ended, how the run ended."""
+    """Return the log of one rank, how the rank ended, and how the run ended."""
     if not question.ended:
         return frame(frames.BEAT)
     offsets = {name: int(size) for name, _, size in (word.rpartition("=") for word in question.arguments[1:])}
@@ -277,7 +280,7 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
 
 
 def state(question: Question) -> bytes:
-    """How each run stands."""
+    """Return the state of each run."""
     answer = {"state": "ended", "exit": END} if question.ended else {"state": "running", "exit": None}
     return as_json(dict.fromkeys(question.arguments, answer))
 

@@ -1,7 +1,8 @@
-"""List what a hostile node may answer to every question of the protocol, and which command hears it.
+"""Lies that a hostile node may answer to each request of the protocol, and the command that receives each lie.
 
-`tests/liar.py` gives these answers. What the readers of answers refuse is in their own tests (archives, documents, follow,
-host probe, unpack): here is what a command makes of an answer that is refused, or is taken and shown.
+`tests/liar.py` gives these answers. The readers of answers have their own tests of what they refuse (archives, documents,
+follow, host probe, unpack). The tests here show how a command reacts to a lie that is refused, or that is accepted and
+displayed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gpucourse.remote.agent.frames import frame
 from tests.liar import CLUSTER, END, JOB, MACHINE, PROBE, Lie, as_json, parcel
 
 SECRET = "learner_secret.txt"
-"""A file of the learner, beside the workspace: four folders above the outputs of a node, and five above a log's folder."""
+"""A file of the learner next to the workspace, four folders above a node's outputs and five above a log's folder."""
 
 WAY_OUT = f"../../../../../{SECRET}"
 ESCAPE = "\x1b[31m\x1b]0;title\x07\x9b2J\u202e\r\n"
@@ -33,7 +34,7 @@ _FORMS: dict[str, dict[str, Any]] = {
     "says that there is no Python": {"code": 127},
     "says that there is no agent, always": {"code": 97},
 }
-"""What can be wrong with any answer, which one reader finds: `probe` has all forms, each other question the first two."""
+"""Errors that any answer may have. One reader finds them all, so only `probe` has all forms; others have the first two."""
 
 
 def _list_forms() -> Iterator[Lie]:
@@ -139,11 +140,11 @@ VERBS = {
     "pack": ("run", "logs", "destroy"),
     "look": ("silent",),
 }
-"""Which verbs ask which question; all others are asked by `run`."""
+"""The verbs that make each request. All other requests are made by `run`."""
 
 
 def list_rows() -> Iterator[tuple[Lie, str]]:
-    """Yield every lie with a verb that hears it: those that ask the question take turns."""
+    """Yield every lie with a verb that receives it. Verbs that make the same request take turns."""
     turns = Counter[str]()
     for lie in LIES:
         verbs = VERBS.get(lie.message, ("run",))

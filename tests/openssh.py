@@ -1,4 +1,4 @@
-"""Real OpenSSH servers on loopback, one per node, each with its own home folder. A test ends what it starts."""
+"""Real OpenSSH servers on loopback, one for each node, each with its own home folder. A test ends the servers it starts."""
 
 from __future__ import annotations
 
@@ -49,9 +49,12 @@ class Server:
 
 @contextmanager
 def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "", sessions: int = 10) -> Iterator[list[Server]]:
-    """`count` nodes that the private key opens. `shell` is a command line that gets what is to be run as $SSH_ORIGINAL_COMMAND,
-    in place of the user's own login shell; `sessions` is how many channels a connection may have. Skips where there is no
-    OpenSSH server, or not the folder that it needs."""
+    """Yield `count` nodes that accept the private key.
+
+    `shell`: a command line that runs instead of the user's own login shell, with the command in $SSH_ORIGINAL_COMMAND.
+    `sessions`: how many channels a connection may have. Skip the test without an OpenSSH server, or without the folder that it
+    needs.
+    """
     sshd = shutil.which("sshd", path="/opt/homebrew/sbin") or need("sshd")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "authorized_keys").write_text(ensure_client_key(key) + "\n")
@@ -89,7 +92,9 @@ def _node(name: str, port: int, host_key: str) -> Node:
 
 
 def explain(code: int, log: str, *, installed: Path = INSTALLED) -> NoReturn:
-    """End the test because sshd did not start: as a missing part where it names the folder that it needs, else as a failure."""
+    """End the test because sshd did not start. If sshd lacks the folder that it needs, the test reports a missing part;
+    otherwise, it fails.
+    """
     if missing := re.search(r"Missing privilege separation directory: (\S+)", log):
         lack(missing[1], installed=installed)
     raise AssertionError(f"sshd ended with code {code}: {log}")

@@ -1,6 +1,6 @@
-"""The pictures of the page in docs/images: screenshots by Chromium of a workspace in which 3.1 and 3.2 really ran.
+"""Screenshots of the page for docs/images, taken with Chromium, of a workspace in which 3.1 and 3.2 really ran.
 
-`make picture` (`python -m tests.page_pictures`) takes them anew, in a workspace of its own that is gone afterwards.
+`make picture` (`python -m tests.page_pictures`) takes them again, in a workspace that is removed afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RUNS = (
 
 
 class PagePicture(NamedTuple):
-    """One picture: its name, a pattern for the page (the newest is taken), and how the window is."""
+    """One screenshot: its name, a pattern for the page (the newest match is taken), and the size and colours of the window."""
 
     name: str
     page: str
@@ -44,7 +44,7 @@ PICTURES = (
 
 
 def take_pictures(workspace: Path) -> dict[str, bytes]:
-    """Each picture as PNG, by its name. Raises CalledProcessError if a command fails."""
+    """Return each screenshot as PNG, by its name. Raises CalledProcessError if a command fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
 
     def types(*words: str) -> None:
@@ -74,7 +74,7 @@ def take_pictures(workspace: Path) -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Write the pictures, or end with a sentence where a command failed."""
+    """Write the screenshots. If a command fails, exit with a message."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-") as folder:
         try:
             pictures = take_pictures(Path(folder))

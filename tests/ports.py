@@ -1,8 +1,8 @@
-"""TCP ports for tests: each goes to only one test process on this computer, from a range that the kernel never assigns.
+"""TCP ports for tests. Each port goes to only one test process on this computer, from a range that the kernel never assigns.
 
-A port that is asked of the kernel, closed, and opened again by a server a second later may be anybody's by then: every
-connection of every other test takes one. These are reserved by a UDP socket with the same number, which no other process of any
-user can open until this one ends. It does not disturb a TCP server.
+If the kernel chooses a port, which is then closed and opened again by a server a second later, any other process may have taken
+it, because every connection of every other test takes a port. The ports here are reserved by a UDP socket with the same number,
+which no other process of any user can open until this process ends. The UDP socket does not disturb a TCP server.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import random
 import socket
 
-# Above those of Slurm's daemons and of ranks under Slurm, below those that the kernel gives to whoever asks for any.
+# Above the ports of Slurm's daemons and of ranks under Slurm, below the ports that the kernel assigns by itself.
 _RANGE = range(30_000, 32_700)
 
 
 def take_port() -> int:
-    """Return a port that nobody listens on, and that no other test gets. Raises RuntimeError if there is none."""
+    """Return a free port that no other test gets. Raises RuntimeError if there is none."""
     return take_ports(1)[0]
 
 
 def take_ports(count: int) -> range:
-    """`count` consecutive ports."""
+    """Return `count` consecutive ports."""
     starts = list(_RANGE[:: max(count, 1)])
     random.shuffle(starts)
     for start in starts:

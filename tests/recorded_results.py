@@ -1,8 +1,8 @@
-"""Results of real runs, kept for tests of the screen: what the tables of an exercise read, its verdict, and how it ran.
+"""Results of real runs, kept for tests of screens: the data for an exercise's tables, its verdict and its record.
 
     gpucourse run 3 --all && python -m tests.recorded_results ~/gpucourse 3.2
 
-writes `tests/data/results/3.2.json` from the newest good run of 3.2 in that workspace (of every exercise, where none is named).
+writes `tests/data/results/3.2.json` from the newest good run of 3.2 in that workspace (of every exercise, if none is named).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ EXERCISES = [exercise for module in CATALOG.modules for exercise in module.exerc
 
 
 def read_result(exercise: Exercise) -> tuple[RunRecord, dict[str, Any], ExerciseVerdict]:
-    """Return the record, the metrics and the verdict of the run that is kept. Raises FileNotFoundError if none is."""
+    """Return the record, the metrics and the verdict of the stored run. Raises FileNotFoundError if there is none."""
     document = json.loads((FOLDER / f"{exercise.id}.json").read_text(encoding="utf-8"))
     verdict = msgspec.convert(document["verdict"], ExerciseVerdict)
     return msgspec.convert(document["record"], RunRecord), document["metrics"], verdict
 
 
 def write_result(workspace: Path, exercise: Exercise) -> bool:
-    """Keep the newest good run of an exercise; whether there is one."""
+    """Store the newest good run of an exercise. Return whether there is one."""
     for folder in sorted(WorkspacePaths(workspace).runs.joinpath(exercise.id).glob("*"), reverse=True):
         if not (folder / "verdict.json").is_file():
             continue
@@ -63,7 +63,7 @@ def _shorten_record(record: RunRecord) -> RunRecord:
 
 
 def _cut(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics with nothing but what the exercise's tables read."""
+    """Return only those metrics that the exercise's tables read."""
     contents: dict[str, Any] = {}
     for table in exercise.tables:
         try:
@@ -83,7 +83,7 @@ def _cut(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write what was asked for; 1 where a run is missing."""
+    """Write the requested results. Return 1 if a run is missing."""
     workspace, *numbers = arguments
     exercises = [exercise for exercise in EXERCISES if not numbers or exercise.id in numbers]
     missing = [exercise.id for exercise in exercises if not write_result(Path(workspace).expanduser(), exercise)]

@@ -1,4 +1,4 @@
-"""Runs for tests: a script becomes a launch plan on the nodes of a lab."""
+"""Runs for tests: a script is turned into a launch plan on the nodes of a lab."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = itertools.count()
 
 @dataclass
 class Run:
-    """One run under test, with what it told."""
+    """One run under test, with the events that it reported."""
 
     fleet: Fleet
     plan: LaunchPlan
@@ -41,7 +41,7 @@ class Run:
         return follow.follow(self.fleet, self.job(), self.events.append, self.stop, follow.FollowTimes(grace_s=grace_s))
 
     def job(self) -> FollowedJob:
-        """Return the run as it is followed."""
+        """Return the job to follow."""
         return FollowedJob(run_id=self.plan.run_id, nodes=self.plan.nodes, paths=self.paths, log_limit=self.plan.log_limit)
 
     def collect(self, *globs: str, max_bytes: int = 1 << 30) -> CollectedOutputs:
@@ -55,7 +55,7 @@ class Run:
         return self.lab.homes[node] / ".gpucourse" / "jobs" / self.plan.run_id
 
     def collect_log(self, node: str, rank: int | None) -> bytes:
-        """Return what the watcher heard of that log."""
+        """Return the part of that log that the watcher received."""
         return b"".join(e.data for e in self.events if isinstance(e, LogBytes) and (e.node, e.rank) == (node, rank))
 
 
@@ -71,7 +71,7 @@ def prepare(
     timeout_s: float = 60.0,
     log_limit: int = 1 << 30,
 ) -> Run:
-    """Return a run of a Python script with one rank a node, not launched yet. `argv` replaces the command."""
+    """Return a run of a Python script that is not launched yet, with one rank on each node. `argv` replaces the command."""
     taking_part = list(lab.nodes if nodes is None else nodes)
     source = folder / "script.py"
     source.write_text(script)

@@ -32,7 +32,7 @@ DRIVER = Path(driver.__file__)
 
 @dataclass
 class SimulatedNodes:
-    """The nodes of one stack under `folder`, the private key that opens them, and the commands that change them."""
+    """The nodes of one stack below `folder`, the private key that they accept, and the commands that change them."""
 
     folder: Path
     key: Path
@@ -41,22 +41,22 @@ class SimulatedNodes:
 
     @property
     def inventory(self) -> Inventory:
-        """The nodes in the form that a stack outputs."""
+        """Return the nodes in the form of a stack's output."""
         return Inventory(stack="test", nodes=tuple(self.nodes))
 
     @property
     def public_key(self) -> str:
-        """The line that opens the nodes."""
+        """Return the public key that the nodes accept."""
         return self.key.with_suffix(".pub").read_text().strip()
 
     @property
     def ports(self) -> list[int]:
-        """Where the nodes answer."""
+        """Return the ports of the nodes."""
         return [node.port for node in self.nodes]
 
     @property
     def host_pid(self) -> int:
-        """The process that hosts the nodes."""
+        """Return the id of the process that hosts the nodes."""
         document = layout.read_json(self.folder / layout.HOST)
         assert document is not None, "there is no host"
         return int(document["pid"])
@@ -66,11 +66,11 @@ class SimulatedNodes:
         return next(node for node in self.nodes if node.name == name)
 
     def home(self, name: str) -> Path:
-        """Where a session on the node starts."""
+        """Return the folder in which a session on the node starts."""
         return layout.home(self.folder, name)
 
     def spec(self, name: str) -> dict[str, str]:
-        """Return what is asked of one node."""
+        """Return the spec of one node."""
         return {
             "name": name,
             "role": "head" if name == "node0" else "worker",
@@ -107,7 +107,7 @@ class SimulatedNodes:
         return node
 
     def read(self, name: str) -> Node:
-        """Return the node as its file describes it now."""
+        """Return the node as its file describes it at the moment."""
         return Node(**json.loads(layout.description(self.folder, name).read_text()))
 
     def down(self, name: str) -> None:
@@ -117,19 +117,20 @@ class SimulatedNodes:
         self.nodes = [node for node in self.nodes if node.name != name]
 
     def trim(self, count: int) -> subprocess.CompletedProcess[str]:
-        """Have every node removed whose number is not below `count`, as Terraform does."""
+        """Remove every node whose number is `count` or higher, as Terraform does."""
         command = [sys.executable, "-I", "-S", str(DRIVER), "trim", str(self.folder)]
         environment = {**os.environ, driver.SPEC_VARIABLE: json.dumps({"uid": self.uid, "count": count})}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=STUCK_S, check=False)
 
     def stop(self) -> None:
-        """Take every node down that this object brought up."""
+        """Take down every node that this object brought up."""
         for name in [node.name for node in self.nodes]:
             self.down(name)
 
     def options(self, name: str, *, key: Path | None = None) -> list[str]:
-        """Return what `ssh`, `scp` and `sftp` need to reach a node: its pinned key, ours, and nothing of whoever runs the
-        test."""
+        """Return the options with which `ssh`, `scp` and `sftp` reach a node: its pinned key, the test's key, and no settings
+        of the user who runs the test.
+        """
         node = self.node(name)
         known_hosts = self.key.with_name(f"known_hosts_{name}")
         known_hosts.write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
@@ -139,7 +140,7 @@ class SimulatedNodes:
         ]
 
     def address(self, name: str) -> str:
-        """`user@address`."""
+        """Return `user@address` of a node."""
         return f"{self.node(name).user}@{self.node(name).address}"
 
     def ssh(
@@ -150,13 +151,13 @@ class SimulatedNodes:
         return subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False, input=stdin)
 
     def leftovers(self) -> list[str]:
-        """Return what a sweep finds of these nodes."""
+        """Return what the leak scan finds of these nodes."""
         return [f"{leftover.kind} {leftover.id}" for leftover in health.find_leftovers(self.folder, self.uid, self.ports)]
 
 
 @contextmanager
 def serve_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> Iterator[SimulatedNodes]:
-    """Nodes for the block; afterwards whatever is left of them is ended, whatever state the test left them in."""
+    """Yield nodes for the block. Afterwards, end everything that is left of them, whatever state the test left them in."""
     lab = start_simulated_nodes(folder, count, key=key)
     try:
         yield lab
@@ -165,7 +166,7 @@ def serve_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) 
 
 
 def start_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> SimulatedNodes:
-    """`count` nodes under `folder`/nodes, opened by `key` (a new one where none is given)."""
+    """Return `count` nodes below `folder`/nodes that accept `key`. Without a key, a new one is made."""
     key = key or make_key(folder / "id_ed25519")
     simulated = SimulatedNodes(folder=folder / "nodes", key=key, uid=f"test-{uuid.uuid4().hex[:12]}")
     with ThreadPoolExecutor(8) as pool:
@@ -181,7 +182,7 @@ def take_away(folder: Path) -> None:
 
 
 def make_key(path: Path) -> Path:
-    """Return a new private key without a passphrase, its public part beside it. Skips where asyncssh is not installed."""
+    """Return a new private key without a passphrase, with its public part next to it. Skip the test without asyncssh."""
     asyncssh = need_module("asyncssh")
     path.parent.mkdir(parents=True, exist_ok=True)
     key = asyncssh.generate_private_key("ssh-ed25519")

@@ -1,4 +1,4 @@
-"""Nodes to test against, of either kind: gpucourse's simulated ones and real OpenSSH servers. And a line that can be cut."""
+"""Nodes of either kind to test against (simulated nodes and real OpenSSH servers), and a connection that can be cut."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.waiting import STUCK_S
 
 KINDS = ("simulated", "openssh")
 on_openssh = pytest.mark.parametrize("lab", ["openssh"], indirect=True)
-"""A mark for the tests of a file that use real OpenSSH servers; the others use simulated nodes."""
+"""A mark for those tests of a file that use real OpenSSH servers. The others use simulated nodes."""
 
 
 @dataclass
 class SshLab:
-    """Some nodes, their home folders by name, and the key that opens them."""
+    """Some nodes, their home folders by name, and the key that they accept."""
 
     kind: str
     nodes: list[Node]
@@ -35,7 +35,7 @@ class SshLab:
 
 @contextmanager
 def ssh_lab(kind: str, folder: Path, count: int) -> Iterator[SshLab]:
-    """`count` nodes of that kind; ended with the block."""
+    """Yield `count` nodes of that kind. They end with the block."""
     folder.mkdir(parents=True, exist_ok=True)
     key = folder / "id_ed25519"
     ensure_client_key(key)
@@ -53,7 +53,7 @@ def ssh_lab(kind: str, folder: Path, count: int) -> Iterator[SshLab]:
 
 
 class Line:
-    """A TCP proxy to a node whose connections can be cut, also after a number of bytes from the node, or silently stalled."""
+    """A TCP proxy to a node. Its connections can be cut at once, cut after some bytes, or stalled silently."""
 
     def __init__(self, node: Node) -> None:
         self._target = (node.address, node.port)
@@ -71,22 +71,23 @@ class Line:
     def cut(self) -> None:
         """Break every connection."""
         self.cuts += 1
-        for sock in tuple(self._open):  # whoever dials again at once gets a line of their own
+        for sock in tuple(self._open):  # a client that connects again at once gets a new connection
             _break(sock)
 
     def cut_after(self, count: int, *, from_node: bool = True) -> None:
-        """Break every connection when so many bytes more have come from the node (or from here). Once; asked again before it
-        happened, nothing changes."""
+        """Break every connection after so many more bytes from the node (or from here). This happens once. Another call before
+        that has no effect.
+        """
         with self._counting:
             self._left.setdefault(from_node, count)
 
     @property
     def holds(self) -> bool:
-        """Whether the proxy stalls."""
+        """Return whether the proxy stalls its connections."""
         return not self._flowing.is_set()
 
     def hold(self) -> None:
-        """Stall: let nothing through, without closing connections."""
+        """Stall: let nothing through, but keep the connections open."""
         self._flowing.clear()
 
     def release(self) -> None:
@@ -94,12 +95,12 @@ class Line:
         self._flowing.set()
 
     def refuse(self) -> None:
-        """Break everything and refuse new connections."""
+        """Break every connection and refuse new ones."""
         _break(self._listener)
         self.cut()
 
     def close(self) -> None:
-        """End the line and its threads."""
+        """Close every connection and end the threads."""
         self.release()
         self.refuse()
         for thread in self._threads:
@@ -141,7 +142,7 @@ class Line:
         _break(target)
 
     def _reaches_the_end(self, from_node: bool, count: int) -> bool:
-        """Whether the bytes of `cut_after` end with these. Each connection has a thread that asks."""
+        """Return whether these bytes reach the limit of `cut_after`. Each connection's thread calls this."""
         with self._counting:
             if from_node not in self._left:
                 return False
@@ -160,7 +161,7 @@ def _break(sock: socket.socket) -> None:
 
 
 def find_marked_processes(folder: Path) -> list[int]:
-    """Return the processes that carry the mark of a job folder."""
+    """Return the processes with the mark of a job folder."""
     mark = f"GPUCOURSE_RUN_DIR={folder}".encode()
     pids = []
     for entry in Path("/proc").iterdir():

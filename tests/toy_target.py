@@ -1,4 +1,4 @@
-"""A target in one file: nodes that are simulated, and made without Terraform. It shows what a new target takes."""
+"""A target in one file, with simulated nodes that are made without Terraform. It shows everything that a new target needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ToyProposal(Proposal):
 
 
 class ToyTarget(Target[ToyProposal, Deployment]):
-    """Labs whose nodes the tests' own helper brings up."""
+    """Labs whose nodes are brought up by the tests' own helper."""
 
     name = "toy"
     no_clock = "toys stand until they are put away"
@@ -63,13 +63,13 @@ class ToyTarget(Target[ToyProposal, Deployment]):
         return BuildResult(labs=[_make_result(deployment, dry_run=False)])
 
     def health(self, context: Context, labs: Sequence[Deployment], *, ask_nodes: bool) -> Health:
-        """Return what their processes and folders say."""
+        """Return the health of the nodes, according to their processes and folders."""
         return Health(
             labs={lab.stack: LabHealth(nodes=health.inspect(context.paths.stack(lab.stack).nodes, _names(lab))) for lab in labs}
         )
 
     def take_down(self, context: Context, deployment: Deployment, receipt: Receipt) -> None:
-        """Take every node down, and look whether anything is left."""
+        """Take every node down, and search for leftovers."""
         nodes = _nodes(context, deployment)
         receipt.existed = receipt.removed = _names(deployment)
         for name in _names(deployment):

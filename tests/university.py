@@ -38,10 +38,10 @@ NODES = {"adm": 10, "login1": 11, "cpu1": 21, "cpu2": 22, "gpu1": 31, "gpu2": 32
 """The nodes, each with the last number of its address."""
 COMPUTE_NODES = ("cpu1", "cpu2", "gpu1", "gpu2")
 USERS = {"stud": (2001, "/bin/bash"), "dora": (2002, "/bin/tcsh"), "prof": (2003, "/bin/bash")}
-PASSWORD = "learn gpus"  # of all users; only the login with two factors asks for it
+PASSWORD = "learn gpus"  # the password of all users; only the login with two factors asks for it
 _HASH = "$6$course$oizOhOWq6C6xSXNOw9hh9/FzIo1LDYIHwHLHEtT6YEx38.Xf8Dh676vYA1KYUmbVmA3rAdLuxij9zFmIBIU5u."
 COURSE = "GPUCOURSE_WORKSPACE=~/work PYTHONPATH=/opt/checkout/src /opt/course/pytorch/bin/python -m gpucourse"
-"""The command of somebody who has installed the course on the login node."""
+"""The command of a person who has installed the course on the login node."""
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _DATA = Path(__file__).parent / "data" / "university"
 _PARTS = ("slurmctld", "slurmd", "sbatch", "munged", "sshd", "ip", "nsenter")
@@ -100,7 +100,7 @@ class University:
         return self.folder / "key"
 
     def introduce(self, home: Path) -> None:
-        """Write the SSH configuration of somebody who logs in as `ssh uni` (stud), `ssh uni-dora`, or `ssh uni-2fa`."""
+        """Write the SSH configuration of a person who logs in as `ssh uni` (stud), `ssh uni-dora`, or `ssh uni-2fa`."""
         folder = home / ".ssh"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copy(self.key, folder / "id_uni")
@@ -118,7 +118,7 @@ class University:
         (folder / "config").write_text("".join(lines) + files)
 
     def inside(self, node: str, command: str, *, user: str = "root", code: int | None = 0) -> str:
-        """Return what a command of bash says on a node: an administrator's hand, past ssh."""
+        """Return the output of a bash command on a node, run directly and not over ssh, as an administrator would."""
         change = [] if user == "root" else ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
         result = subprocess.run(
             [*self.enter(node), *change, "bash", "-lc", f"cd; {command}"],
@@ -145,20 +145,20 @@ class University:
         return [line.split(maxsplit=1)[1] for line in lines if not line.startswith("Z")]
 
     def check_nothing_is_left(self, user: str = "stud") -> None:
-        """Check that a user has no job, no process and no file on any node, besides those from the start."""
+        """Check that a user has no job, no process and no file on any node, except the files from the start."""
         until(lambda: not self.queue(), "the end of all jobs")  # one that was cancelled is completing for a moment
         nodes = ("login1", *COMPUTE_NODES)
         assert {node: self.files(node, user) for node in nodes} == {node: [] for node in nodes}
         until(lambda: not any(self.processes_of(user, node) for node in nodes), f"the end of all processes of {user}")
 
     def queue(self) -> list[str]:
-        """Return all jobs that wait or run, of anybody: `ID USER STATE NAME`."""
+        """Return all waiting and running jobs of all users: `ID USER STATE NAME`."""
         return self.inside("adm", "squeue -h -o '%i %u %T %j'").splitlines()
 
 
 @contextmanager
 def run_university(folder: Path, *, accounting: bool = True) -> Iterator[University]:
-    """Run a cluster in an empty folder, which everybody can read. Skips, with the reason, if a part of it is missing."""
+    """Run a cluster in an empty folder that every user can read. If a part is missing, skip the test with the reason."""
     if sys.platform != "linux" or os.geteuid() != 0:
         lack("root on Linux, for namespaces with several users,")
     for part in _PARTS:
@@ -193,7 +193,7 @@ def run_university(folder: Path, *, accounting: bool = True) -> Iterator[Univers
 
 
 def _write_files(folder: Path, *, accounting: bool) -> None:
-    """Write what the nodes share: /etc, homes with their start files, and the Python of the module."""
+    """Write the files that the nodes share: /etc, homes with their start files, and the Python of the module."""
     folder.chmod(0o755)
     for name in NODES:
         for part in ("root", "scratch", "var/lib/slurm", "var/log", "var/tmp"):
@@ -276,7 +276,7 @@ def _write_python(venv: Path) -> None:
 
 @contextmanager
 def _process(words: list[str], log: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process that ends with this one, whatever happens."""
+    """Run a process that ends when this process ends, for whatever reason."""
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *words],
         start_new_session=True, env=_clean_environment("root"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
@@ -323,7 +323,7 @@ def _in_network(pid: int, commands: str) -> None:
 
 
 def _begin(process: subprocess.Popen[bytes]) -> None:
-    """Tell a node that its network is there."""
+    """Tell a node that its network is ready."""
     assert process.stdin is not None
     process.stdin.write(b"go\n")
     process.stdin.flush()

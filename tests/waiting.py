@@ -1,4 +1,4 @@
-"""How tests wait: for a condition, never for a fixed time. A busy machine takes many times as long as an idle one."""
+"""Waiting in tests: for a condition, never for a fixed time, because a busy machine takes many times as long as an idle one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 STUCK_S = 200.0
-"""A condition that is not true by then is given up: not a promise, but the end of a wait, and shorter than pytest's limit."""
+"""The longest wait for a condition, in seconds. It is no promise about speed, only shorter than pytest's own limit."""
 
 
 def until(condition: Callable[[], Any], subject: str = "the condition") -> Any:
-    """Wait for a condition; its value. Fails with `subject` if it never becomes true."""
+    """Wait for a condition and return its value. Fail with `subject` if it never becomes true."""
     deadline = time.monotonic() + STUCK_S
     while not (value := condition()):
         assert time.monotonic() < deadline, f"{subject}: not within {STUCK_S:.0f} s"

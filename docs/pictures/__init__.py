@@ -1,1 +1,1 @@
-"""The pictures of the lessons, and what draws them."""
+"""The pictures of the lessons, and the programs that draw them."""

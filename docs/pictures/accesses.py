@@ -1,4 +1,4 @@
-"""The pictures of module 5 that show what warps ask memory for: sectors, banks, and the tree of a sum. The data is recorded."""
+"""Pictures of module 5 about the memory accesses of warps: sectors, banks, and the tree of a sum. The data is recorded."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ WHERE = "Addresses recorded by the emulator from the kernels of 5.1."
 
 
 def read_accesses() -> dict[str, Any]:
-    """Return what `record_accesses` wrote."""
+    """Return the data that `record_accesses` wrote."""
     data: dict[str, Any] = json.loads((Path(__file__).parent / "accesses.json").read_text(encoding="utf-8"))
     return data
 
 
 def draw_sectors(shown: int = 16) -> Canvas:
-    """Draw the words that a warp uses, and the sectors that come with them, for four patterns of access."""
+    """Draw the words that a warp uses, and the sectors that are fetched for them, for four access patterns."""
     accesses = read_accesses()
     rows = [("copy", "copy, a load"), ("strided_copy", "every second")]
     rows += [("read_field", "one field of four"), ("transpose", "down a column")]
@@ -48,7 +48,7 @@ def draw_sectors(shown: int = 16) -> Canvas:
 
 
 def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None:
-    """Draw the eight words of a sector; if any is used, the used ones have another colour."""
+    """Draw the eight words of a sector. Used words have a different colour, if there are any."""
     picture.box(x, y, 36, 30, "b" if places else "empty")
     used = {place % SECTOR // WORD for place in places}
     if len(used) == SECTOR // WORD:
@@ -59,7 +59,7 @@ def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None
 
 
 def draw_banks() -> Canvas:
-    """Draw the bank that each lane asks, if a warp reads a column of a tile: rows of 32 words, and of 33."""
+    """Draw the bank that each lane accesses when a warp reads a column of a tile, for rows of 32 words and of 33 words."""
     words = read_accesses()["words"]
     picture = Canvas(
         "The banks of a tile's column",
@@ -86,7 +86,7 @@ def draw_banks() -> Canvas:
 
 
 def draw_tree() -> Canvas:
-    """Draw which threads add in each step of a sum over a block, by halves and by neighbours."""
+    """Draw the threads that add in each step of a sum over a block, with halving and with neighbours first."""
     steps = read_accesses()["steps"]
     requests = {name: [len({thread // WARP for thread in threads}) for threads in rows] for name, rows in steps.items()}
     picture = Canvas(
@@ -115,7 +115,7 @@ def draw_tree() -> Canvas:
 
 
 def _join(threads: list[int]) -> list[tuple[int, int]]:
-    """Return threads as ranges of neighbours within a warp."""
+    """Return threads as ranges of neighbouring threads within a warp."""
     ranges: list[tuple[int, int]] = []
     for thread in sorted(threads):
         if ranges and thread == ranges[-1][1] + 1 and thread % WARP:

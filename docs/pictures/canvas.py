@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 WIDTH = 760
-CHARACTER = 7.2  # width of one character at 13 units, on average: what a text may not exceed is counted with it
+CHARACTER = 7.2  # average width of a character at 13 units, to check that a text fits
 STYLE = """
 .ink{fill:#1f2328}.dim{fill:#59636e}.line{stroke:#59636e;stroke-width:1.2;fill:none}.grid{stroke:#d1d9e0;stroke-width:1}
 .a{fill:#0969da}.b{fill:#bf8700}.c{fill:#1a7f37}.d{fill:#cf222e}.e{fill:#8250df}.empty{fill:#eff2f5}
@@ -23,7 +23,7 @@ text{font:13px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif}.sm
 
 @dataclass
 class Canvas:
-    """One picture of `height` units below each other; `alt` says in words what it shows."""
+    """One picture, `height` units high. `alt` describes the picture in words."""
 
     title: str
     alt: str
@@ -60,7 +60,7 @@ class Canvas:
         self.text(x, y, words, anchor=anchor, kind="dim small")
 
     def legend(self, y: float, *entries: tuple[float, str, str]) -> None:
-        """Write what colours mean, each as a box and its words: from which x on, the colour, the words."""
+        """Write the meaning of the colours: for each entry (x, colour, words), a coloured box and its words."""
         for x, kind, words in entries:
             self.box(x, y, 16, 14, kind)
             self.note(x + 22, y + 12, words)
@@ -71,7 +71,7 @@ class Canvas:
         self.parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"{head}/>')
 
     def curve(self, points: list[tuple[float, float]], kind: str) -> None:
-        """Draw a line through points."""
+        """Draw a line through these points."""
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polyline class="curve {kind}" points="{path}"/>')
 

@@ -1,4 +1,4 @@
-"""The picture of 6.4: which slice of a tensor is in which file."""
+"""The picture of 6.4: the file that contains each slice of a tensor."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from docs.pictures.canvas import Canvas
 
-ROWS, WRITERS = 512, 4  # of blocks.0.mlp.up.weight at a width of 128, and the ranks that saved it
-BYTES, FIRST = 67_113, (92_570, 98_875, 97_614, 98_446)  # of a slice, and where each began, in a run of 6.4
+ROWS, WRITERS = 512, 4  # rows of blocks.0.mlp.up.weight at a width of 128, and the number of ranks that saved it
+BYTES, FIRST = 67_113, (92_570, 98_875, 97_614, 98_446)  # size of a slice, and the first byte of each slice, in a run of 6.4
 COLOURS = "abce"
 
 
 def cut(ranks: int) -> list[tuple[int, int]]:
-    """Return the rows of each rank, from the first to before the last: a slice of dimension 0, as FSDP cuts."""
+    """Return the rows of each rank, as (first, last + 1): slices along dimension 0, as FSDP makes them."""
     return [(rank * ROWS // ranks, (rank + 1) * ROWS // ranks) for rank in range(ranks)]
 
 
 def list_reads(ranks: int) -> list[list[tuple[int, int, int]]]:
-    """Return, for each of so many reading ranks, from which file it reads which rows."""
+    """Return, for each of this many reading ranks, the files and the rows that it reads."""
     slices = list(enumerate(cut(WRITERS)))
     return [
         [(file, max(low, begin), min(high, end)) for file, (begin, end) in slices if max(low, begin) < min(high, end)]
@@ -26,7 +26,7 @@ def list_reads(ranks: int) -> list[list[tuple[int, int, int]]]:
 
 
 def draw_slices() -> Canvas:
-    """Draw a tensor saved by four ranks, what .metadata says of it, and what four, two and one rank read."""
+    """Draw a tensor saved by four ranks, its entries in .metadata, and the files that four, two and one rank read."""
     picture = Canvas(
         "One tensor in four files, and who reads what",
         f"A tensor of {ROWS} rows, cut into four slices of {ROWS // WRITERS} rows. Each of four ranks writes its slice into "

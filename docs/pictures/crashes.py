@@ -53,7 +53,7 @@ def draw_lives() -> Canvas:
 
 
 def draw_interval(cost_s: float = 2.0, mtbf_s: float = 4 * 3600.0) -> Canvas:
-    """Draw what saves and crashes cost by the interval between saves, and where their sum is the smallest."""
+    """Draw the cost of saves and of crashes over the interval between saves, and the minimum of their sum."""
     best = math.sqrt(2 * cost_s * mtbf_s)
     least = 100 * (cost_s / best + best / 2 / mtbf_s)
     picture = Canvas(

@@ -53,7 +53,7 @@ def draw_memory() -> Canvas:
 
 
 def draw_roofline() -> Canvas:
-    """Draw what a kernel can reach at most, by how many operations it makes with each byte, on two GPUs."""
+    """Draw the highest speed of a kernel over its operations per byte, on two GPUs."""
     picture = Canvas(
         "Rooflines of two GPUs",
         "Both axes are logarithmic: operations per byte, from a quarter to 4,096, and TFLOP/s. For each GPU, a slope "
@@ -95,7 +95,9 @@ def draw_roofline() -> Canvas:
 
 
 def draw_batch() -> Canvas:
-    """Draw what a larger batch gives the server and costs each request, from the two ceilings of opt-1.3b on a T4."""
+    """Draw the speed of the server and the time per token of a request over the batch size, from the two ceilings of opt-1.3b
+    on a T4.
+    """
     weights_gb, parameters, sustained_tflops = 2.63, 1.3e9, 24  # sustained: what a warm T4 reaches in float16
     reading_ms = weights_gb / GPUS["T4"]["gb_per_s"] * 1e3
     computing_ms = 2 * parameters / (sustained_tflops * 1e12) * 1e3  # for each request of the batch
@@ -138,7 +140,7 @@ def draw_batch() -> Canvas:
 
 
 def draw_price() -> Canvas:
-    """Draw what a million tokens cost by how much of the time the GPU is used."""
+    """Draw the price of a million tokens over the share of time in which the GPU works."""
     price, speed = 0.526, 1000.0  # dollars an hour of g4dn.xlarge; tokens a second, assumed
     picture = Canvas(
         "You pay for idle hours",

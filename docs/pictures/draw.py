@@ -1,4 +1,4 @@
-"""The pictures of the lessons that show data: formulas, data sheets, recorded addresses and one real trace.
+"""Draw the pictures of the lessons that show data: formulas, data sheets, recorded addresses and one real trace.
 
 python -m docs.pictures.draw    writes modules/<module>/pictures/<name>.svg
 

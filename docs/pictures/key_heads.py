@@ -1,4 +1,4 @@
-"""The picture of module 8 of what attention keeps of a token."""
+"""The picture of module 8 about the data that attention keeps for each token."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ FORMS = (("32 key heads", 32), ("8 key heads", 8), ("1 key head", 1), ("one late
 
 
 def count_numbers(kv_heads: int) -> int:
-    """Return the numbers that one layer keeps of a token: keys and values, or without key heads a latent and a position."""
+    """Return how many numbers one layer keeps for a token: keys and values or, without key heads, a latent and a position."""
     return 2 * kv_heads * DIM if kv_heads else LATENT + ROPE
 
 
 def draw_heads() -> Canvas:
-    """Draw the query heads of a layer, and what four forms of attention keep for them."""
+    """Draw the query heads of a layer, and the data that four forms of attention keep for them."""
     picture = Canvas(
         "What one layer keeps of a token",
         "Four rows, each with 32 query heads above what is kept for them. With 32 key heads, each query head has its own key "

@@ -1,4 +1,6 @@
-"""The pictures of module 6 about plans: ways to divide one training, and all valid plans of another, by the formulas of 6.6."""
+"""Pictures of module 6 about plans: ways to divide one training, and all valid plans of another, according to the formulas of
+6.6.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ SLICES = {1: "a", 2: "b", 4: "c", 8: "e"}
 
 
 def _load(name: str) -> Any:
-    """Return a file of 6.6, which lies beside its script."""
+    """Return a module from a file of 6.6 next to the exercise's script."""
     exercises = Path(__file__).parents[2] / "exercises"
     places = [str(exercises / "06-training-at-scale"), str(exercises / "shared")]
     sys.path += places
@@ -32,7 +34,7 @@ plans, targets = _load("plans"), _load("targets")
 
 
 def draw_ways() -> Canvas:
-    """Draw what six plans for 7B on eight A100s take on a GPU, and the least time of a step."""
+    """Draw the memory on a GPU and the minimum time of a step, for six plans of a 7B model on eight A100s."""
     work = targets.work_of("7b", "8xa100-80", 1)
     ways = {
         "8 copies": plans.Plan(8, 1, 1, 0, "none", 32, "bf16"),
@@ -75,7 +77,7 @@ def draw_ways() -> Canvas:
 
 
 def draw_all_plans() -> Canvas:
-    """Draw every valid plan for 70B on 64 H100s by its memory and the least time of its step."""
+    """Draw every valid plan of a 70B model on 64 H100s, by its memory and the minimum time of its step."""
     work = targets.work_of("70b", "64xh100", 1)
     valid = plans.list_valid_plans(work)
     fastest, best = valid[0]

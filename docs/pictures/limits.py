@@ -1,4 +1,4 @@
-"""The pictures of module 5 about limits: the ring that an FFT sees, two roofs, and the bytes of a stencil's operations."""
+"""Pictures of module 5 about limits: the ring that an FFT works on, two rooflines, and the bytes of a stencil's operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SAMPLES, PULSE = 24, (1.0, -0.8, 0.6, 1.0, -0.8, 0.6)  # both halves of the puls
 
 
 def correlate(signal: list[float], template: tuple[float, ...], *, ring: bool) -> list[float]:
-    """Return the score at each place; behind the end comes the beginning, or nothing."""
+    """Return the score at each place. Behind the end of the signal, its beginning follows (`ring`) or zeros."""
     size = len(signal)
 
     def sample(place: int) -> float:
@@ -21,7 +21,7 @@ def correlate(signal: list[float], template: tuple[float, ...], *, ring: bool) -
 
 
 def draw_circle() -> Canvas:
-    """Draw the place of the template at the end of a signal, on a ring and beside zeros, and the scores of both."""
+    """Draw the template at the end of a signal, on a ring and padded with zeros, and the scores of both."""
     points, half = len(PULSE), len(PULSE) // 2
     begin = SAMPLES - half
     picture = Canvas(

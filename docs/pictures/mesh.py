@@ -1,4 +1,4 @@
-"""The pictures of module 6's meshes: how a mesh is placed on nodes, and what a step waits for."""
+"""Pictures of module 6 about meshes: how a mesh is placed on nodes, and what a step waits for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = dict[str, int]
 
 
 def count_places(order: Sequence[str]) -> list[Place]:
-    """Return the coordinates of each rank, where the last dimension of `order` varies fastest."""
+    """Return the coordinates of each rank. The last dimension in `order` varies fastest."""
     return [dict(zip(order, at, strict=True)) for at in itertools.product(*(range(SIZES[name]) for name in order))]
 
 
@@ -25,7 +25,7 @@ def find_next(places: Sequence[Place], rank: int, dimension: str) -> int:
 
 
 def draw_mesh_on_nodes() -> Canvas:
-    """Draw the same eight ranks on two nodes in two orders, with the links that cross and their bytes."""
+    """Draw the same eight ranks on two nodes in two orders, with the links between the nodes and their bytes."""
     orders = (("tp", "pp", "dp"), ("pp", "dp", "tp"))
     tp_bytes = 4 * (LAYERS // SIZES["pp"]) * ACTIVATIONS
     across = {"tp": 8 * tp_bytes, "pp": 4 * 2 * ACTIVATIONS}
@@ -61,7 +61,7 @@ def draw_mesh_on_nodes() -> Canvas:
 
 
 def draw_step_limits() -> Canvas:
-    """Draw a stage's step of 0.1 s of computing, with its sums over two links, and with the bubble of two pipelines."""
+    """Draw a stage's step of 0.1 s of computing, with the time for its sums over two links, and the bubble of two pipelines."""
     computing, sums, stages = 100.0, 4 * 10 * 65e6, 2
     links = {"NVLink, 300 GB/s": 300e9, "network, 12.5 GB/s": 12.5e9}
     rows: list[tuple[str, float, float]] = [("computing alone", 0.0, 0.0)]

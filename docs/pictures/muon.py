@@ -44,7 +44,7 @@ def draw_singular_values() -> Canvas:
 
 
 def draw_polynomial() -> Canvas:
-    """Draw the polynomial once, five times, and DeepSeek-V4's ten iterations."""
+    """Draw the polynomial applied once, applied five times, and after DeepSeek-V4's ten iterations."""
     picture = Canvas(
         "A polynomial that stretches",
         "Once, the polynomial is steep at 0 and reaches 1.2. After five times, values from 0.02 on are "
@@ -82,7 +82,7 @@ def count_works(layers: int = 2) -> list[tuple[str, int]]:
 
 
 def share(works: Sequence[tuple[str, int]], ranks: int, *, largest_first: bool) -> list[list[tuple[str, int]]]:
-    """Return the matrices of each rank: dealt in turn, or the largest first to the rank with the least."""
+    """Return the matrices of each rank: dealt in turn, or the largest first to the rank with the least work."""
     shares: list[list[tuple[str, int]]] = [[] for _ in range(ranks)]
     for place, work in enumerate(sorted(works, key=lambda work: -work[1]) if largest_first else works):
         rank = min(shares, key=lambda its: sum(size for _, size in its)) if largest_first else shares[place % ranks]
@@ -117,7 +117,7 @@ def draw_owners() -> Canvas:
 
 
 def draw_valleys() -> Canvas:
-    """Draw the loss by rate for three widths, with standard settings and with muP."""
+    """Draw the loss over the learning rate for three widths, with standard settings and with muP."""
     picture = Canvas(
         "Loss by learning rate and width",
         "With standard settings the lowest loss is at 2^-7 for width 32 and at 2^-10 for width 128. With muP "

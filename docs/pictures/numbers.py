@@ -8,7 +8,7 @@ FORMATS = (("float32", 8, 23), ("bfloat16", 8, 7), ("float16", 5, 10), ("E5M2", 
 
 
 def draw_bits() -> Canvas:
-    """Draw the bits of six formats, a box for each."""
+    """Draw the bits of six formats, one box for each bit."""
     words = ", ".join(f"{name} {exponent} and {mantissa}" for name, exponent, mantissa in FORMATS)
     picture = Canvas(
         "The bits of six formats",

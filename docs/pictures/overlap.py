@@ -17,18 +17,18 @@ LEFT = 92
 
 
 def load_streams() -> ModuleType:
-    """Return the replay of exercise 5.4, from which its pictures are drawn."""
+    """Return the module with the replay of exercise 5.4, from which its pictures are drawn."""
     spec = importlib.util.spec_from_file_location("streams_of_pictures", EXERCISE / "streams.py")
     if spec is None or spec.loader is None:
         raise FileNotFoundError(EXERCISE / "streams.py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[spec.name] = module  # dataclasses look up their module
     spec.loader.exec_module(module)
     return module
 
 
 def queue_chunks(device: Any, chunks: int, *, buffers: int, reuse_waits: bool = True) -> None:
-    """Queue a pipeline in a stream for each engine; without `reuse_waits` a buffer is filled again before it is free."""
+    """Queue a pipeline with one stream for each engine. Without `reuse_waits`, a buffer is filled again before it is free."""
     copying_in, computing, copying_out = device.stream(), device.stream(), device.stream()
     copies: list[object] = []
     for chunk in range(chunks):
@@ -43,7 +43,7 @@ def queue_chunks(device: Any, chunks: int, *, buffers: int, reuse_waits: bool = 
 
 
 def queue_in_one_stream(device: Any, chunks: int) -> None:
-    """Queue the same work in one stream, one piece after the other."""
+    """Queue the same work in one stream, one operation after the other."""
     stream = device.stream()
     for chunk in range(chunks):
         device.copy_in(stream, chunk, 0)
@@ -86,7 +86,7 @@ def draw_engines(chunks: int = 8) -> Canvas:
 
 
 def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
-    """Draw a pipeline whose buffers are filled again without a wait: by the clock, and in another order that is permitted."""
+    """Draw a pipeline whose buffers are reused without a wait: by the clock, and in another order that is permitted."""
     streams = load_streams()
     device = streams.ReplayedDevice(chunks, buffers)
     queue_chunks(device, chunks, buffers=buffers, reuse_waits=False)
@@ -121,7 +121,9 @@ def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
 
 
 def list_launches(kernels: int, launch_us: float, kernel_us: float, *, graph_us: float = 0.0) -> list[tuple[str, float, float]]:
-    """Return what the processor and the GPU do, as (row, begin, end): launched one by one, or in `graph_us` all together."""
+    """Return the work of the processor and the GPU as (row, begin, end): with single launches, or with one graph launch of
+    `graph_us`.
+    """
     spans, free = [], 0.0
     for number in range(kernels):
         begin = 0.0 if graph_us else number * launch_us
@@ -134,7 +136,7 @@ def list_launches(kernels: int, launch_us: float, kernel_us: float, *, graph_us:
 
 
 def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8.0) -> Canvas:
-    """Draw a request that is launched kernel by kernel, and by one graph: with small kernels and with large ones."""
+    """Draw a request with one launch per kernel and with one graph, for small kernels and for large ones."""
     charts = []
     for kernel_us in (2.0, 8.0):
         for words, graph in (("kernel by kernel", 0.0), ("one graph", graph_us)):

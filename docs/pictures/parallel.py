@@ -12,7 +12,7 @@ COLOURS = "abce"
 
 
 def draw_ring(ranks: int = 4) -> Canvas:
-    """Draw over how many ranks each chunk is summed after each step of a ring AllReduce, which is carried out here."""
+    """Carry out a ring AllReduce, and draw how many ranks each chunk is summed over after each step."""
     picture = Canvas(
         "Ring AllReduce, step by step",
         f"A grid: {ranks} ranks one below the other, {2 * ranks - 1} moments from left to right. In the first {ranks - 1} "
@@ -21,7 +21,7 @@ def draw_ring(ranks: int = 4) -> Canvas:
         f"Each rank has sent {2 * (ranks - 1)} chunks, each a quarter of the tensor, which is 2(n-1)/n of it.",
         300,
     )
-    held = [[{rank} for _ in range(ranks)] for rank in range(ranks)]  # held[rank][chunk]: whose numbers are in it
+    held = [[{rank} for _ in range(ranks)] for rank in range(ranks)]  # held[rank][chunk]: the ranks whose numbers are in it
     moments = [[[len(chunk) for chunk in row] for row in held]]
     for step in range(2 * (ranks - 1)):
         adds = step < ranks - 1
@@ -85,7 +85,7 @@ def draw_buckets() -> Canvas:
 
 
 def order_of(stage: int, stages: int, micro_batches: int, way: str) -> list[tuple[str, int]]:
-    """Return what a stage computes, in order: GPipe (all forward, then all backward) or 1F1B."""
+    """Return the work of a stage, in order: GPipe (all forward, then all backward) or 1F1B."""
     if way == "GPipe":
         return [("F", m) for m in range(micro_batches)] + [("B", m) for m in range(micro_batches)]
     warm = min(stages - stage - 1, micro_batches)
@@ -96,7 +96,7 @@ def order_of(stage: int, stages: int, micro_batches: int, way: str) -> list[tupl
 
 
 def replay(stages: int, micro_batches: int, way: str) -> list[list[tuple[float, str, int]]]:
-    """Return when each piece begins, if a backward lasts twice as long as a forward and sending lasts no time."""
+    """Return the start time of each piece, if a backward takes twice as long as a forward and sending takes no time."""
     orders = [order_of(stage, stages, micro_batches, way) for stage in range(stages)]
     done: dict[tuple[int, str, int], float] = {}
     begun: list[list[tuple[float, str, int]]] = [[] for _ in range(stages)]
@@ -143,7 +143,7 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
 
 
 def draw_scaling(step_ms: float = 100, gradients_ms: float = 12) -> Canvas:
-    """Draw a step of one, two and four workers that share its batch, taken apart; by formula from assumed times."""
+    """Draw the components of a step of one, two and four workers that share its batch, by formula from assumed times."""
     bars = []
     for workers, slower_ms in ((1, 0.0), (2, 2.0), (4, 4.0)):
         ideal_ms, sent_ms = step_ms / workers, 2 * (workers - 1) / workers * gradients_ms

@@ -1,4 +1,4 @@
-"""The pictures of module 5 about a product of matrices: what a warp and a block ask for, the roofline."""
+"""Pictures of module 5 about a product of matrices: the data that a warp and a block fetch, and the roofline."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from docs.pictures.canvas import Canvas
 from docs.pictures.devices import GPUS
 
 WHERE = "Recorded by the emulator from the kernels of 5.3, n = 64."
-SECTOR, CORNER = 8, 32  # float32 numbers of a sector; rows and columns that the picture of lanes shows
+SECTOR, CORNER = 8, 32  # float32 numbers in a sector; rows and columns in the picture of lanes
 KINDS = "acbe"
 
 
 def read_products() -> dict[str, Any]:
-    """Return what `record_products` wrote."""
+    """Return the data that `record_products` wrote."""
     data: dict[str, Any] = json.loads((Path(__file__).parent / "products.json").read_text(encoding="utf-8"))
     return data
 
 
 def group_by_row(numbers: list[int], n: int) -> list[tuple[int, list[int]]]:
-    """Return each row that these numbers of a matrix touch, with its columns, which are neighbours."""
+    """Return each row of a matrix that these numbers touch, with its columns, which are adjacent."""
     return [(row, [number % n for number in own]) for row, own in groupby(sorted(numbers), lambda number: number // n)]
 
 
 def draw_lanes() -> Canvas:
-    """Draw the numbers of both matrices that a warp reads at the same time, with the sectors that come with them."""
+    """Draw the numbers of both matrices that a warp reads at the same time, with the sectors that are fetched for them."""
     data = read_products()
     n = data["n"]
     picture = Canvas(
@@ -96,7 +96,7 @@ def draw_tiles() -> Canvas:
 
 
 def draw_limits() -> Canvas:
-    """Draw the GFLOP/s that a T4's memory allows each version, by the FLOP that it makes for each byte asked for."""
+    """Draw the GFLOP/s that a T4's memory allows each version, over its FLOP per requested byte."""
     data, gpu = read_products(), GPUS["T4"]
     peak, gb_per_s = gpu["fp32"] * 1e3, gpu["gb_per_s"]
     intensity = {name: 2 * data["n"] ** 3 / asked for name, asked in data["bytes"].items()}

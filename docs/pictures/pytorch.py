@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 from docs.pictures.canvas import Canvas
 
-LAUNCH, KERNEL, READ = 1.0, 1.6, 0.8  # what a call takes on the processor, a kernel on the GPU, a value on its way back
+LAUNCH, KERNEL, READ = (
+    1.0,
+    1.6,
+    0.8,
+)  # the time of a call on the processor, of a kernel on the GPU, and of a value's transfer back
 STEPS, KERNELS = 3, 4
 
 
 @dataclass(frozen=True)
 class Span:
-    """What one side does from `begin` to `end`, in the step of that number (from 0)."""
+    """The work of one side from `begin` to `end`, in the step of that number (from 0)."""
 
     step: int
     begin: float
@@ -21,10 +25,10 @@ class Span:
 
 
 def queue_steps(*, reads: bool) -> tuple[list[Span], list[Span], list[Span]]:
-    """Return launches of the processor, kernels of the GPU, and the processor's waits, for some steps.
+    """Return launches of the processor, kernels of the GPU, and waits of the processor, for some steps.
 
-    A kernel begins when it has been launched and the one before it is done. With `reads` the processor waits, at the end of
-    each step, for all kernels and for one value of their result.
+    A kernel begins when it has been launched and the previous one has ended. With `reads`, the processor waits at the end of
+    each step for all kernels and for one value of their result.
     """
     launches, kernels, waits = [], [], []
     processor = gpu = 0.0
@@ -124,11 +128,11 @@ def draw_formats() -> Canvas:
 
 
 PARTS = (("a", 5.0, "a"), ("b", 2.0, "e"), ("c", 1.0, "b"), ("d", 1.0, "d"))  # name, time and colour of four faults
-REST = 1.0  # what the work itself takes
+REST = 1.0  # the time of the work itself
 
 
 def list_repairs() -> list[tuple[str, list[str], float]]:
-    """Return the rows of the picture: what is repaired, the remaining faults, and the time."""
+    """Return the rows of the picture: the repaired faults, the remaining faults, and the time."""
     times = {name: time for name, time, _ in PARTS}
     rows = [("nothing repaired", list(times)), ("only a repaired", list("bcd")), ("only c repaired", list("abd"))]
     rows += [("only c left", ["c"]), ("all repaired", [])]

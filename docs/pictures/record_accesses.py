@@ -1,6 +1,6 @@
-"""What warps ask memory for, as the emulator of module 5 sees it: the data of the pictures of sectors, banks and the tree.
+"""Record the memory accesses of warps in the emulator of module 5, for the pictures of sectors, banks and the tree.
 
-python -m docs.pictures.record_accesses    writes accesses.json beside this file; needs g++ on Linux
+python -m docs.pictures.record_accesses    writes accesses.json next to this file; needs g++ on Linux
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TREE_LINE = "part[t] += part[t + d]"
 
 
 def record(file: Path, kernel: str, elements: int, folder: Path) -> list[Any]:
-    """Return the first requests of a kernel of the exercise 5.1."""
+    """Return the first requests of a kernel of exercise 5.1."""
     findings = importlib.import_module("findings")
     program = findings.build(file, folder)
     run = program.run(kernel, str(BLOCK), str(STRIDE), str(elements), trace=400)
@@ -29,8 +29,7 @@ def record(file: Path, kernel: str, elements: int, folder: Path) -> list[Any]:
 
 
 def first_places(requests: list[Any], *, shared: bool, write: bool, unit: int) -> list[int]:
-    """Return the addresses of the first such request, from the beginning of the unit of memory in which its first address
-    lies."""
+    """Return the addresses of the first such request, relative to the memory unit that contains its first address."""
     request = next(item for item in requests if item.shared == shared and item.write == write)
     addresses = [address for address in request.addresses if address is not None]
     zero = min(addresses) // unit * unit
@@ -51,12 +50,12 @@ def list_steps(requests: list[Any], line: int) -> list[list[int]]:
 
 
 def find_line(text: str, words: str) -> int:
-    """Return the number of the line that has these words."""
+    """Return the number of the line that contains these words."""
     return next(number for number, line in enumerate(text.splitlines(), 1) if words in line)
 
 
 def main() -> None:
-    """Run the kernels, and keep the addresses of one warp of each."""
+    """Run the kernels, and store the addresses of one warp of each."""
     sys.path[:0] = [str(FOLDER), str(FOLDER / "judges"), str(EXERCISES / "shared")]
     solution = (FOLDER / "solutions" / "my_kernels.cu").read_text(encoding="utf-8")
     spread = solution.replace(*importlib.import_module("my_kernels").WAYS["spread"].change)

@@ -1,6 +1,6 @@
-"""What the kernels of 5.3 ask main memory for, as the emulator sees it: the data of the pictures of lanes, tiles and limits.
+"""Record the main memory accesses of the kernels of 5.3 in the emulator, for the pictures of lanes, tiles and limits.
 
-python -m docs.pictures.record_products    writes products.json beside this file; needs g++ on Linux
+python -m docs.pictures.record_products    writes products.json next to this file; needs g++ on Linux
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ REGISTERS = f"registers<{2 * TILE}, 8, 4>"
 
 
 def list_loads(kernel: Any) -> list[list[int]]:
-    """Return the addresses of each load from main memory that was traced, in its order."""
+    """Return the addresses of each traced load from main memory, in order."""
     requests = (request for request in kernel.trace if not request.shared and not request.write)
     return [[address for address in request.addresses if address is not None] for request in requests]
 
 
 def find_places(kernel: Any, operand: int, requests: int) -> list[int]:
-    """Return the numbers (row times N and column) of the first matrix (operand 0) or the second one that these first requests
+    """Return the numbers (row times N plus column) of the first matrix (operand 0) or the second one that these first requests
     touch.
 
-    The matrices lie apart, the first one lower; block (0, 0), which is the first, begins at the first number of both.
+    The matrices are apart in memory, the first one at lower addresses. Block (0, 0), which runs first, begins at the first
+    number of both.
     """
     loads = list_loads(kernel)
     border = (min(map(min, loads)) + max(map(max, loads))) // 2
@@ -40,7 +41,7 @@ def find_places(kernel: Any, operand: int, requests: int) -> list[int]:
 
 
 def main() -> None:
-    """Run the kernels, and keep what one warp and one block of them touch, and the bytes of all."""
+    """Run the kernels, and store the accesses of one warp and of one block of each, and the bytes of all accesses."""
     sys.path.insert(0, str(EXERCISES / "shared"))
     emulator = importlib.import_module("emulator")
     with tempfile.TemporaryDirectory() as folder:

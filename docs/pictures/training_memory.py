@@ -1,4 +1,4 @@
-"""The pictures of module 6's first lesson: memory over a training step, and what a checkpoint keeps of a block."""
+"""Pictures of module 6's first lesson: memory over a training step, and the data that a checkpointed block keeps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEVICE_MIB = 32
 
 @dataclass(frozen=True)
 class Moment:
-    """What is held in one part of a step, in MiB."""
+    """The memory in use in one part of a step, in MiB."""
 
     stage: str
     gradients: float
@@ -27,13 +27,13 @@ class Moment:
 
     @property
     def total(self) -> float:
-        """Return the sum with weights and the two moments of AdamW; the optimizer works with a copy of the weights."""
+        """Return the total, with the weights and the two moments of AdamW. The optimizer works with a copy of the weights."""
         copy = WEIGHTS if self.stage == "optimizer" else 0.0
         return 3 * WEIGHTS + self.gradients + self.activations + copy
 
 
 def follow_step(parts: int, *, checkpointed: bool) -> list[Moment]:
-    """Return a step of `parts` micro-batches, block by block."""
+    """Return the moments of a step with `parts` micro-batches, block by block."""
     unit, whole = INPUT / parts, sum(KEPT.values())
     kept = 1 if checkpointed else whole
     gradients, moments = 0.0, []
@@ -50,7 +50,7 @@ def follow_step(parts: int, *, checkpointed: bool) -> list[Moment]:
 
 
 def draw_step() -> Canvas:
-    """Draw the plain step, and one with checkpoints and four micro-batches, under the same scale."""
+    """Draw the plain step, and a step with checkpoints and four micro-batches, on the same scale."""
     ways = {"plain step": follow_step(1, checkpointed=False)}
     ways["every block checkpointed, four micro-batches"] = follow_step(4, checkpointed=True)
     peaks = [max(moment.total for moment in moments) for moments in ways.values()]
@@ -104,7 +104,7 @@ def _stack(picture: Canvas, x: float, base: float, wide: float, moment: Moment, 
 
 
 def draw_checkpoint() -> Canvas:
-    """Draw what a block keeps for backward, plain and checkpointed."""
+    """Draw the tensors that a block keeps for backward, without and with checkpointing."""
     whole = sum(KEPT.values())
     picture = Canvas(
         "What a block keeps for backward",
@@ -132,7 +132,9 @@ def draw_checkpoint() -> Canvas:
 
 
 def draw_message() -> Canvas:
-    """Draw the GPU of the example message: allocated, cached, the context's, free, and the tensor that does not fit."""
+    """Draw the GPU of the example message: allocated memory, cached memory, the context, free memory, and the tensor that does
+    not fit.
+    """
     capacity, free, process, allocated, cached, asked = 14.56, 1.41, 13.13, 12.40, 412 / 1024, 3.07
     context = process - allocated - cached
     picture = Canvas(

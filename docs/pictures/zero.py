@@ -1,4 +1,4 @@
-"""The picture of module 6's lesson on ZeRO: what each rank holds at each stage."""
+"""The picture of module 6's lesson on ZeRO: the data on each rank at each stage."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ KINDS = (("weights", 4, 3, "a"), ("gradients", 4, 2, "b"), ("moments", 8, 1, "c"
 
 
 def count_bytes(stage: int, ranks: int) -> float:
-    """Return the bytes per parameter that one rank holds of the three kinds."""
+    """Return the bytes per parameter on one rank, for weights, gradients and moments."""
     return sum(size / (ranks if stage >= first else 1) for _, size, first, _ in KINDS)
 
 
 def draw_stages(ranks: int = 4) -> Canvas:
-    """Draw weights, gradients and moments of each rank at the four stages."""
+    """Draw the weights, gradients and moments of each rank at the four stages."""
     sums = [count_bytes(stage, ranks) for stage in range(4)]
     picture = Canvas(
         "What a rank holds at each stage of ZeRO",

@@ -13,7 +13,7 @@ def _leave(_number: int, _frame: object) -> None:
 
 
 _before = signal.getsignal(signal.SIGINT)
-if _before is signal.default_int_handler:  # not where Ctrl-C is ignored, as with nohup
+if _before is signal.default_int_handler:  # not if Ctrl-C is ignored, as with nohup
     signal.signal(signal.SIGINT, _leave)
 
 from gpucourse.cli.boundary import run_command  # noqa: E402 (after the lines above, which handle Ctrl-C during it)

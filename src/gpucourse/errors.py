@@ -70,7 +70,7 @@ class GpucourseError(Exception):
         self.hint = hint
         self.log = log
 
-    def tell_of(self, subject: str) -> str:
+    def with_subject(self, subject: str) -> str:
         """Return `what`. If it does not begin with `subject`, put the subject in front of it."""
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 

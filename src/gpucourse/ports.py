@@ -55,7 +55,7 @@ class Link(Protocol):
 
 
 class Transport(Protocol):
-    """A maker of links to nodes."""
+    """Makes links to nodes."""
 
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
         """Connect to a node and log in. Raises UnreachableError, also if the node's host key is not the recorded one.

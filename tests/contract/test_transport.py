@@ -1,4 +1,4 @@
-"""What every transport promises, against every kind of node: our simulated ones and a real OpenSSH server."""
+"""The promises of every transport, tested against every kind of node: simulated nodes and a real OpenSSH server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def node(lab: SshLab) -> Node:
 def link(
     request: pytest.FixtureRequest, lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Link]:
-    """Yield a link by one way to the node."""
+    """Yield a link to the node, made in one of the ways."""
     if request.param == "openssh":
         (folder := tmp_path / ".ssh").mkdir()
         (folder / "hosts").write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
@@ -71,7 +71,7 @@ def line(node: Node) -> Iterator[Line]:
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[str]:
-    """Yield a command that ends with the test: an SSH server lets it go on after the client has gone."""
+    """Yield a command that ends with the test, because an SSH server lets a command run on after its client has gone."""
     number = tmp_path / "number"
     yield f"echo $$ >{shlex.quote(str(number))}; exec sleep 3600"
     with suppress(ProcessLookupError):
@@ -98,7 +98,7 @@ def test_run_starts_in_the_folder_of_the_user_below_a_shared_one(lab: SshLab, no
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_run_makes_no_shared_folder_that_is_missing(lab: SshLab, node: Node, tmp_path: Path) -> None:
+def test_run_does_not_create_a_missing_shared_folder(lab: SshLab, node: Node, tmp_path: Path) -> None:
     with closing(SshTransport(lab.key).connect(node, shared=str(tmp_path / "missing"))) as link:
         result = link.run("pwd")
     assert (result.code, result.stdout) == (73, b"")
@@ -131,7 +131,7 @@ def test_many_errors_do_not_block_the_output(link: Link) -> None:
 
 
 @by_every_way
-def test_run_gives_up_a_silent_command(link: Link, endless: str) -> None:
+def test_run_gives_up_on_a_silent_command(link: Link, endless: str) -> None:
     with pytest.raises(UnreachableError, match=r"nothing was heard .* 0.5 s"):
         link.run(endless, timeout_s=0.5)
     assert link.run("echo alive").stdout == b"alive\n"

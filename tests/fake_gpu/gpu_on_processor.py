@@ -1,7 +1,7 @@
-"""A GPU for tests: torch says that there is an H100, and the processor computes what is put on it.
+"""A GPU for tests: torch reports an H100, and the processor computes everything that is put on it.
 
-sitecustomize.py imports this after torch. It shows which branch a script takes on a GPU; its speeds are a processor's, its name
-is what FAKE_GPU_NAME says, and its memory has the size that FAKE_GPU_BYTES says. There are as many as FAKE_GPU_COUNT says.
+sitecustomize.py imports this file after torch. It shows which branch a script takes on a GPU, at the speed of a processor.
+FAKE_GPU_NAME sets the GPU's name, FAKE_GPU_BYTES the size of its memory, and FAKE_GPU_COUNT the number of GPUs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DO_NOTHING = ("init", "set_device", "synchronize", "empty_cache", "reset_peak_me
 
 
 class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not look into torch
-    """Every call that names a GPU gets the processor instead."""
+    """Replaces the GPU by the processor in every call that names a GPU."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.zero_ and args[0].numel() >= LARGE:  # the flush of a cache that is not there
@@ -44,7 +44,7 @@ class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not 
 
 
 class Event:
-    """An event at the moment at which it is recorded: the processor has finished everything before it."""
+    """An event at the moment at which it is recorded, when the processor has finished everything before it."""
 
     def __init__(self, enable_timing: bool = False) -> None:
         self.at = 0.0 if enable_timing else float("nan")
@@ -56,21 +56,21 @@ class Event:
         return 1e3 * (end.at - self.at)
 
     def synchronize(self) -> None:
-        """Nothing is under way."""
+        """Return at once, because nothing is in progress."""
 
 
 class Stream:
     """A stream of a device that finishes each operation before the next is queued."""
 
     def wait_event(self, event: Event) -> None:
-        """All that is before the event is over."""
+        """Return at once, because everything before the event has finished."""
 
     def wait_stream(self, stream: Stream) -> None:
-        """All that is in the other stream is over."""
+        """Return at once, because everything in the other stream has finished."""
 
 
 class CUDAGraph:
-    """A graph of what the recorder of exercise 5.5, which lies beside the script, writes down."""
+    """A graph of the operations that the recorder of exercise 5.5, a file next to the script, records."""
 
     def __init__(self) -> None:
         self.recorder: Any = None
@@ -85,7 +85,7 @@ def _capture(graph: CUDAGraph) -> Any:
 
 
 class Plans(list[SimpleNamespace]):
-    """The plans of FFTs that each device keeps: none, and a size that can be set."""
+    """The FFT plans that each device keeps: there are none, and their limit can be set."""
 
     def __init__(self) -> None:
         super().__init__([SimpleNamespace(size=0, max_size=4096, clear=lambda: None)])
@@ -126,7 +126,9 @@ def _in_every_thread(self: threading.Thread) -> None:
 
 
 def _nothing() -> Callable[..., None]:
-    """Return a function of its own: torch keeps a table of its functions, and wants none in it twice."""
+    """Return a new function that does nothing. Each call returns another one, because torch keeps its functions in a table that
+    contains each of them only once.
+    """
     return lambda *_, **__: None
 
 

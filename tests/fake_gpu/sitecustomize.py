@@ -1,6 +1,7 @@
-"""Python imports this at its start where this folder stands on PYTHONPATH: whoever imports torch then finds a GPU.
+"""Give torch a GPU. Python imports this file when it starts if this folder is on PYTHONPATH; every process that imports torch
+then finds a GPU.
 
-Most processes of a node import no torch, which takes a processor 1.6 s.
+Most processes of a node do not import torch, which takes 1.6 s of processor time.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from types import ModuleType
 
 
 class TorchFinder(MetaPathFinder):
-    """Finds torch as everybody does, and has the GPU imported after it."""
+    """Finds torch as usual, and imports the GPU after it."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Where torch is; None for all else."""
+        """Return the spec of torch; None for every other module."""
         if name != "torch":
             return None
         sys.meta_path.remove(self)

@@ -1,4 +1,6 @@
-"""What is fuzzed: readers of bytes from outside. Each raises only what it may, and writes nothing outside its folder."""
+"""The targets of the fuzzing: readers of bytes from outside. Each raises only permitted errors, and writes nothing outside its
+folder.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ SMALL = ZipLimits(members=100, member_bytes=1 << 20, total_bytes=1 << 22)
 
 @dataclass(frozen=True)
 class Target:
-    """A reader, the errors that it may raise, and honest input to begin from. `read` gets the bytes and an empty folder."""
+    """A reader, the errors that it may raise, and valid inputs to start from. `read` receives the bytes and an empty folder."""
 
     read: Callable[[bytes, Path], object]
     may_raise: tuple[type[Exception], ...]

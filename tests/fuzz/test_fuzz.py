@@ -1,7 +1,7 @@
-"""Bytes from outside, bent at random: only errors of the tree, nothing outside the folder.
+"""Mutate bytes from outside at random: readers raise only the program's own errors, and change nothing outside their folder.
 
-FUZZ_SECONDS: how long in all; without it a few inputs are tried, the same in each run. Input that broke something is kept in
-tests/data/fuzz/TARGET, and tried again by every run of the tests.
+FUZZ_SECONDS: the total time. Without it, a few inputs are tried, the same ones in each run. Inputs that broke a reader are kept
+in tests/data/fuzz/TARGET, and every run of the tests tries them again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SPLICES = (b"../", b"/dev/zero", b"\0", b"\x1b[31m", b"\xff", b"[" * 100, b'{"a"
 
 @st.composite
 def mutations(draw: st.DrawFn, honest: tuple[bytes, ...]) -> bytes:
-    """Honest bytes after a few changes: cut, repeated, overwritten, spliced; or any bytes at all."""
+    """Return valid bytes after a few changes (cut, repeated, overwritten, spliced), or arbitrary bytes."""
     data = bytearray(draw(st.sampled_from([*honest, b""])))
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, len(data)))
@@ -50,7 +50,9 @@ def mutations(draw: st.DrawFn, honest: tuple[bytes, ...]) -> bytes:
 
 
 def check(name: str, data: bytes) -> None:
-    """Read the bytes in a folder with a neighbour; the neighbour stays as it is, and nothing comes beside it."""
+    """Read the bytes in a folder next to another folder. The other folder must stay unchanged, and nothing may appear next to
+    it.
+    """
     target = TARGETS[name]
     with tempfile.TemporaryDirectory(prefix="gpucourse-fuzz-") as place:
         canary, folder = Path(place) / "canary", Path(place) / "a" / "b" / "folder"
@@ -69,7 +71,7 @@ def test_reader_accepts_honest_input(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", sorted(SEEDS.glob("*/*")), ids=lambda path: f"{path.parent.name}-{path.name[:12]}")
-def test_reader_survives_what_broke_it_once(seed: Path) -> None:
+def test_reader_survives_input_that_once_broke_it(seed: Path) -> None:
     check(seed.parent.name, seed.read_bytes())
 
 
@@ -77,7 +79,7 @@ def test_reader_survives_what_broke_it_once(seed: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 300)
 @pytest.mark.parametrize("name", TARGETS)
-def test_reader_of_bent_input_raises_only_what_it_may(name: str) -> None:
+def test_reader_of_mutated_input_raises_only_permitted_errors(name: str) -> None:
     ends = time.monotonic() + SECONDS
 
     @settings(

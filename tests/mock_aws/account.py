@@ -1,4 +1,4 @@
-"""The side of the test: start an account, disturb it, look into it, end it."""
+"""The test's side of a mock account: start it, disturb it, inspect it, end it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """Something in the account that costs, or that somebody made."""
+    """A resource in the account that costs money, or that a caller created."""
 
     kind: str
     id: str
@@ -41,7 +41,7 @@ class Resource:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A call that reached the account, and how it was answered; `code` is empty if it went well."""
+    """A call that reached the account, and its answer. `code` is empty if the call succeeded."""
 
     at: float
     service: str
@@ -55,7 +55,7 @@ class Made:
 
 @dataclass
 class Account:
-    """One mock account, alive for a test."""
+    """One mock account, which exists for the duration of a test."""
 
     folder: Path
     port: int
@@ -64,16 +64,16 @@ class Account:
     def __post_init__(self) -> None:
         self._clients = cache(self._new_client)
 
-    # How to use it
+    # Access
 
     @property
     def endpoint(self) -> str:
-        """Where it answers."""
+        """Return the address at which it answers."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What leads Terraform's provider and boto3 here, and nowhere else."""
+        """Return the variables that direct Terraform's provider and boto3 to this account only."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": KEY_ID,
@@ -89,96 +89,101 @@ class Account:
 
     @property
     def proxy_command(self) -> str:
-        """For `ssh -o ProxyCommand`: `%h` and `%p` are the instance's address and port."""
+        """Return a command for `ssh -o ProxyCommand`. `%h` and `%p` are the instance's address and port."""
         words = [sys.executable, "-I", "-S", str(PROXY), str(self.folder / "addresses.json")]
         return f"{shlex.join(words)} %h %p"
 
     def client(self, service: str, region: str = "") -> Any:
-        """Return a boto3 client that asks once and then says what went wrong."""
+        """Return a boto3 client that sends each request once and then reports the error."""
         return self._clients(service, region or self.region)
 
-    # How to disturb it
+    # Disturbances
 
     def fail(self, action: str, code: str, **conditions: Any) -> None:
-        """Let calls fail with an error of the API; `conditions` as in `faults.Rule`: zone, nth, times, and `after` for a
-        call that is done and whose answer is an error all the same."""
+        """Let calls fail with an error of the API.
+
+        `conditions`: as in `faults.Rule`: zone, nth, times, and `after` for a call that takes effect although its answer is an
+        error.
+        """
         self._ask("rule", action=action, effect="fail", code=code, **conditions)
 
     def hold(self, action: str, **conditions: Any) -> None:
-        """Hold calls back until `release`; with `after=True` they have taken effect, and only the answer is held."""
+        """Hold calls back until `release`. With `after=True`, they have taken effect, and only their answers are held back."""
         self._ask("rule", action=action, effect="hold", **conditions)
 
     def list_held_calls(self) -> list[str]:
-        """Return the calls that are held back right now."""
+        """Return the calls that are held back at the moment."""
         return list(self._ask("held"))
 
     def release(self) -> None:
-        """Let go of every call that is held back, and hold no more."""
+        """Let all calls continue that are held back, and hold back no more."""
         self._ask("release")
 
     def deny(self, *actions: str) -> None:
-        """Take permissions away: `ec2:RunInstances`, `pricing:*`."""
+        """Deny these permissions, such as `ec2:RunInstances` or `pricing:*`."""
         self._ask("deny", actions=list(actions))
 
     def expire_credentials(self, *, action: str = "") -> None:
-        """Let the session run out: now, or once a call of that action was answered."""
+        """Let the credentials expire: now, or after the next call of that action."""
         self._ask("expire", after=action)
 
     def renew_credentials(self) -> None:
-        """Begin a new session."""
+        """Accept the credentials again."""
         self._ask("renew")
 
     def calm(self) -> None:
-        """No more disturbances."""
+        """Remove all disturbances."""
         self._ask("clear")
 
-    # How the account is
+    # State of the account
 
     def quota(self, code: str, value: float) -> None:
         """Set a limit in vCPUs, in every region."""
         self._ask("quota", code=code, value=value)
 
     def plan(self, kind: str) -> None:
-        """FREE or PAID."""
+        """Set the account's plan to FREE or PAID."""
         self._ask("plan", kind=kind)
 
     def shut_down(self, instance_id: str) -> None:
-        """Power the machine off, as a deadline timer on it would."""
+        """Power the machine off, as its deadline timer would."""
         self._ask("end-instance", instance_id=instance_id, cause="shutdown")
 
     def interrupt(self, instance_id: str) -> None:
-        """Take the machine back, as the spot market does."""
+        """Terminate the machine, as the spot market does."""
         self._ask("end-instance", instance_id=instance_id, cause="spot")
 
-    # What can be seen
+    # Inspection
 
     def resources(self, *kinds: str) -> list[Resource]:
-        """Everything that still exists, or what of it is of these kinds. Empty: nothing costs, nothing is left."""
+        """Return everything that still exists, or only resources of these kinds. Without resources, nothing costs money."""
         resources = (Resource(**fields) for fields in self._ask("resources"))
         return [resource for resource in resources if not kinds or resource.kind in kinds]
 
     def calls(self, action: str = "") -> list[Made]:
-        """Every call so far, or those of one action."""
+        """Return every call so far, or only the calls of one action."""
         file = self.folder / "calls.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         entries = (Made(**json.loads(line)) for line in lines)
         return [call for call in entries if action in {"", call.action}]
 
     def list_refused(self) -> list[str]:
-        """Return what the course's policy refused so far, beside what an administrator does: `action on resource`."""
+        """Return what the course's policy has refused so far, as `action on resource`, without actions that only an
+        administrator takes.
+        """
         return recorded.list_refused(self.folder)
 
     def list_unimplemented_calls(self) -> list[str]:
-        """Return the calls that nothing here answers: each one a gap of the mock."""
+        """Return the calls that the mock does not implement."""
         file = self.folder / "unimplemented.log"
         return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
     def computers(self) -> dict[str, dict[str, Any]]:
-        """Return the node behind each instance that has booted: host, port, host_key, home, root, by instance id."""
+        """Return the node behind each instance that has booted, by instance id: host, port, host_key, home, root."""
         return dict(self._ask("computers"))
 
     def computer(self, instance_id: str) -> dict[str, Any]:
-        """Return the node behind one instance; waits while it boots."""
+        """Return the node behind one instance. Wait while it boots."""
         until(lambda: instance_id in self.computers(), f"{instance_id} boots")
         return self.computers()[instance_id]
 
@@ -212,10 +217,10 @@ def mock_account(
     *,
     computers: bool = False,
 ) -> Iterator[Account]:
-    """Yield an empty, paid-for account in a process of its own, whose logs lie in `folder`.
+    """Yield an empty account on the paid plan, in a process of its own, whose logs are in `folder`.
 
-    `computers`: a simulated node is behind each instance, which answers SSH through `proxy_command`. Fails at the end if a
-    call met a gap of the mock.
+    `computers`: whether a simulated node is behind each instance, which answers SSH through `proxy_command`. Fails at the end
+    if a call is not implemented by the mock.
     """
     need_module("moto.server")
     folder.mkdir(parents=True, exist_ok=True)
@@ -227,7 +232,7 @@ def mock_account(
         yield account
     finally:
         process.end()
-        uid = folder / "uid"  # whatever is behind its instances ends in any case
+        uid = folder / "uid"  # the computers behind its instances end in any case
         if uid.exists():
             health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))
     recorded.add(folder)

@@ -1,7 +1,8 @@
-"""What a call asks of IAM: for each resource that it touches or makes, the action, the resource's name, the keys of conditions.
+"""The permissions that a call needs from IAM: for each resource that it uses or creates, the action, the resource's name, and
+the condition keys.
 
-Which types of resources an action is asked for, and which keys it has, stands in a table of AWS's (`tests/iam_table.py`). Which
-resources of these types a call means, and which tags they carry, is read from the call and from the books of the account.
+A table from AWS (`tests/iam_table.py`) says which types of resources and which condition keys each action has. The resources of
+these types, and their tags, are read from the call and from the state of the account.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ _TYPES = {
 }
 _MAKING = ("Create", "Run", "Import", "Allocate", "Authorize")
 _TAGGING = {"ec2": "ec2:CreateTags", "elasticfilesystem": "elasticfilesystem:TagResource", "scheduler": "scheduler:TagResource"}
-# What EFS does in the caller's name, with the caller's permissions.
+# Calls that EFS makes on behalf of the caller, with the caller's permissions.
 _DEPENDENT = {
     "elasticfilesystem:CreateMountTarget": ("DescribeSubnets", "DescribeNetworkInterfaces", "CreateNetworkInterface"),
     "elasticfilesystem:DeleteMountTarget": ("DeleteNetworkInterface",),
 }
-# AWS's own roles: a service makes its role when an account first needs it, with the permissions of the caller.
+# AWS's service roles: a service creates its role on the account's first use, with the permissions of the caller.
 _FIRST_USE = {
     "ec2:RunInstances": ("spot", "EC2Spot"),
     "elasticfilesystem:CreateMountTarget": ("elasticfilesystem", "AmazonElasticFileSystem"),
@@ -63,7 +64,7 @@ def _read_table() -> dict[str, dict[str, Any]]:
 
 
 def list_permissions(call: Call) -> list[Permission]:
-    """Every permission that the call takes. Called with the account's lock."""
+    """Return every permission that the call needs. The caller holds the account's lock."""
     action = policy_names(call.service, call.action)
     permissions = list(_list_own_permissions(call, action))
     for name in _DEPENDENT.get(action, ()):
@@ -84,10 +85,10 @@ def list_permissions(call: Call) -> list[Permission]:
 
 
 def _list_own_permissions(call: Call, action: str) -> Iterator[Permission]:
-    """Those for the action itself, and for the tags that it gives to what it makes."""
+    """Return the permissions for the action itself, and for the tags of the resources that it creates."""
     service, _, verb = action.partition(":")
     types = _read_table()["actions"].get(action)
-    if types is None:  # the policy names it nowhere
+    if types is None:  # the policy does not name it
         yield Permission(action=action)
         return
     new_tags = _tags_of_new(call)
@@ -126,15 +127,18 @@ def _list_own_permissions(call: Call, action: str) -> Iterator[Permission]:
 
 
 def _is_gone(call: Call, name: str) -> bool:
-    """Whether a key pair is to be deleted that is not there: there are no tags to decide by, and EC2 says that all is
-    well."""
+    """Return whether the call deletes a key pair that does not exist. Such a key pair has no tags to decide by, and EC2 reports
+    success.
+    """
     return call.action.startswith("Delete") and name not in ec2_backends[ACCOUNT_ID][call.region].key_pairs
 
 
 def _list_tag_permissions(
     call: Call, service: str, verb: str, new_tags: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Permission]:
-    """To tag what is made is an action of its own, under the name of what makes it."""
+    """Return the permissions for tagging new resources. Tagging is a separate action, under the name of the action that creates
+    the resource.
+    """
     if service not in _TAGGING or _TAGGING[service].endswith(f":{verb}"):
         return
     for kind, tags in new_tags.items():
@@ -146,7 +150,9 @@ def _list_tag_permissions(
 
 
 def _list_permissions_behind(call: Call, action: str) -> Iterator[Permission]:
-    """Those for what EFS does at EC2: the interface of a mount target is made without tags, in a subnet that has some."""
+    """Return the permissions for the calls that EFS makes to EC2: it creates the network interface of a mount target without
+    tags, in a subnet that has tags.
+    """
     for type_name in _read_table()["actions"].get(action, {"": []}):
         kind = type_name.removesuffix("*")
         for name in _read_named(call).get(kind, ["*"] if type_name.endswith("*") else []):
@@ -158,7 +164,7 @@ def _list_permissions_behind(call: Call, action: str) -> Iterator[Permission]:
 
 
 def _read_named(call: Call) -> dict[str, list[str]]:
-    """Return the resources that a call names, by type: by the form of their ids, or by the parameter that holds a name."""
+    """Return the resources that a call names, by type. The form of an id, or the parameter with the name, shows the type."""
     resources: dict[str, list[str]] = {}
     for value in _values(call.params):
         if (match := _ID.fullmatch(value)) and match[1] in _TYPES:
@@ -182,7 +188,7 @@ def _read_named(call: Call) -> dict[str, list[str]]:
 
 
 def _of_account(call: Call) -> dict[str, list[str]]:
-    """Return the resources that the account knows to be behind an association or a mount target of the call."""
+    """Return the resources behind an association or a mount target in the call, according to the state of the account."""
     resources: dict[str, list[str]] = {}
     ec2 = ec2_backends[ACCOUNT_ID][call.region] if call.service == "ec2" else None
     for table in ec2.route_tables.values() if ec2 and "AssociationId" in call.params else ():
@@ -215,7 +221,7 @@ def _values(params: object) -> Iterator[str]:
 
 
 def _tags_of_new(call: Call) -> dict[str, dict[str, str]]:
-    """Return the tags that a call gives to what it makes, by type; where it says no type, under the empty name."""
+    """Return the tags for new resources in a call, by type; under the empty name if the call names no type."""
     tags: dict[str, dict[str, str]] = {}
     for parameter, value in call.params.items():
         if match := re.fullmatch(r"(TagSpecification\.\d+)\.ResourceType", parameter):
@@ -244,13 +250,13 @@ def _facts(call: Call) -> dict[str, str]:
 
 
 def _keep_known_keys(context: Mapping[str, str], keys: list[str]) -> dict[str, str]:
-    """Return the keys that IAM has for this action and type."""
+    """Return the keys that IAM supports for this action and type."""
     general = {key.partition("/")[0] for key in keys}
     return {key: value for key, value in context.items() if key.partition("/")[0] in general}
 
 
 def _tags(call: Call, kind: str, name: str) -> dict[str, str]:
-    """Return the tags that a resource carries."""
+    """Return the tags of a resource."""
     if kind == "file-system":
         tags: dict[str, str] = efs_backends[ACCOUNT_ID][call.region].tagging_service.get_tag_dict_for_resource(name)
         return tags
@@ -263,7 +269,7 @@ def _tags(call: Call, kind: str, name: str) -> dict[str, str]:
 
 
 def _arn(call: Call, service: str, kind: str, name: str) -> str:
-    """Return the resource's ARN; `name` fills the blanks at its end."""
+    """Return the resource's ARN. `name` fills the blanks at its end."""
     form = _read_table()["arns"].get(f"{service}:{kind}")
     if form is None:
         return "*"

@@ -1,4 +1,4 @@
-"""One request to the API: what is asked, and how an answer or a refusal looks on the wire."""
+"""One request to the API: its content, and the form of answers and refusals in its protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _REST_NAMES = {"elasticfilesystem": "efs"}  # what signs requests, and what the 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """`params` are flat for EC2 and other form requests (`Placement.GroupName`), else the request's document."""
+    """One call. For EC2 and other form requests, `params` are flat (`Placement.GroupName`); otherwise they are the request's
+    document.
+    """
 
     service: str
     action: str
@@ -35,17 +37,17 @@ class Call:
     content_type: str
     params: Mapping[str, Any] = field(default_factory=dict)
     invocation: str = ""
-    """What an AWS SDK calls one call of its user, however often it has to send it."""
+    """The SDK's id of one call. It stays the same if the SDK has to send the call again."""
 
     @property
     def name(self) -> str:
-        """As a policy names it: `ec2:RunInstances`."""
+        """Return the call's name in a policy, such as `ec2:RunInstances`."""
         return f"{self.service}:{self.action}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What goes back."""
+    """The answer to a call."""
 
     status: int
     content_type: str
@@ -56,7 +58,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """An error as the API means it, before it takes the form of a protocol."""
+    """An error of the API, independent of the protocol."""
 
     code: str
     message: str
@@ -64,7 +66,7 @@ class Refusal:
 
 
 class RefusalError(Exception):
-    """What was requested is refused; `refusal` is what the caller hears."""
+    """The request is refused. `refusal`: the error that the caller receives."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(f"{code}: {message}")
@@ -72,7 +74,7 @@ class RefusalError(Exception):
 
 
 def read(environ: Environ) -> Call:
-    """Return the request in a WSGI environment, whose body can be read again afterwards."""
+    """Return the request in a WSGI environment. Its body can be read again afterwards."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -94,12 +96,12 @@ def read(environ: Environ) -> Call:
 
 
 def document(call: Call, content: object) -> Answer:
-    """Return a good answer of one of the JSON services."""
+    """Return a successful answer of one of the JSON services."""
     return Answer(status=200, content_type=call.content_type, body=json.dumps(content, default=str).encode())
 
 
 def refuse(call: Call, refusal: Refusal) -> Answer:
-    """Return the error, as the request's protocol puts it."""
+    """Return the error in the form of the request's protocol."""
     code, message = refusal.code, refusal.message
     headers = {"x-amzn-errortype": code, "x-amzn-requestid": str(uuid.uuid4())}
     if call.protocol in {"json", "rest-json"}:
@@ -111,7 +113,7 @@ def refuse(call: Call, refusal: Refusal) -> Answer:
 
 
 def error_code(body: bytes, headers: Mapping[str, str]) -> str:
-    """Which error an answer of moto's tells."""
+    """Return the error code in an answer of moto."""
     if match := re.search(rb"<Code>([^<]+)</Code>", body):
         return match.group(1).decode()
     code = headers.get("x-amzn-errortype", "")
@@ -136,7 +138,7 @@ def _document(body: bytes) -> dict[str, Any]:
 
 
 def _route(service: str, environ: Environ) -> tuple[str, dict[str, Any]]:
-    """Return the operation that a path and a method stand for, by the service's model."""
+    """Return the operation for a path and a method, according to the service's model."""
     try:
         operation, arguments = get_service_router(_REST_NAMES.get(service, service)).match(BackendRequest(environ.copy()))
     except (NotFound, NotImplementedError, BotoCoreError):

@@ -1,6 +1,6 @@
-"""A simulated node behind each instance that runs, under the instance's own addresses.
+"""Simulated nodes behind the running instances, reached by the instances' own addresses.
 
-Nobody can reach an instance's address; `ssh_proxy.py` looks it up in `addresses.json`, which is kept here.
+The addresses of instances are not real. `ssh_proxy.py` looks them up in `addresses.json`, which this module maintains.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DRIVER_S = 90
 
 
 class SimulatedComputers:
-    """The nodes of one account. Starting and ending happens in the background, as machines boot in theirs."""
+    """The nodes of one account. They start and end in the background, as real machines do."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -44,7 +44,9 @@ class SimulatedComputers:
         self._write({})
 
     def reconcile(self) -> None:
-        """Have a computer for each instance that runs; end those of terminated ones; let stopped ones keep their disk only."""
+        """Start a computer for each running instance, end those of terminated instances, and halt those of stopped ones, whose
+        disks remain.
+        """
         for _region, instance in self._state.instances():
             if instance.state == "running":
                 self._halting.discard(instance.id)
@@ -65,7 +67,7 @@ class SimulatedComputers:
         return str(node["host_key"]) if node else None
 
     def list_booted(self) -> dict[str, dict[str, Any]]:
-        """By instance: what its node says of itself, its home folder, and the folder that stands for its root."""
+        """Return, by instance id, the node's description of itself, its home folder, and the folder that replaces its root."""
         with self._lock:
             return {
                 name: {**node, "home": str(layout.home(self._folder, self._name(name))), "root": self._root(name)}
@@ -73,26 +75,29 @@ class SimulatedComputers:
             }
 
     def address(self, usual: str) -> str:
-        """Return the address in its network that an instance gets instead of the `usual` one. All computers are this machine,
-        which answers under every 127.x.y.z (on Linux) and under no 10.x.y.z."""
+        """Return the private address of an instance instead of the `usual` one. All computers are this machine, which answers
+        at every 127.x.y.z (on Linux) but at no 10.x.y.z.
+        """
         return f"127.{usual.partition('.')[2]}"
 
     def close(self) -> None:
-        """End every computer and whatever runs on it."""
+        """End every computer and everything that runs on it."""
         self._work.shutdown(wait=True, cancel_futures=True)
         health.end_everything(self._folder, self._uid)
         self._write({})
 
     def _name(self, instance_id: str) -> str:
-        """Of the form that a node's name must have; with two letters before it a network interface's, of 15 letters at most."""
+        """Return the name of an instance's node. It has the form that a node's name must have. With two more letters, it is
+        also the name of a network interface, which has at most 15 letters.
+        """
         return f"node{int(instance_id[-6:], 16)}"
 
     def _root(self, instance_id: str) -> str:
-        """Return the folder that stands for the root of its file system."""
+        """Return the folder that replaces the root of its file system."""
         return str(layout.node_folder(self._folder, self._name(instance_id)) / "root")
 
     def _boot(self, instance: Any) -> None:
-        """Have the computer, as it is after its first boot."""
+        """Start the computer, in the state after its first boot."""
         with self._state.lock:
             key = instance.ec2_backend.key_pairs.get(instance.key_name)
             tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
@@ -107,11 +112,11 @@ class SimulatedComputers:
             self._map()
 
     def _halt(self, instance_id: str) -> None:
-        """End what runs on it. Its SSH server stays."""
+        """End everything that runs on the computer, except its SSH server."""
         processes.end(processes.marker(processes.NODE, f"{self._uid}/{self._name(instance_id)}"))
 
     def _end(self, instance_id: str) -> None:
-        self._booting[instance_id].exception()  # one that still boots is ended afterwards
+        self._booting[instance_id].exception()  # a computer that is still booting is ended afterwards
         with self._lock:
             self._booted.pop(instance_id, None)
         self._drive("down", instance_id)
@@ -144,7 +149,7 @@ class SimulatedComputers:
             raise RuntimeError(result.stderr)
 
     def _map(self) -> None:
-        """Which address leads where. Called with the account's lock."""
+        """Return the node that each address leads to. The caller holds the account's lock."""
         with self._lock:
             booted = dict(self._booted)
         addresses = {

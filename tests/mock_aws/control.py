@@ -1,4 +1,4 @@
-"""How a test speaks to its mock account: `POST /mock/<verb>` with a JSON document. Such calls are no part of the journal."""
+"""The requests of a test to its mock account: `POST /mock/<verb>` with a JSON document. They do not appear in the journal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATH = "/mock/"
 
 
 def answer(state: State, environ: Environ) -> Answer:
-    """Do what the test asks; 400 with the reason where it cannot be done."""
+    """Carry out the test's request. Answer 400 with the reason if that is impossible."""
     verb = environ["PATH_INFO"].removeprefix(PATH)
     document = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
     try:

@@ -1,4 +1,4 @@
-"""The errors of the API that can be asked for by name: what AWS says and with which HTTP status."""
+"""The errors of the API that a test can request by name, with AWS's message and HTTP status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REFUSED = (
     " allows the {action} action."
 )
 KNOWN: dict[str, tuple[int, str]] = {
-    # InsufficientInstanceCapacity is a server error at EC2: a client takes it for passing and tries again.
+    # InsufficientInstanceCapacity is a server error of EC2, so clients treat it as temporary and try again.
     "InsufficientInstanceCapacity": (
         500,
         "We currently do not have sufficient {instance_type} capacity in the Availability Zone you requested ({zone}).",
@@ -33,15 +33,16 @@ KNOWN: dict[str, tuple[int, str]] = {
 
 
 def refusal(call: Call, code: str, **facts: object) -> Refusal:
-    """Return the error of that name in AWS's words; `facts` fill its blanks."""
+    """Return the error of that name with AWS's message. `facts` fill the blanks in the message."""
     status, text = KNOWN[code]
     words = {"name": call.name, "instance_type": "g4dn.2xlarge", "zone": f"{call.region}a", **facts}
     return Refusal(code=code, message=text.format(**words), status=status)
 
 
 def make_denial(call: Call, action: str = "", resource: str = "") -> Refusal:
-    """Return what a caller without the permission hears: each family of services has its own word for it. IAM's own refusal
-    names the action and the resource."""
+    """Return the error for a caller without the permission. Each family of services has its own error code. IAM's own refusal
+    names the action and the resource.
+    """
     code = _choose(call, "UnauthorizedOperation", "AccessDenied", "AccessDeniedException")
     denial = refusal(call, code)
     if not action:
@@ -53,7 +54,7 @@ def make_denial(call: Call, action: str = "", resource: str = "") -> Refusal:
 
 
 def make_expiry(call: Call) -> Refusal:
-    """Return what a caller hears whose session has run out."""
+    """Return the error for a caller whose credentials have expired."""
     return refusal(call, _choose(call, "RequestExpired", "ExpiredToken", "ExpiredTokenException"))
 
 

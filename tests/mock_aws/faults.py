@@ -1,4 +1,4 @@
-"""Failures at will: which call fails or is held back, and when. Many threads ask at once."""
+"""Failures on demand: which call fails or is held back, and when. Several threads may use this at the same time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from tests.mock_aws.call import Call, Refusal
 class Rule:
     """One disturbance.
 
-    `action` is `RunInstances`, `ec2:RunInstances` or a pattern (`ec2:*`). `zone` is that of the launch. Of the calls that
-    match, `nth` picks one (the first is 1); `times` is how often it happens at most. `after`: the call is done first, then
-    disturbed.
+    `action`: `RunInstances`, `ec2:RunInstances` or a pattern (`ec2:*`).
+    `zone`: the zone of the launch.
+    `nth`: which of the matching calls is disturbed (the first is 1).
+    `times`: how often that happens at most.
+    `after`: the call takes effect first, and is then disturbed.
     """
 
     action: str
@@ -31,7 +33,7 @@ class Rule:
     happened: int = 0
 
     def is_due(self, call: Call, zone: str) -> bool:
-        """Return whether this call is disturbed. Counts those that match."""
+        """Return whether this call is disturbed. Matching calls are counted."""
         if not matches_call(self.action, call) or self.zone not in {"", zone}:
             return False
         self.matched += 1
@@ -42,7 +44,7 @@ class Rule:
 
 
 class Faults:
-    """The rules in force, the permissions taken away, and until when the credentials hold."""
+    """The current rules, the denied permissions, and the expiry of the credentials."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,29 +56,29 @@ class Faults:
         self._held: list[str] = []
 
     def add(self, rule: Rule) -> None:
-        """Put a rule in force. Raises KeyError if the error has no words."""
+        """Add a rule. Raises KeyError for an unknown error."""
         if rule.effect == "fail":
             errors.KNOWN[rule.code]
         with self._lock:
             self._rules.append(rule)
 
     def deny(self, patterns: list[str]) -> None:
-        """Take these permissions away, as a policy names them (`ec2:Describe*`)."""
+        """Deny these permissions, named as in a policy (`ec2:Describe*`)."""
         with self._lock:
             self._denied += patterns
 
     def expire(self, action: str) -> None:
-        """Let the credentials run out: once `action` has been answered; now if it is empty."""
+        """Let the credentials expire: after the next call of `action`, or now if it is empty."""
         with self._lock:
             self._expired, self._expires_after = not action, action
 
     def renew(self) -> None:
-        """Have new credentials."""
+        """Accept the credentials again."""
         with self._lock:
             self._expired, self._expires_after = False, ""
 
     def clear(self) -> None:
-        """Disturb nothing more; whoever was held goes on."""
+        """Remove all disturbances, and let all calls continue that are held back."""
         with self._lock:
             self._rules.clear()
             self._denied.clear()
@@ -84,19 +86,19 @@ class Faults:
         self.release()
 
     def release(self) -> None:
-        """Let every call go on that is held back."""
+        """Let all calls continue that are held back."""
         with self._lock:
             self._rules = [rule for rule in self._rules if rule.effect != "hold"]
             self._free.set()
             self._free = threading.Event()
 
     def list_held_calls(self) -> list[str]:
-        """List the calls that are held back right now."""
+        """Return the calls that are held back at the moment."""
         with self._lock:
             return list(self._held)
 
     def before(self, call: Call, zone: str) -> Refusal | None:
-        """Return what is in the way of a call; one that is held back waits in here."""
+        """Return what prevents a call, if anything does. A call that is held back waits here."""
         with self._lock:
             expired, is_denied = self._expired, any(matches_call(pattern, call) for pattern in self._denied)
         if expired:
@@ -106,7 +108,7 @@ class Faults:
         return self._disturb(call, zone, is_done=False)
 
     def after(self, call: Call, zone: str) -> Refusal | None:
-        """Return what happens once the call has taken effect."""
+        """Return the error for a call that has taken effect, if there is one."""
         with self._lock:
             if self._expires_after and matches_call(self._expires_after, call):
                 self._expired = True
@@ -134,5 +136,5 @@ class Faults:
 
 
 def matches_call(pattern: str, call: Call) -> bool:
-    """Return whether a pattern, with the service or without, means this call."""
+    """Return whether a pattern, with or without the service, matches this call."""
     return fnmatch.fnmatchcase(call.name, pattern if ":" in pattern else f"*:{pattern}")

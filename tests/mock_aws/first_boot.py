@@ -1,4 +1,4 @@
-"""What the first boot of a node leaves behind, in the folder that stands for the root of a simulated computer."""
+"""The files that the first boot of a node leaves, in the folder that replaces the root of a simulated computer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ TTL_S = 4 * 3600
 
 
 def leave_marks(root: Path, tags: Mapping[str, str], *, python: str) -> None:
-    """Write what a set-up that went well leaves: its last step, the ready marker, the deadline. A second boot leaves them
-    alone.
+    """Write the files of a successful set-up: its last step, the ready marker, the deadline. A second boot does not change
+    them.
 
-    The marker says what is true of the computer: it has no GPU, whatever its instance type.
+    The marker describes the computer as it is: it has no GPU, whatever its instance type.
     """
     state = root / STATE
     if (state / "ready").exists():
@@ -45,6 +45,6 @@ def leave_marks(root: Path, tags: Mapping[str, str], *, python: str) -> None:
 
 
 def _deadline(expires: str, now: float) -> float:
-    """Return the end of the stack; if that is over or unknown, a default, as the set-up does."""
+    """Return the end of the stack. If that has passed or is unknown, return a default, as the set-up does."""
     end = datetime.fromisoformat(expires).timestamp() if expires else 0.0
     return end if end >= now + 600 else now + TTL_S

@@ -1,4 +1,4 @@
-"""What every request passes: the control calls, the failures at will, the services of our own, then moto."""
+"""The path of every request: control requests, failures on demand, our own services, then moto."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ class Gate:
         return _send(answer, environ, start_response)
 
     def _refuse(self, call: Call) -> Refusal | None:
-        """Return the denial of a user who has the course's policy and nothing more; None if the call is allowed. The tests' own
-        calls are an administrator's."""
+        """Return the denial for a user with only the course's policy, or None if the call is allowed. The tests' own calls are
+        an administrator's.
+        """
         if call.key == ADMINISTRATOR:
             return None
         permissions = authorization.list_permissions(call)
@@ -56,8 +57,11 @@ class Gate:
         return errors.make_denial(call, missing.action, missing.resource) if missing else None
 
     def _answer_once(self, call: Call, environ: Environ) -> Answer:
-        """Do what is asked. An SDK sends a call again whose good answer it did not get: it gets that answer now, nothing is
-        made a second time, and IAM is not asked about a resource that the first call deleted."""
+        """Carry out a call and return its answer.
+
+        An SDK sends a call again if it did not receive the answer. It then gets the stored answer: nothing is created a second
+        time, and IAM is not queried about a resource that the first call deleted.
+        """
         with self._state.lock:
             key = (call.invocation, call.name)
             if call.invocation and key in self._answered:
@@ -103,14 +107,14 @@ class Gate:
         )
 
     def _refuse_unimplemented(self, call: Call, reason: str) -> Answer:
-        """400, because a client takes a 500 for a passing trouble and tries again for minutes."""
+        """Answer 400, because a client treats 500 as temporary and tries again for minutes."""
         self._state.note_unimplemented(call, reason)
         message = f"the mock account has no {call.name}: {reason}"
         return wire.refuse(call, Refusal(code="MockHasNoSuchAction", message=message))
 
 
 def _find_zone(call: Call) -> str:
-    """Return where a launch would go: the zone of its subnet."""
+    """Return the zone of a launch, which is that of its subnet."""
     subnet_id = call.params.get("SubnetId") or call.params.get("NetworkInterface.1.SubnetId")
     for subnets in ec2_backends[ACCOUNT_ID][call.region].subnets.values():
         if subnet_id in subnets:

@@ -1,4 +1,4 @@
-"""Everything in the account that it was not born with: what would be billed, or are in somebody's way."""
+"""Everything in the account that was not there from the start: resources that would be billed, or that block others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.mock_aws.state import ACCOUNT_ID, State, list_instances
 
 
 def everything(state: State) -> list[Resource]:
-    """In the order in which it would be taken down."""
+    """Return all resources, in the order in which they would be removed."""
     resources = [resource for region, backend in state.backends() for resource in _of_ec2(region, backend)]
     return [*resources, *_of_efs(), *_of_scheduler(), *_of_iam()]
 
@@ -82,7 +82,7 @@ def _of_iam() -> Iterator[Resource]:
 
 
 def _regions(backends: BackendDict[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the books of a service, as far as they were opened."""
+    """Yield the state of a service in each region that has been used."""
     books = backends[ACCOUNT_ID]
     for region in sorted(dict.keys(books)):
         yield region, books[region]

@@ -1,7 +1,7 @@
-"""What the course's policy allows a caller, as IAM decides it: by action, resource and condition.
+"""The permissions of a caller with the course's policy, as IAM decides them: by action, resource and condition.
 
-Only what that policy uses is known here: statements that allow, and conditions by StringEquals and StringLike. Anything else
-is an error.
+Only the features that this policy uses are supported: statements that allow, and the conditions StringEquals and StringLike.
+Anything else is an error.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from gpucourse.aws.session import IAM_ACTIONS
 Statement = Mapping[str, Any]
 
 ADMINISTRATOR = "AKIAMOCKADMINISTRATO"
-"""The key of whoever may do everything: the tests' own calls."""
-_NAMES = {"tagging": "tag"}  # what signs a request, and what a policy calls the service
+"""The access key of an administrator, which the tests' own calls use."""
+_NAMES = {"tagging": "tag"}  # the service's name in a signature, and in a policy
 
 
 @dataclass(frozen=True, kw_only=True)
 class Permission:
-    """One permission that a call takes: an action on a resource, by its ARN, under the values of condition keys."""
+    """One permission that a call needs: an action on a resource (its ARN), with the values of condition keys."""
 
     action: str
     resource: str = "*"
@@ -33,19 +33,19 @@ class Permission:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether the course's policy allows it."""
+        """Return whether the course's policy allows it."""
         return allows(read_shipped_policy(), self.action, self.resource, self.context)
 
 
 def policy_names(service: str, action: str) -> str:
-    """Return an action as a policy names it."""
+    """Return the action's name in a policy."""
     name = f"{_NAMES.get(service, service)}:{action}"
     return IAM_ACTIONS.get(name, name)
 
 
 @cache
 def read_shipped_policy() -> list[Statement]:
-    """Return the statements of the policy that the course hands out."""
+    """Return the statements of the policy that ships with the course."""
     statements: list[Statement] = json.loads(policy_text())["Statement"]
     return statements
 
@@ -56,12 +56,12 @@ def actions(statement: Statement) -> list[str]:
 
 
 def resources(statement: Statement) -> list[str]:
-    """Return the patterns of the resources that a statement allows them on."""
+    """Return the patterns of the resources for which a statement allows them."""
     return _as_list(statement["Resource"])
 
 
 def allows(statements: Sequence[Statement], action: str, resource: str, context: Mapping[str, str] | None = None) -> bool:
-    """Whether some statement allows this action on this resource (an ARN). `context` holds the values of condition keys."""
+    """Return whether a statement allows this action on this resource (an ARN). `context`: the values of condition keys."""
     return any(
         _matches(actions(statement), action)
         and _matches(resources(statement), resource)

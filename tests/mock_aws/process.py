@@ -1,6 +1,6 @@
 """The process of one mock account, as a test starts and ends it.
 
-To import moto takes two seconds of a processor. One process does it once and is forked for every account of every test.
+Importing moto takes two seconds of processor time. One process imports it once, and is forked for the account of each test.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ PROGRAM = "from tests.mock_aws.server import main\nmain({folder!r}, computers={c
 
 
 class AccountProcess:
-    """A running account at `port`. It ends when this object is ended, and when the process that holds this object ends."""
+    """A running account at `port`. It ends when this object is ended, or when the process with this object ends."""
 
     def __init__(self, folder: Path, *, computers: bool) -> None:
-        """Start it. Raises RuntimeError with the end of its log if it does not get that far."""
+        """Start the account. Raises RuntimeError with the end of its log if it does not start."""
         self._line, child_end = Pipe()
         words = [sys.executable, "-u", "-c", PROGRAM.format(folder=str(folder), computers=computers)]
         with child_end:
@@ -35,7 +35,7 @@ class AccountProcess:
             raise RuntimeError((folder / LOG).read_text(encoding="utf-8", errors="replace")[-4000:]) from None
 
     def end(self) -> None:
-        """End it, by force where it has not done so by itself within a minute."""
+        """End the account. Kill it if it does not end within a minute."""
         self._line.close()
         try:
             self._fork.communicate(ENDING_S)

@@ -1,4 +1,6 @@
-"""Service Quotas: the limits of the account, the same in every region, which can be set, read, and requested to be raised."""
+"""Service Quotas: the limits of the account, the same in every region. They can be set and read, and increases can be
+requested.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tests.mock_aws.call import Call, RefusalError
 if TYPE_CHECKING:
     from tests.mock_aws.state import State
 
-LIMITS = {  # by service and code: what it counts, and what this account has unless a test says otherwise
+LIMITS = {  # by service and code: what the quota counts, and the account's default limit
     ("ec2", "L-DB2E81BA"): ("Running On-Demand G and VT instances", 64),
     ("ec2", "L-3819A6DF"): ("All G and VT Spot Instance Requests", 64),
     ("ec2", "L-417A185B"): ("Running On-Demand P instances", 0),
@@ -27,7 +29,7 @@ LIMITS = {  # by service and code: what it counts, and what this account has unl
 
 @dataclass
 class Quotas:
-    """The limits that a test set, in vCPUs, and every request to raise one."""
+    """The limits that a test has set, in vCPUs, and every request for an increase."""
 
     values: dict[str, float] = field(default_factory=dict)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -43,7 +45,7 @@ def get_quota(state: State, call: Call) -> Mapping[str, Any]:
 
 
 def request_increase(state: State, call: Call) -> Mapping[str, Any]:
-    """Open a request to raise a limit; one for each limit and region."""
+    """Open a request for an increase. There can be only one for each limit and region."""
     with state.quotas.lock:
         if _find_requests(state, call):
             text = "Only one open service quota increase request is allowed per quota."
@@ -61,7 +63,7 @@ def request_increase(state: State, call: Call) -> Mapping[str, Any]:
 
 
 def list_requests(state: State, call: Call) -> Mapping[str, Any]:
-    """List the requests for a limit, all of which are open."""
+    """Return the requests about a limit, all of which are open."""
     with state.quotas.lock:
         return {"RequestedQuotas": _find_requests(state, call) if call.params.get("Status") in {None, "PENDING"} else []}
 

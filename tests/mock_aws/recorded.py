@@ -1,9 +1,9 @@
-"""What the tests' calls asked of the policy, in tests/data/permissions.json: every action, resource and condition of the
-policy can be held against a need in a second, without an account.
+"""The permissions that the tests' calls needed, in tests/data/permissions.json. With this file, a test compares every action,
+resource and condition of the policy with a need in a second, without an account.
 
     RECORD_PERMISSIONS=1 python -m pytest tests/system/aws
 
-adds what these tests ask for to the file; remove the file first where the program or a stack asks for less than before.
+adds the needs of these tests to the file. Remove the file first if the program or a stack needs less than before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.mock_aws.permissions import Permission
 FILE = Path(__file__).parents[1] / "data" / "permissions.json"
 VARIABLE = "RECORD_PERMISSIONS"
 ADMINISTRATORS = {"iam:CreateRole"}
-"""Refused to a learner, and expected: somebody who may makes the backstop's role; without, `deploy` goes on without it."""
+"""Refusals that are expected for a learner: only an administrator may create the backstop's role."""
 _REGION = re.compile(r"(?<=:)[a-z]{2}-[a-z]+-[0-9](?=:)")
 _CHANCE = re.compile(r"(?<=[-/])[0-9a-f]{6,}(-[0-9a-f]{12})?\b")
 _KEPT = {"aws:RequestTag/Project", "aws:ResourceTag/Project"}
@@ -34,13 +34,15 @@ def read() -> list[Permission]:
 
 
 def list_refused(folder: Path) -> list[str]:
-    """List what the policy refused in an account whose log is in this folder, beside what a learner is not meant to do."""
+    """Return what the policy refused in an account whose log is in this folder, without actions that a learner is not meant to
+    take.
+    """
     refusals = {tuple(entry) for line in _lines(folder) for entry in line["refused"]}
     return sorted(f"{action} on {resource}" for action, resource in refusals if action not in ADMINISTRATORS)
 
 
 def add(folder: Path) -> None:
-    """Put what was requested in that account, and may be, on record, if the environment says so."""
+    """Record the permissions that were needed in that account, if the environment says so."""
     if not os.environ.get(VARIABLE):
         return
     with (Path(gettempdir()) / "gpucourse-permissions.lock").open("w") as lock:
@@ -53,7 +55,7 @@ def add(folder: Path) -> None:
 
 
 def _form(permission: Permission) -> str:
-    """Return the permission as a line of the file, without what chance or the day put into it, as if there were one region."""
+    """Return the permission as a line of the file, without random or dated parts, and as if there were only one region."""
     context = {key: value for key, value in permission.context.items() if not key.startswith("aws:") or key in _KEPT}
     return json.dumps(
         [permission.action, _CHANCE.sub("0", _REGION.sub("us-east-2", permission.resource)), dict(sorted(context.items()))]

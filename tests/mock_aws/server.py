@@ -1,4 +1,4 @@
-"""What the process of one mock account does (`process` starts and ends it)."""
+"""The work of the process of one mock account (`process` starts and ends it)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 os.environ.pop("MOTO_ACCOUNT_ID", None)
 os.environ.pop("MOTO_AMIS_PATH", None)
-os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # the images are our own
+os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # the patches add the course's images
 os.environ["MOTO_ENABLE_AMI_VALIDATION"] = "true"
 os.environ["MOTO_ENABLE_KEYPAIR_VALIDATION"] = "true"
 os.environ["MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION"] = "true"
@@ -27,15 +27,17 @@ from tests.mock_aws.state import State
 
 
 def main(folder: str, *, computers: bool) -> None:
-    """Serve one account on a free port of 127.0.0.1, in a session and with a log of its own, until the other end of the line
-    that came as standard input is closed: so it never outlives its starter. `computers`: simulated nodes are behind its
-    instances."""
+    """Serve one account on a free port of 127.0.0.1, in its own session and with its own log, until the other end of the
+    standard input is closed. So it never outlives the process that started it.
+
+    `computers`: simulated nodes are behind its instances.
+    """
     os.setsid()
     line = Connection(os.dup(0))
     empty, log = os.open(os.devnull, os.O_RDONLY), os.open(f"{folder}/{LOG}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     for stream, file in enumerate((empty, log, log)):
         os.dup2(file, stream)
-    mock_random.seed()  # moto's own chance, which every fork would have the same: the ids of one account in another
+    mock_random.seed()  # moto's random numbers would be the same in every fork, so that accounts would share ids
     state = State(folder=Path(folder))
     patches.install(state)
     standing = SimulatedComputers(state) if computers else None
@@ -52,4 +54,4 @@ def main(folder: str, *, computers: bool) -> None:
         standing.close()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # at once: to take moto's books apart one by one would need seconds
+    os._exit(0)  # at once: freeing moto's state piece by piece would take seconds

@@ -1,4 +1,4 @@
-"""The services that moto lacks: which function answers which action."""
+"""The services that moto lacks: the function that answers each action."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.mock_aws.state import ACCOUNT_ID, State
 
 
 def _get_plan(state: State, _call: Call) -> Mapping[str, Any]:
-    """Answer with the plan of the account: one on the Free plan may launch nothing that a GPU course needs."""
+    """Return the plan of the account. An account on the Free plan may launch nothing that a GPU course needs."""
     return {"accountId": ACCOUNT_ID, "accountPlanType": state.plan, "accountPlanStatus": "ACTIVE"}
 
 
@@ -22,4 +22,4 @@ ACTIONS: dict[str, Callable[[State, Call], Mapping[str, Any]]] = {
     "servicequotas:RequestServiceQuotaIncrease": quotas.request_increase,
     "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota": quotas.list_requests,
 }
-"""By the name that a policy uses."""
+"""The functions, by the action's name in a policy."""

@@ -1,4 +1,4 @@
-"""One account for the tests of a file, each of which finds it as a new one."""
+"""One account for all tests of a file. Each test finds it in the state of a new account."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ GRAPHICS = "L-DB2E81BA"
 
 @pytest.fixture(scope="module")
 def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    """Yield an account whose state outlives a test."""
+    """Yield an account that outlives a test."""
     with mock_account(tmp_path_factory.mktemp("account")) as account:
         yield account
 
 
 @pytest.fixture
 def account(shared_account: Account) -> Iterator[Account]:
-    """Yield the shared account, as new: quiet, paid and empty. Fails if a test leaves anything."""
+    """Yield the shared account in the state of a new one: undisturbed, on the paid plan, empty. Fails if a test leaves anything
+    in it.
+    """
     yield shared_account
     shared_account.calm()
     shared_account.renew_credentials()

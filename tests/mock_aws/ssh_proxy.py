@@ -1,6 +1,7 @@
-"""What `ssh -o ProxyCommand` runs: `python ssh_proxy.py ADDRESSES HOST PORT`, a line to the node behind an instance.
+"""Connect to the node behind an instance, as `ssh -o ProxyCommand` runs it: `python ssh_proxy.py ADDRESSES HOST PORT`.
 
-Standard library only, so that it starts fast. An address that leads nowhere is refused, as a machine that is off refuses.
+It uses only the standard library, so that it starts fast. A connection to an unknown address is refused, as by a machine that
+is off.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ CHUNK = 1 << 16
 
 
 def main(arguments: list[str]) -> int:
-    """Return the exit code: 0 after a line that ended, 1 if nothing answers."""
+    """Return the exit code: 0 after a connection that ended, 1 if the node does not answer."""
     file, host, port = arguments
     text = json.loads(Path(file).read_text(encoding="utf-8"))
     if port != "22" or host not in text:
-        sys.stderr.write(f"connect to {host} port {port}: nobody answers\n")
+        sys.stderr.write(f"connect to {host} port {port}: no answer\n")
         return 1
     try:
         line = socket.create_connection((text[host]["host"], text[host]["port"]))
@@ -55,4 +56,4 @@ def _receive(line: socket.socket) -> None:
 if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stderr.flush()
-    os._exit(code)  # the other thread may sit in a read that never ends
+    os._exit(code)  # the other thread may be blocked in a read that never ends

@@ -1,4 +1,4 @@
-"""Everything that one mock account remembers beside moto's own books."""
+"""The state of one mock account in addition to moto's own."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ UNIMPLEMENTED = "unimplemented.log"
 
 
 def list_instances(backend: Any) -> Iterator[Any]:
-    """List the instances in the books of a region that are not terminated."""
+    """Return the instances in a region that are not terminated."""
     for reservation in list(backend.reservations.values()):
         yield from (instance for instance in reservation.instances if instance.state != GONE)
 
 
 @dataclass(kw_only=True)
 class State:
-    """One account. `folder` is where the logs and the addresses are written."""
+    """One account. `folder`: for the logs and the addresses."""
 
     folder: Path
     faults: Faults = field(default_factory=Faults)
     quotas: Quotas = field(default_factory=Quotas)
     plan: str = "PAID"
     computers: SimulatedComputers | None = None
-    lock: threading.RLock = field(default_factory=threading.RLock)  # moto's books are not made for many threads
+    lock: threading.RLock = field(default_factory=threading.RLock)  # moto's state is not thread-safe
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def backends(self) -> Iterator[tuple[str, Any]]:
-        """EC2's books, region by region, as far as anybody has asked there."""
+        """Return EC2's state in each region that has been used."""
         books = ec2_backends[ACCOUNT_ID]
         for region in sorted(dict.keys(books)):
             yield region, books[region]
 
     def instances(self) -> Iterator[tuple[str, Any]]:
-        """Every instance that was ever launched, with its region."""
+        """Return every instance that was ever launched, with its region."""
         for region, backend in self.backends():
             for reservation in list(backend.reservations.values()):
                 for instance in reservation.instances:
                     yield region, instance
 
     def journal(self, call: Call, answer: Answer) -> None:
-        """Note a call and how it went."""
+        """Record a call and its answer."""
         entry = {
             "at": time.time(),
             "service": call.service,
@@ -73,7 +73,7 @@ class State:
         self._append(CALLS, json.dumps(entry, default=str))
 
     def note_permissions(self, call: Call, permissions: Iterable[Permission]) -> None:
-        """Note what a call asked of the policy."""
+        """Record the permissions that a call needed."""
         permission_list = list(permissions)
         entry = {
             "call": call.name,
@@ -85,7 +85,7 @@ class State:
         self._append(PERMISSIONS, json.dumps(entry))
 
     def note_unimplemented(self, call: Call, reason: str) -> None:
-        """Note, loudly, that a call met nothing that answers it."""
+        """Record, and print, that a call is not implemented."""
         self._append(UNIMPLEMENTED, f"{call.name} {reason} {json.dumps(dict(call.params), default=str)}")
 
     def _append(self, name: str, line: str) -> None:

@@ -1,4 +1,6 @@
-"""What every account would load anew at its first calls, imported once, before the accounts are forked. None of it is state."""
+"""Modules and data that every account would load at its first calls. They are imported once, before the accounts are forked,
+and contain no state.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from importlib import import_module
 
 from moto.core.utils import get_service_model
 
-_SERVICES = {  # as moto calls them, and as botocore does
+_SERVICES = {  # the names that moto uses, and those that botocore uses
     "ec2": "ec2",
     "efs": "efs",
     "iam": "iam",

@@ -1,4 +1,4 @@
-"""The command line as a person uses it: a process of its own, in a workspace of its own."""
+"""The command line as a person uses it: each command is a separate process, in a workspace of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMAND = (sys.executable, "-m", "gpucourse")
 
 @dataclass(frozen=True)
 class Typed:
-    """What a command answered."""
+    """The result of a typed command."""
 
     code: int
     out: str
@@ -34,13 +34,13 @@ class Typed:
 
     @property
     def document(self) -> Any:
-        """Its JSON document, which is as its schema says."""
+        """Return its JSON document, which must match its schema."""
         return read_document(self.words, self.out)
 
 
 @dataclass
 class Learner:
-    """Somebody with a workspace. `before`: what is before every command that is run to its end."""
+    """A learner with a workspace. `before`: words before every command that is run to its end."""
 
     workspace: Path
     environ: dict[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Learner:
 
     @property
     def environment(self) -> dict[str, str]:
-        """A clean environment: nothing of whoever runs the tests."""
+        """Return a clean environment, without the settings of the user who runs the tests."""
         home = self.workspace.parent / "home"
         home.mkdir(exist_ok=True)
         variables = {name: os.environ[name] for name in ("PATH", "LANG", "TF_PLUGIN_MIRROR", "TMPDIR") if name in os.environ}
@@ -57,7 +57,7 @@ class Learner:
         return {**variables, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
 
     def types(self, *words: str, code: int | None = 0, timeout: float = STUCK_S, **environ: str) -> Typed:
-        """Run a command to its end; fails unless it answers `code` (None: whatever)."""
+        """Run a command to its end. Fail unless it ends with `code` (None: any code)."""
         command = [*self.before, *COMMAND, *words]
         result = Typed(*_run(command, self.environment | environ, timeout), words)
         assert code is None or result.code == code, (
@@ -66,12 +66,14 @@ class Learner:
         return result
 
     def describe_surroundings(self) -> str:
-        """Return what else explains an answer that was not expected."""
+        """Return further facts that may explain an unexpected result."""
         return ""
 
     def takes_ports(self, **settings: str) -> None:
-        """Write settings, among them one by which its ranks meet at ports that no other test uses. Labs do not know of each
-        other, and of two that begin a run at the same moment both may choose the same port."""
+        """Write settings, including one by which the ranks meet at ports that no other test uses.
+
+        Labs do not know of each other. Two labs that start a run at the same moment might otherwise choose the same port.
+        """
         ports = take_ports(4)
         self.workspace.mkdir(parents=True, exist_ok=True)
         settings = {"rendezvous_ports": f"{ports[0]}-{ports[-1]}", **settings}
@@ -79,7 +81,7 @@ class Learner:
 
     @contextmanager
     def leaves_nothing(self) -> Iterator[Learner]:
-        """After the block no lab and no process is left, however far a `deploy` in it came."""
+        """Destroy all labs after the block, so that no process is left, however far a `deploy` in the block got."""
         try:
             yield self
         finally:
@@ -87,7 +89,7 @@ class Learner:
             assert self.processes() == []
 
     def begins(self, *words: str, **environ: str) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own, with Ctrl-C working as in a terminal."""
+        """Start a command in its own session, in which Ctrl-C works."""
         return subprocess.Popen(
             [*COMMAND, *words],
             env=self.environment | environ,
@@ -103,7 +105,7 @@ class Learner:
         return self.types(*words, "--json").document
 
     def newest_run(self) -> dict[str, Any]:
-        """Return the record of the newest run, from disk."""
+        """Return the record of the newest run from disk."""
         return dict(json.loads((self.run_folder() / "run.json").read_text()))
 
     def run_folder(self) -> Path:
@@ -111,8 +113,9 @@ class Learner:
         return max(self.list_records(), key=lambda path: path.stat().st_mtime).parent
 
     def list_records(self) -> list[Path]:
-        """Return the records of all runs. `**` would read folders below them as well, which come and go while a run is under
-        way."""
+        """Return the records of all runs. The pattern `**` would also read the folders below them, which may change during a
+        run.
+        """
         return [path for place in ("*", "scripts/*") for path in self.workspace.glob(f"runs/{place}/*/run.json")]
 
     def stack_folder(self) -> Path:
@@ -124,7 +127,7 @@ class Learner:
         return int(json.loads((self.stack_folder() / "nodes" / "host.json").read_text())["pid"])
 
     def processes(self) -> list[int]:
-        """Every live process that belongs to this workspace's nodes or runs, found by its environment."""
+        """Return every live process that belongs to this workspace's nodes or runs, according to its environment."""
         identity = self.workspace / ".gpucourse/workspace.json"
         if not identity.is_file():
             return []
@@ -136,7 +139,9 @@ class Learner:
         return [pid for pid, variables in list_environments() if any(variable.startswith(marks) for variable in variables)]
 
     def check_nothing_runs(self) -> None:
-        """No launcher and no rank of a run is alive; a supervisor, which tells of the end before it ends itself, ends."""
+        """Check that no launcher and no rank of a run is alive, and wait for the supervisors, which report the end before they
+        end themselves.
+        """
         path = str(self.workspace).encode()
         assert list_marked(b"GPUCOURSE_RUN_DIR=" + path) == []
         until(lambda: not list_marked(b"GPUCOURSE_RUN_DIR=supervisor", b"HOME=" + path), subject="the end of the supervisors")
@@ -149,14 +154,14 @@ def list_marked(*marks: bytes) -> list[int]:
 
 
 def list_environments() -> list[tuple[int, list[bytes]]]:
-    """Every live process but this one, with the variables that it was started with."""
+    """Return every live process except this one, with the variables that it was started with."""
     alive = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
             try:
                 variables = (entry / "environ").read_bytes().split(b"\0")
                 zombie = b") Z" in (entry / "stat").read_bytes()
-            except OSError:  # it ended, or it is somebody else's
+            except OSError:  # it has ended, or belongs to another user
                 continue
             if not zombie:
                 alive.append((int(entry.name), variables))
@@ -164,7 +169,9 @@ def list_environments() -> list[tuple[int, list[bytes]]]:
 
 
 def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, str, str]:
-    """Run a command to its end, by a fork where that is the same: its exit code, its standard output and standard error."""
+    """Run a command to its end, by a fork if that makes no difference. Return its exit code, standard output and standard
+    error.
+    """
     if not forks.can_start(command, env):
         result = subprocess.run(command, env=env, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
         return result.returncode, result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
@@ -172,8 +179,9 @@ def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, 
 
 
 def finish(fork: forks.Fork, timeout: float) -> tuple[int, str, str]:
-    """Wait for the end of a fork that keeps its outputs apart: its exit code, its standard output and standard error. Past its
-    time it is killed, and subprocess.TimeoutExpired raised."""
+    """Wait for the end of a fork with separate outputs. Return its exit code, standard output and standard error. Raise
+    subprocess.TimeoutExpired, and kill it, when the time is over.
+    """
     try:
         out, err = fork.communicate(timeout)
     except subprocess.TimeoutExpired:
@@ -184,7 +192,7 @@ def finish(fork: forks.Fork, timeout: float) -> tuple[int, str, str]:
 
 
 def wait_for_words(process: subprocess.Popen[bytes], words: bytes) -> str:
-    """Wait until a line of what the process says on its standard error holds these words; the line."""
+    """Wait until a line on the process's standard error contains these words, and return the line."""
     stream = process.stderr
     assert stream is not None
     deadline, output = time.monotonic() + STUCK_S, b""

@@ -1,4 +1,4 @@
-"""Learners with simulated nodes under them, and a teardown that proves itself after every test."""
+"""Learners with simulated nodes. After every test, a check proves that nothing of them is left."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.system import slurm, small_course
 from tests.system.cli import Learner
 from tests.university import University, run_university
 
-__all__ = ["account", "shared_account"]  # the account that the tests of a file share
+__all__ = ["account", "shared_account"]  # the account that all tests of a file share
 
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
-    """Somebody with an empty workspace, whose path has a space and quotes in it."""
+    """Yield a learner with an empty workspace. The workspace's path contains a space and quotes."""
     learner = Learner(tmp_path / 'it\'s my "work" space')
     learner.takes_ports()
     with learner.leaves_nothing():
@@ -26,7 +26,7 @@ def learner(tmp_path: Path) -> Iterator[Learner]:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Somebody with two nodes up, shared by the tests of a file that do not harm them."""
+    """Yield a learner with two nodes, shared by the tests of a file that do not harm them."""
     learner = Learner(tmp_path_factory.mktemp("lab") / "workspace")
     learner.takes_ports()
     with learner.leaves_nothing():
@@ -36,7 +36,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Somebody with module 2's lab up, a real Slurm, shared by the tests of a file."""
+    """Yield a learner with the lab of module 2, a real Slurm, shared by the tests of a file."""
     learner = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
     with learner.leaves_nothing():
         slurm.stand_up(learner)

@@ -1,4 +1,4 @@
-"""Faults of exercises: which words of a file are replaced, in which run, and the checks of the manifest that turn red."""
+"""Faults of exercises: the words of a file that are replaced, the run, and the checks of the manifest that fail."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tests.system.exercising import list_earlier_throughputs, list_failed_checks
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A run with faults. `changes` and the rest are as `run_exercise` has them.
+    """A run with faults. `changes` and the other fields have the same meaning as in `run_exercise`.
 
-    `red`: the checks that fail, all of them or, with `others`, among them. `words`: what is printed. `unknown`: keys of the
-    metrics whose rows have None, because the figure is refused: (list of rows, key).
+    `red`: the checks that fail. These are all failing checks or, with `others`, only some of them.
+    `words`: what is printed.
+    `unknown`: metrics whose rows have None because the figure is refused, as (list of rows, key).
     """
 
     changes: Sequence[tuple[str, ...]] = ()
@@ -52,7 +53,7 @@ UNREAD = [
     ('busy_before = write_profile(train_delivered, "profile-before.txt")', "busy_before = None"),
     ("busy = write_profile(train_delivered if broken", "busy = None and (train_delivered if broken"),
 ]
-"""No ablation and no profiles of 5.9, which take most of a run."""
+"""Changes that leave out the ablation and the profiles of 5.9, which take most of a run."""
 needs_triton = needs_module("triton", installed=KERNELS)
 needs_transformers = needs_module("transformers")
 needs_psutil = needs_module("psutil")
@@ -350,7 +351,7 @@ FAULTS: Mapping[str, Fault] = {
 
 
 def check_fault(name: str, folder: Path) -> None:
-    """Run the exercise that a fault is named after with that fault, and look at its checks."""
+    """Run the exercise with a fault, by the fault's name, and examine its checks."""
     fault = FAULTS[name]
     run = run_exercise(
         name.split(maxsplit=1)[0], folder, *fault.changes,

@@ -1,4 +1,4 @@
-"""Exercises as a learner runs them, for tests: by hand, or a copy of the files with a fault."""
+"""Run exercises as a learner does, or with a fault in a copy of the files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FAKE_GPU = Path(__file__).parents[1] / "fake_gpu"
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has ended: its exit code, its metrics, and what each rank printed."""
+    """An ended run: its exit code, its metrics, and the output of each rank."""
 
     exercise: Exercise
     code: int
@@ -53,7 +53,7 @@ class Finished:
 
     @property
     def output(self) -> str:
-        """What all ranks printed."""
+        """Return the output of all ranks."""
         return "\n".join(self.outputs)
 
     def verdict(self) -> ExerciseVerdict:
@@ -63,7 +63,7 @@ class Finished:
 
 
 def with_a_gpu(out: Path) -> dict[str, str]:
-    """Return the environment of a script on a machine with a GPU; its Python finds one that the processor plays."""
+    """Return the environment of a script on a machine with a GPU, which is played by the processor."""
     return environment(out) | {"GPUCOURSE_BACKEND": "nccl", "GPUCOURSE_MODE": "hosts", "PYTHONPATH": str(FAKE_GPU)}
 
 
@@ -85,14 +85,14 @@ def environment(out: Path) -> dict[str, str]:
 
 @functools.cache
 def _make_cache() -> str:
-    """Return a folder for what scripts compile, such as the emulator, once for all tests of this process."""
+    """Return a folder for compiled files, such as the emulator, which all tests of this process share."""
     folder = tempfile.mkdtemp(prefix="gpucourse-tests-cache-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def wait(process: subprocess.Popen[str] | forks.Fork) -> str:
-    """Return what the process printed until it ended; past the deadline it is asked to end."""
+    """Return what the process printed until it ended. After the deadline, it is asked to end."""
     try:
         return process.communicate(timeout=DEADLINE_S)[0]
     except subprocess.TimeoutExpired:
@@ -101,19 +101,19 @@ def wait(process: subprocess.Popen[str] | forks.Fork) -> str:
 
 
 def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Popen[str] | forks.Fork:
-    """Start a command; a script that a fork with torch in it can run as well is run by one."""
+    """Start a command. If the command is a suitable script, a fork that has already imported torch runs it."""
     if forks.can_start(command, env):
         return forks.Fork(command, folder, env)
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def flags(exercise: Exercise, **settings: str) -> list[str]:
-    """Return the words of the command line for these settings, with the local defaults of the others."""
+    """Return these settings as words of the command line, with the local defaults of the other parameters."""
     return list(arguments(exercise, resolve(exercise, settings, local=True)))
 
 
 def lay_out(exercise_id: str, folder: Path, *, solved: bool | Sequence[str] = False) -> tuple[Exercise, Path]:
-    """Lay the exercise's files side by side, as on a node, with the course's solution of some parts or of all."""
+    """Put the exercise's files side by side, as on a node. Some or all parts are replaced by the course's solutions."""
     module, exercise = CATALOG.exercise(exercise_id)
     folder.mkdir()
     for name, place in CATALOG.sources(module, exercise).items():
@@ -127,11 +127,11 @@ def lay_out(exercise_id: str, folder: Path, *, solved: bool | Sequence[str] = Fa
 
 
 def replace_words(script: Path, changes: Sequence[tuple[str, ...]]) -> None:
-    """Replace words that occur once: (old, new) in the script, (file, old, new) in a file beside it."""
+    """Replace words that occur only once: (old, new) in the script, or (file, old, new) in a file next to it."""
     for *names, old, new in changes:
         file = script.with_name(names[0]) if names else script
         text = file.read_text(encoding="utf-8")
-        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file.name}"
+        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times in {file.name}"
         file.write_text(text.replace(old, new), encoding="utf-8")
 
 
@@ -149,10 +149,13 @@ def run_exercise(
 ) -> Finished:
     """Run an exercise in a new folder.
 
-    Its keywords are of any type, so that a dictionary of settings can be given beside them. `changes`: words that are replaced
-    in its files. `solved`: as `lay_out` has it. `ranks`: so many processes, as torchrun starts them; 0 for one process by
-    hand. `env`: variables beside those of a node without a GPU. `files`: texts that lie beside the script. `prefix`: the words
-    of a command that starts it.
+    Its keyword arguments are of any type, so that a dictionary of settings can be passed with them.
+    `changes`: words to replace in its files.
+    `solved`: as in `lay_out`.
+    `ranks`: the number of processes, started as torchrun would; 0 for one process by hand.
+    `env`: variables in addition to those of a node without a GPU.
+    `files`: texts of further files next to the script.
+    `prefix`: the words of a command that starts it.
     """
     exercise, script = lay_out(exercise_id, folder, solved=solved)
     for name, text in (files or {}).items():
@@ -177,7 +180,7 @@ def run_on_a_gpu(
     files: Any = None,
     **settings: str,
 ) -> Finished:
-    """Run an exercise on a GPU that the processor plays; it has to end well."""
+    """Run an exercise on a GPU that is played by the processor. The run must succeed."""
     variables = with_a_gpu(folder) | dict(env or {})
     run = run_exercise(exercise_id, folder, *changes, solved=solved, env=variables, files=files, **settings)
     assert run.code == 0, run.output
@@ -185,7 +188,9 @@ def run_on_a_gpu(
 
 
 def list_earlier_throughputs() -> dict[str, str]:
-    """Return the files that runs of 4.3 on a T4 and on an L4 would have left beside 4.4; made up, to test the reckoning."""
+    """Return files as runs of 4.3 on a T4 and on an L4 would have left them next to 4.4. Their numbers are invented, to test
+    the calculation.
+    """
     runs = [("NVIDIA L4", "gpt2", 4000.0), ("Tesla T4", "gpt2", 2000.0), ("NVIDIA L4", "opt-1.3b", 900.0)]
     files = {}
     for number, (device, model, speed) in enumerate(runs, 1):
@@ -196,7 +201,7 @@ def list_earlier_throughputs() -> dict[str, str]:
 
 
 def write_mnist(folder: Path, count: int, *, packed: bool = True) -> Path:
-    """Write a set in MNIST's format, three classes that differ in brightness."""
+    """Write a data set in MNIST's format, with three classes that differ in brightness."""
     folder.mkdir()
     labels = bytes(index % 3 for index in range(count))
     chance = random.Random(0)
@@ -211,7 +216,7 @@ def write_mnist(folder: Path, count: int, *, packed: bool = True) -> Path:
 
 
 def type_flags(exercise_id: str, folder: Path, *words: str, env: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Start a script by hand with these flags and no others. Return its exit code and what it printed."""
+    """Start a script by hand with only these flags. Return its exit code and its output."""
     _, script = lay_out(exercise_id, folder)
     process = start([sys.executable, script.name, *words], folder, environment(folder) | dict(env or {}))
     output = wait(process)
@@ -219,14 +224,14 @@ def type_flags(exercise_id: str, folder: Path, *words: str, env: Mapping[str, st
 
 
 def read_finished(exercise: Exercise, code: int, outputs: Sequence[str], out: Path) -> Finished:
-    """Return what a run left."""
+    """Return the results of a run."""
     path = out / "metrics.json"
     metrics = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return Finished(exercise, code, outputs, metrics)
 
 
 def read_mounts() -> str:
-    """Return the mounts of this computer, on Linux."""
+    """Return the mounts of this computer (Linux only)."""
     mounts = Path("/proc/self/mounts")
     return mounts.read_text(encoding="utf-8") if mounts.exists() else ""
 
@@ -237,7 +242,7 @@ def list_failed_checks(run: Finished) -> set[str]:
 
 
 def list_open_checks(run: Finished) -> dict[str, str]:
-    """Return the checks that neither passed nor wait for a GPU, and why."""
+    """Return the checks that neither passed nor need a GPU, with the reasons."""
     waits = {check.id for check in run.exercise.checks if check.evidence == "gpu"}
     return {
         check.id: f"{check.verdict}: {check.observed}"
@@ -247,7 +252,7 @@ def list_open_checks(run: Finished) -> dict[str, str]:
 
 
 def check_plots_and_tables(run: Finished, folder: Path) -> None:
-    """Draw every plot of the manifest, and look for the columns of every table in its rows."""
+    """Draw every plot of the manifest, and check that the rows have the columns of every table."""
     for plot in (plot for plot in run.exercise.plots if plot.evidence == "logic" or run.metrics["cuda"]):
         assert len(draw(plot, run.metrics, subtitle="test", folder=folder)) == 2
     for table in run.exercise.tables:
@@ -257,8 +262,12 @@ def check_plots_and_tables(run: Finished, folder: Path) -> None:
 
 
 def check_healthy(run: Finished, folder: Path, *, open_checks: Collection[str] = (), failures: Collection[str] = ()) -> None:
-    """Look at a run that ended well: the checks that failed, and those that are open beside them until a part is written. What
-    was printed agrees with the metrics, and plots and tables can be made of these."""
+    """Check a successful run.
+
+    `failures`: the expected failed checks.
+    `open_checks`: the checks that are open until a part is written. The output must agree with the metrics, and plots and
+    tables must be possible.
+    """
     assert run.code == 0, run.output
     assert list_failed_checks(run) == set(failures)
     assert set(list_open_checks(run)) == {*failures, *open_checks}, list_open_checks(run)

@@ -1,4 +1,6 @@
-"""The first boot of a node, tried in a folder: Terraform renders the script, bash runs it, stand-ins answer for the system."""
+"""The first boot of a node, carried out in a folder: Terraform renders the script, bash runs it, and stand-ins replace the
+system's programs.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ GPU_NODE = {
 
 
 def with_stand_in_checksums(script: str) -> str:
-    """Return the script with the checksums, for this Python, of what the stand-in for pip downloads."""
+    """Return the script with the checksums of what the stand-in for pip downloads with this Python."""
     for name in ("transformers", "vllm"):
         text = (TERRAFORM / f"modules/node/packages/{name}.txt").read_text(encoding="utf-8")
         sums = sorted(hashlib.sha256(line.encode()).hexdigest() for line in text.splitlines() if not line.startswith("#"))
@@ -64,13 +66,14 @@ def with_stand_in_checksums(script: str) -> str:
 
 
 def in_hours(hours: float) -> str:
-    """Return the tag Expires, so far from now."""
+    """Return the tag Expires for so many hours from now."""
     return (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def render(folder: Path, scripts: Iterable[tuple[str, str]], **nodes: dict[str, Any]) -> dict[tuple[str, str], str]:
-    """Return what Terraform makes of the set-up, by the name of the node and that of its stack's hook. `nodes`: what differs
-    from GPU_NODE."""
+    """Return the set-up scripts that Terraform renders, by the name of the node and of its stack's hook.
+    `nodes`: the differences from GPU_NODE.
+    """
     shutil.copytree(TERRAFORM, folder / "terraform")
     root = folder / "terraform" / "try"
     root.mkdir()
@@ -99,7 +102,7 @@ def render(folder: Path, scripts: Iterable[tuple[str, str]], **nodes: dict[str, 
 
 
 def _python(folder: Path) -> Path:
-    """Return this Python under a path that is nothing but a path, wherever it is installed."""
+    """Return a path of this Python that contains no special characters, wherever it is installed."""
     path = folder / "python3"
     path.write_text(f'#!/bin/bash\nexec {shlex.quote(sys.executable)} "$@"\n')
     path.chmod(0o755)
@@ -108,7 +111,7 @@ def _python(folder: Path) -> Path:
 
 @dataclass
 class Boot:
-    """One boot in a folder that stands for the root of the node. `commands_run` lists what the system's programs were told."""
+    """One boot in a folder that replaces the root of the node. `commands_run`: the commands of the system's programs."""
 
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -143,7 +146,7 @@ class Boot:
 
     @property
     def state(self) -> Path:
-        """What the node tells of itself."""
+        """Return the node's report on itself."""
         return self.root / "var/lib/gpucourse"
 
     @property
@@ -155,13 +158,13 @@ class Boot:
         return (self.root / "dev/console").read_text()
 
     def stand_in(self, name: str, body: str = "") -> None:
-        """Write a program of the system that notes its arguments and does `body`."""
+        """Write a stand-in for a program of the system. It records its arguments and runs `body`."""
         path = self.root / "bin" / name
         path.write_text(f'#!/bin/bash\necho "{name} $*" >>"{self.root}/done"\n{body}\n')
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     def torch(self, gpus: int) -> None:
-        """Install a torch that sees so many GPUs."""
+        """Install a torch that reports this number of GPUs."""
         (self.root / "python").mkdir(exist_ok=True)
         (self.root / "python/torch.py").write_text(
             "class cuda:\n"
@@ -172,9 +175,10 @@ class Boot:
         )
 
     def package_index(self, *absent: str, hanging: str = "") -> None:
-        """Write a pip and a venv that note their arguments; packages that are `absent` cannot be downloaded, one is `hanging`.
+        """Write a pip and a venv that record their arguments. Packages in `absent` cannot be downloaded, and the download of
+        `hanging` never ends.
 
-        A wheel holds the line that asked for it.
+        A wheel contains the line that requested it.
         """
         pip = f"""import fcntl, os, signal, sys
 from pathlib import Path
@@ -209,11 +213,11 @@ folder.mkdir(parents=True)
         (self.root / "usr/local/bin").mkdir(parents=True)
 
     def run(self, script: str) -> int:
-        """Return what the set-up ended with."""
+        """Run the set-up and return its exit code."""
         return self.start(script).wait(timeout=240)
 
     def start(self, script: str) -> subprocess.Popen[bytes]:
-        """Start the set-up in a process group of its own."""
+        """Start the set-up in its own process group."""
         path = self.root / "user-data"
         path.write_text(script)
         environment = {
@@ -225,7 +229,7 @@ folder.mkdir(parents=True)
         return subprocess.Popen(["/bin/bash", str(path)], env=environment, start_new_session=True)
 
     def is_downloading(self) -> bool:
-        """Whether the pip that hangs is running."""
+        """Return whether the hanging pip is running."""
         if not (self.root / "hanging").exists():
             return False
         with (self.root / "hanging").open() as lock_file:

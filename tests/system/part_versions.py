@@ -1,7 +1,7 @@
-"""Learners' versions of parts, written without a look at the judges, and what `try` should say of each.
+"""Learners' versions of parts, written without knowledge of the judges, and the verdict that `try` should give on each.
 
-`GPUCOURSE_VERDICTS=FILE` appends what `try` says of each version to FILE, for a person who compares it with the fault. A wrong
-way that the judge itself names is proved by gpucourse.judge.proof; here are other ways, and other texts.
+`GPUCOURSE_VERDICTS=FILE` appends the verdict on each version to FILE, for a person who compares it with the fault.
+gpucourse.judge.proof tests the wrong ways that a judge itself names; here are other wrong ways, and other texts.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from tests.parts import KERNELS, needs_module
 
 ROOT = Path(__file__).parent.parent.parent
 UNNAMED = ("", "other", "error")
-"""The ways of verdicts that say what was seen, and name no cause."""
+"""The ways of verdicts that describe an observation, but name no cause."""
 
 
 class Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A piece of the model solution, and the text that stands there in the version."""
+    """A piece of the model solution, and the text that replaces it in the version."""
 
     old: str
     new: str
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One way in which a learner writes a part. `fault` says what is wrong with it; a right version has none.
+    """One way in which a learner writes a part.
+    `fault`: what is wrong with it; empty if it is right.
 
-    `cause` is the way that the judge may name for it; without one, the judge must not name any.
+    `cause`: the way that the judge may name for it. If it is empty, the judge must not name any.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     text: str = ""
 
     def write(self, solution: str) -> str:
-        """Return the version's file."""
+        """Return the text of the version's file."""
         text = self.text or solution
         for piece in self.replace:
             assert text.count(piece.old) == 1, f"{self.name}: {piece.old!r} stands there {text.count(piece.old)} times"
@@ -101,7 +102,7 @@ def list_parameters() -> list[object]:
 
 @contextmanager
 def open_context(folder: Path) -> Iterator[Context]:
-    """Give a context with the course and one judge, whose process judges all versions."""
+    """Yield a context with the course and one judge, whose process judges all versions."""
     context = Context(workspace=open_workspace(folder), folders=FOLDERS, environ=os.environ)
     try:
         yield context
@@ -122,7 +123,7 @@ def list_complaints(context: Context, versions: Versions) -> list[str]:
 
 
 def try_version(context: Context, versions: Versions, version: Version) -> PartResult:
-    """Return what `try` says when the version is the learner's file."""
+    """Return the result of `try` if the version is the learner's file."""
     exercise, part = versions.find_part()
     file = list_part_files(context, exercise)[part.id]
     file.write_text(version.write(versions.solution))
@@ -131,7 +132,7 @@ def try_version(context: Context, versions: Versions, version: Version) -> PartR
 
 
 def find_complaint(version: Version, result: PartResult) -> str:
-    """Return what is wrong with the verdict on a version, or nothing."""
+    """Return what is wrong with the verdict on a version, or an empty text."""
     if version.right:
         return "" if result.verdict == "passed" else f"refused, with {result.way}: {result.says}"
     if result.verdict != "failed":
@@ -141,7 +142,7 @@ def find_complaint(version: Version, result: PartResult) -> str:
 
 
 def note_verdict(part: str, version: Version, result: PartResult) -> None:
-    """Append the verdict to the file that `GPUCOURSE_VERDICTS` names, if it names one."""
+    """Append the verdict to the file that `GPUCOURSE_VERDICTS` names, if it is set."""
     if not (name := os.environ.get("GPUCOURSE_VERDICTS")):
         return
     lines = [

@@ -1,8 +1,8 @@
-"""A plain user for tests that run as root: a number that nobody has, known to his own commands only.
+"""A plain user for tests that run as root: a user ID without an account, which is known only to the user's own commands.
 
-Each command runs in a mount namespace of its own, where /etc/passwd, /etc/subuid and /etc/subgid are copies that know him.
-Where the interpreter lies behind a folder that is closed to others, a way through is open there. Nothing of this computer is
-changed, and nothing has to be taken back.
+Each command runs in its own mount namespace, where copies of /etc/passwd, /etc/subuid and /etc/subgid contain the user. If the
+interpreter is behind a folder that is closed to others, a way through is opened there. Nothing on this computer is changed, and
+nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 import gpucourse
 from tests.parts import need
 
-NAME = "gpucourse-plain"  # an account that no computer has
+NAME = "gpucourse-plain"  # a user ID that no computer uses
 NUMBER, LENT, MANY = 61_234, 1_610_612_736, 65_536
 _ETC = {
     "passwd": f"{NAME}:x:{NUMBER}:{NUMBER}::/nonexistent:/bin/bash\n",
@@ -29,8 +29,10 @@ _ETC = {
 
 
 def words_of_a_plain_user(folder: Path, *, lent: bool = True) -> tuple[str, ...]:
-    """Return what is before a command so that the plain user types it; `folder` becomes his. Without `lent` numbers he may make
-    no namespaces that are of use. Skips where that cannot be had."""
+    """Return the words that make the plain user run a command. `folder` then belongs to the user.
+
+    Without `lent` IDs, the user cannot create useful namespaces. Skip the test if this is impossible here.
+    """
     if os.geteuid() != 0:
         pytest.skip("these tests run as a plain user already: the other tests of the cluster show what this one would")
     need("newuidmap")
@@ -59,8 +61,9 @@ def words_of_a_plain_user(folder: Path, *, lent: bool = True) -> tuple[str, ...]
 
 
 def _ways_through() -> list[str]:
-    """Shell lines that let others reach the interpreter and the package: in front of a closed folder a new one is mounted, in
-    which these are all that there is."""
+    """Return shell lines that let others reach the interpreter and the package. A new folder is mounted over each closed
+    folder, and contains nothing else.
+    """
     folders = {Path(sys.prefix), Path(sys.base_prefix), Path(gpucourse.__file__).parents[2]}
     closed_parents = {
         path: next((parent for parent in reversed(path.parents) if not parent.stat().st_mode & 0o001), None) for path in folders

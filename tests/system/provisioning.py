@@ -1,4 +1,4 @@
-"""What the tests of real Terraform share: small stacks in a folder of the test's own, and a second process to be killed."""
+"""Helpers for tests of real Terraform: small stacks in a folder of the test, and a second process that can be killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STACKS = Path(__file__).parent.parent / "data" / "stacks"
 
 
 def any_terraform() -> TerraformBinary:
-    """Return the Terraform of this machine; skips where there is none."""
+    """Return the Terraform of this machine. Skip the test without one."""
     try:
         return find_terraform(os.environ)
     except MissingError as error:
@@ -29,7 +29,7 @@ def any_terraform() -> TerraformBinary:
 
 
 class Lab:
-    """Stacks of the template `pair` in one folder. `do` tells a node what to do while it comes up (see pair/node.py)."""
+    """Stacks of the template `pair` in one folder. `do` gives a node instructions for its start (see pair/node.py)."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -69,7 +69,9 @@ class Lab:
         return [(e.action, e.address) for e in self.events if isinstance(e, ResourceEvent) and e.state == state]
 
     def elsewhere(self, action: str, name: str = "03-local", *, nodes: int = 2) -> subprocess.Popen[bytes]:
-        """Return the same stack, driven by another process: `action` is up or down; what it said is in `output_file`."""
+        """Run `action` (up or down) on the same stack in another process, and return the process. Its output goes to
+        `output_file`.
+        """
         self.stack(name)  # makes the folder for the marks
         stream = self.output_file.open("wb")
         with stream:

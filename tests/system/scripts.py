@@ -1,4 +1,4 @@
-"""Small scripts that misbehave in one way each, for `run --script`; none needs torch's collectives."""
+"""Small scripts for `run --script` that misbehave in one way each. None needs torch's collectives."""
 
 from __future__ import annotations
 

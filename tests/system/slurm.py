@@ -1,4 +1,4 @@
-"""A real Slurm for tests: module 2's lab, and what its own commands say, asked past gpucourse."""
+"""A real Slurm for tests: the lab of module 2, and the output of its own commands, which bypass gpucourse."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ from tests.system.cli import COMMAND, Learner
 from tests.waiting import STUCK_S, until
 
 OWN = ("run", "--launcher", "slurm", "--nodes", "1", "--script")
-"""A script of the learner's own as a job on one node; its file stands after it."""
+"""The words that run a learner's own script as a job on one node. The script's name follows them."""
 EXERCISES = Path(__file__).parents[2] / "exercises" / "02-slurm"
 PARTS = ("slurmctld", "slurmd", "sbatch", "munged")
 
 
 def stand_up(learner: Learner) -> None:
-    """Deploy module 2's lab; skips where Slurm is not installed."""
+    """Deploy the lab of module 2. Skip the test without Slurm."""
     need_slurm()
     learner.types("deploy", "2")
 
 
 def need_slurm() -> None:
-    """Skips where Slurm is not installed."""
+    """Skip the test if Slurm is not installed."""
     searched = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     if missing := [part for part in PARTS if shutil.which(part, path=searched) is None]:
         pytest.skip(f"not installed: {', '.join(missing)}")
 
 
 def on_head(learner: Learner, command: str, *, code: int | None = 0) -> str:
-    """Return what a command on the head says."""
+    """Return the output of a command on the head."""
     return learner.types("ssh", "2", "--", command, code=code).out
 
 
 def queue(learner: Learner) -> list[str]:
-    """Return the jobs of the newest run that wait or run: `ID STATE`.
+    """Return the waiting and running jobs of the newest run: `ID STATE`.
 
-    Jobs that the jobs of an earlier run submitted may go on, for example the last step of 2.1.
+    Jobs that the jobs of an earlier run submitted may still be running, such as the last step of 2.1.
     """
     lines = on_head(learner, "squeue -h -o '%i %T %Z'").splitlines()
     return [line.rpartition(" ")[0] for line in lines if f"/{learner.run_folder().name}" in line]
 
 
 def nodes_folder(learner: Learner) -> Path:
-    """Return where the host of the machines keeps what it needs."""
+    """Return the folder of the process that hosts the machines."""
     return learner.workspace / ".gpucourse" / "stacks" / "02-local" / "nodes"
 
 
 def inside(learner: Learner, name: str, *argv: str) -> str:
-    """Return what a command says on a machine, as its root and past SSH: an administrator's hand, or an accident's."""
+    """Return the output of a command that runs as root on a machine, without SSH, as an administrator would run it."""
     return str(health.ask_host(nodes_folder(learner), "run", {"name": name, "argv": list(argv)}, timeout_s=STUCK_S)["output"])
 
 
@@ -81,13 +81,13 @@ def script(folder: Path, text: str) -> str:
 
 
 def eventually(learner: Learner, words: str, command: str) -> str:
-    """Wait until the command on the head says these words; what it says."""
+    """Wait until a command on the head prints these words, and return its output."""
     match = until(lambda: re.search(words, on_head(learner, command, code=None)), f"{words!r} from {command}")
     return str(match.string)
 
 
 def head(learner: Learner) -> dict[str, Any]:
-    """Return the node that takes jobs, as the lab's record has it."""
+    """Return the node that accepts jobs, according to the lab's record."""
     record = next((learner.workspace / ".gpucourse" / "deployments").glob("02-*.json"))
     nodes = json.loads(record.read_text())["inventory"]["nodes"]
     return dict(next(node for node in nodes if node["role"] == "head"))
@@ -96,8 +96,11 @@ def head(learner: Learner) -> dict[str, Any]:
 def in_terminal(
     learner: Learner, words: Sequence[str], steps: Sequence[tuple[str, str]], *, closed_at: str = ""
 ) -> tuple[int, str]:
-    """Type a command in a terminal of its own, then each answer once its words are on the screen; the exit code and what was
-    shown. `closed_at`: the terminal's window is closed once, after all answers, these words are on the screen."""
+    """Type a command in a terminal of its own, and then each answer once its words are on the screen. Return the exit code and
+    the screen.
+
+    `closed_at`: the terminal's window is closed once these words are on the screen, after all answers.
+    """
     environment = {**learner.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
     child, master = pty.fork()
     if child == 0:

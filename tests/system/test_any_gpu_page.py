@@ -1,4 +1,4 @@
-"""The commands of docs/any-gpu.md are typed, as far as they go on a computer without a GPU."""
+"""Type the commands of docs/any-gpu.md, as far as they work on a computer without a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["learner"]  # the fixture
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "any-gpu.md").read_text(encoding="utf-8")
-ANSWERS = {  # where a command ends without a GPU, and what it says there
+ANSWERS = {  # where each command ends without a GPU, and its message
     "doctor --target here": (3, "no GPU here: use simulated nodes"),
     "deploy 1 --target here": (3, "no GPU here: use simulated nodes"),
     "deploy 4 --target here": (3, "no GPU here: use simulated nodes"),
@@ -36,7 +36,7 @@ NO_GPU = '{"torch": "2.11.0", "gpus": []}'
 
 
 def list_commands() -> list[str]:
-    """Return what is after `gpucourse` in the page's blocks, each once, in their order."""
+    """Return the words after `gpucourse` in the page's blocks, each once, in the order of the page."""
     lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
     commands = [line.split("#")[0].strip() for line in lines]
     return list(dict.fromkeys(match[1] for line in commands if (match := re.match(r"(?:\S+/)?gpucourse (.+)", line))))
@@ -48,7 +48,7 @@ def test_every_command_of_the_page_is_typed_here() -> None:
 
 @needs_torch
 def test_the_commands_go_as_far_as_they_can(learner: Learner) -> None:
-    python = learner.workspace.parent / "python"  # one torch for all commands: none of them is about it
+    python = learner.workspace.parent / "python"  # one stand-in for torch in all commands: none of them tests it
     python.write_text(f'#!/bin/sh\ncase "$2" in *device_count*) echo \'{NO_GPU}\' ;; *) exec {sys.executable} "$@" ;; esac\n')
     python.chmod(0o755)
     learner.workspace.mkdir()

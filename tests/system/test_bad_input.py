@@ -1,4 +1,4 @@
-"""What only a real process or a real node can refuse: too few open files, no free port."""
+"""Errors that only a real process or a real node can show: too few open files, no free port."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every benchmark measures its rows, with as little data as it takes.
+"""Every benchmark measures its rows, with as little data as possible.
 
-mypy finds a name of the program that has changed; programs that benchmarks have as text are run here.
+mypy finds names of the program that have changed. These tests run the programs that benchmarks contain as text.
 """
 
 from __future__ import annotations

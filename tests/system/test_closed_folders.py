@@ -1,4 +1,4 @@
-"""Folders that are closed to a plain user: every command says so, and none calls it a bug of its own."""
+"""Folders that are closed to a plain user: every command reports that, and none reports a bug of gpucourse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IN_CLOSED = 'cd "$HOME/.." && mkdir -p closed/in && cd closed/in && chmod 0 .. &
 
 @pytest.fixture(scope="module")
 def user() -> Iterator[Learner]:
-    """Somebody who is not root, beside a closed folder."""
+    """Yield a learner who is not root, next to a closed folder."""
     folder = Path(tempfile.mkdtemp(prefix="plain-user-"))  # pytest's own folders are closed to others
     closed_folder = folder / "others"
     try:

@@ -1,8 +1,8 @@
-"""Every `gpucourse ...` of README and docs is typed as it stands, in a workspace with runs and answers and without a lab.
+"""Type every `gpucourse ...` of README and docs as it is written, in a workspace with runs and answers but without a lab.
 
-Nothing can cost or be built here: there are no credentials of AWS and no Terraform. REFUSALS has the reasons for which a
-command may be refused then; TYPED_ELSEWHERE the commands that other tests type, with the reason. The screens of docs are typed
-by docs/screens.py, docs/any-gpu.md by its own test.
+Nothing here can cost money or be built, because there are no AWS credentials and no Terraform. REFUSALS lists the messages with
+which a command may then be refused, TYPED_ELSEWHERE the commands that other tests type, with the reason. docs/screens.py types
+the screens of docs, and docs/any-gpu.md has its own test.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 TABLES = {"README.md", "commands.md"}
 """The pages with a table of commands that leave `gpucourse` out."""
 FOR_OTHERS = ("dev new", "grade --bundle")
-"""How commands begin whose files others read; they are typed first."""
+"""The beginnings of commands that write files for other commands. They are typed first."""
 FILLED = {
     "RUN": DDP, "EXERCISE": "3.2", "DIR": "mine", "NAME=VALUE": "gain-of-1-mib=a", "NAME": "python3", "ARGS": "5", "N": "2",
     "R": "0", "CHECK": "nothing-twice", "TIME": "5m", "PATTERN": "loss", "DATA": "train.py",
@@ -72,7 +72,7 @@ REFUSALS = (
     (7, "test it with plain ssh", "deploy"),
     (7, "shows whether you reach it from here", "deploy"),
 )
-"""What a command may answer here: its exit code, words of it, and the commands that may."""
+"""The permitted refusals: the exit code, words of the message, and the commands that may be refused."""
 TYPED_ELSEWHERE = {
     **dict.fromkeys(("check train.py", "check mine.py", "check mine.py --run RUN"), "needs a run of a script with checks"),
     "deploy 2": "builds a cluster",
@@ -92,8 +92,9 @@ TYPED_BY_PAGE = {"any-gpu.md": set(ANSWERS), "slurm-cluster.md": set(TYPED)}
 
 
 def list_documented_lines() -> list[str]:
-    """Return what README and docs have after `gpucourse`, and the short forms of their tables, each once, without what other
-    tests type of a whole page."""
+    """Return the words after `gpucourse` in README and docs, and the short forms of their tables, each once. Pages that other
+    tests type as a whole are left out.
+    """
     lines: set[str] = set()
     for page in PAGES:
         text = screens.BLOCK.sub("", page.read_text(encoding="utf-8"))
@@ -103,13 +104,13 @@ def list_documented_lines() -> list[str]:
 
 
 def split_line(line: str) -> list[str]:
-    """Return the words of a line as a shell hands them on, each pattern replaced by what it stands for here."""
+    """Return the words of a line as a shell passes them on. Each placeholder is replaced by its value in this test."""
     words = shlex.split(PLACE.sub(lambda place: FILLED[place[1]], line))
     return [name for word in words for name in expand(word)]
 
 
 def expand(word: str) -> list[str]:
-    """Return the files that a word with a star names, the path that one with a tilde means, else the word."""
+    """Return the files that match a word with a star, the path for a word with a tilde, otherwise the word itself."""
     if "*" in word:
         return sorted(path.name for path in Path().glob(word))
     return [str(Path(word).expanduser())] if word.startswith("~/") else [word]
@@ -117,7 +118,7 @@ def expand(word: str) -> list[str]:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with a script and with two bundles, of a learner whose workspace is the stored one."""
+    """Return a folder with a script and two bundles. The learner's workspace is the stored one."""
     desk, home, workspace = tmp_path / "desk", tmp_path / "home", tmp_path / "workspace"
     desk.mkdir()
     home.mkdir()
@@ -148,7 +149,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def type_line(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[[str], Answer]:
-    """Types a line in this process, at no terminal and without a browser; its exit code, and what it said as one line."""
+    """Yield a function that types a line in this process, without a terminal or a browser. It returns the exit code and the
+    output on one line.
+    """
 
     def press_ctrl_c(_server: object) -> None:
         raise KeyboardInterrupt
@@ -156,9 +159,9 @@ def type_line(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setattr(webbrowser, "open", lambda _address: False)
     monkeypatch.setattr(socketserver.BaseServer, "serve_forever", press_ctrl_c)
-    monkeypatch.setattr(os, "nice", lambda _increment: 0)  # the tests that come after it keep their priority
+    monkeypatch.setattr(os, "nice", lambda _increment: 0)  # so that later tests keep their priority
     ports = take_ports(2)
-    hosts = {f"gpu{number}": f"127.0.0.1:{port}" for number, port in enumerate(ports, 1)}  # where nobody answers
+    hosts = {f"gpu{number}": f"127.0.0.1:{port}" for number, port in enumerate(ports, 1)}  # an address without a server
 
     def type_it(line: str) -> Answer:
         words = [re.sub(r"\bgpu\d\b", lambda host: hosts[host[0]], word) for word in split_line(line)]
@@ -168,7 +171,7 @@ def type_line(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
                 patcher.setenv("GPUCOURSE_WORKSPACE", str(desk.parent / "instructor"))
             try:
                 code = run_command(words)
-            except SystemExit as ended:  # --install-completion leaves so
+            except SystemExit as ended:  # --install-completion exits this way
                 code = int(ended.code or 0)
         return code, " ".join("".join(capfd.readouterr()).split())
 
@@ -176,7 +179,7 @@ def type_line(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 
 
 def is_expected(line: str, code: int, output: str) -> bool:
-    """Return whether a line did what it says, or was refused for a reason that holds here."""
+    """Return whether a line did what it should, or was refused for a reason that applies here."""
     command, *arguments = line.split()
     if code == 0 or (
         code == 2 and not arguments and "→ gpucourse" in output

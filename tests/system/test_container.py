@@ -1,4 +1,4 @@
-"""The Dockerfile, typed line by line in a clean environment: a copy of the checkout, a plain user, no container."""
+"""Type the Dockerfile line by line in a clean environment: a copy of the checkout and a plain user, without a container."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOCKERFILE = [
     line.partition(" ") for line in (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines() if line[:1].isupper()
 ]
 OF_ROOT = ("apt-get ", "useradd ", "install --directory --owner learner ")
-"""How lines begin that root types; the plain user of the test, his folder and this machine's packages replace them."""
+"""The beginnings of lines that root types. The test replaces them with its own user, folder and packages."""
 
 
 def test_packages_of_the_dockerfile_are_those_of_the_tests_and_what_a_checkout_needs() -> None:
@@ -47,7 +47,7 @@ def test_python_of_the_dockerfile_is_one_that_the_project_promises() -> None:
 
 
 def copy_context(target: Path) -> None:
-    """Copy what COPY would see: the files of the checkout that .dockerignore lets through."""
+    """Copy the files that COPY would copy: those of the checkout that .dockerignore does not exclude."""
     for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
         source = ROOT / line[1:]
         if line.startswith("!") and source.is_dir():
@@ -57,7 +57,7 @@ def copy_context(target: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # installs torch; a minute and a half on two idle cores
+@pytest.mark.timeout(900)  # installs torch, which takes 90 s on two idle cores
 def test_lines_of_the_dockerfile_make_an_image_in_which_the_demo_works() -> None:
     with tempfile.TemporaryDirectory(prefix="image-") as folder:
         home, course = Path(folder), Path(folder) / "gpucourse"
@@ -78,7 +78,7 @@ def test_lines_of_the_dockerfile_make_an_image_in_which_the_demo_works() -> None
 
 
 def run_lines(course: Path, environ: dict[str, str], type_line: Callable[[str], str]) -> None:
-    """Carry out the lines of the Dockerfile; the course is in `course` instead of in /opt/gpucourse."""
+    """Run the lines of the Dockerfile. The course is in `course` instead of /opt/gpucourse."""
     for name, _, words in DOCKERFILE:
         if name == "COPY":
             assert words == "--chown=learner . ."

@@ -1,4 +1,4 @@
-"""Break drills as a learner does them: one of each kind on two simulated nodes, found out from what the run left."""
+"""Drills as a learner does them: one of each kind on two simulated nodes, diagnosed from the files of the run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tests.system.exercising import needs_torch
 pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]  # unit/runs/test_drill.py judges, without nodes
 
 SMALL = ["--set", "steps=10", "--set", "samples=1024", "--set", "hidden=64", "--set", "batch_size=64", "--set", "epochs=2"]
-# Steps that are longer than the slices in which a slow rank is stopped: of shorter ones it is chance how many are hit.
+# Steps longer than the slices in which a slow rank is stopped. How many shorter steps are hit would depend on chance.
 LONGER = ["--set", "steps=10", "--set", "samples=2048", "--set", "hidden=1024", "--set", "batch_size=256", "--set", "epochs=2"]
 
 
 def break_exercise(lab: Learner, exercise: str, kind: str, *options: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Break the exercise; its record, and what was injected. Nothing of it may be left, and nothing may tell what it was."""
+    """Break the exercise. Return its record and the injected fault. Nothing of the fault may be left, and nothing may reveal
+    it.
+    """
     result = lab.types("break", exercise, "--how", kind, *options)
     record = lab.newest_run()
     fault = json.loads((lab.workspace / ".gpucourse/drills" / f"{record['id']}.json").read_text())
@@ -37,7 +39,7 @@ def break_exercise(lab: Learner, exercise: str, kind: str, *options: str) -> tup
 
 
 def type_diagnosis(lab: Learner, exercise: str, kind: str, rank: int | None = None, *, code: int = 0) -> dict[str, Any]:
-    """Type a diagnosis; the document of the answer."""
+    """Type a diagnosis and return the document of the answer."""
     words = ["check", exercise, "--diagnosis", kind, *(["--rank", str(rank)] if rank is not None else []), "--json"]
     return dict(lab.types(*words, code=code).document)
 
@@ -68,10 +70,10 @@ def test_slow_rank_is_found_and_the_log_has_times(lab: Learner) -> None:
     record, fault = break_exercise(lab, "3.2", "slow-rank", *LONGER)
     assert all(item["code"] == 0 for item in record["rank_exits"])
     metrics = json.loads((lab.run_folder() / "metrics.json").read_text())
-    assert [item["rank"] for item in metrics["own_steps"]] == [0, 1]  # how slow each is depends on what else the computer does
+    assert [item["rank"] for item in metrics["own_steps"]] == [0, 1]  # their speed depends on the load of the computer
     lines = lab.types("logs", "--times").out.splitlines()
     moments = [float(line.split(" s ")[0]) for line in lines]
     assert moments == sorted(moments)
     assert any("joined 2 ranks" in line for line in lines)
     assert type_diagnosis(lab, "3.2", "slow-rank", fault["rank"])["run"]["diagnoses"][0]["symptom"] == "slow-rank"
-    assert lab.types("check", "3.2", code=3)  # a drill is evidence of nothing
+    assert lab.types("check", "3.2", code=3)  # a drill is no evidence

@@ -1,4 +1,4 @@
-"""What holds for the script of every exercise."""
+"""Properties of every exercise's script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_script_needs_nothing_but_its_packages_and_the_files_beside_it(exercis
     sources = CATALOG.sources(module, exercise)
     for place in (place for place in sources.values() if place.endswith(".py")):
         tree = ast.parse((FOLDERS.exercises / place).read_text(encoding="utf-8"))
-        at_once = tree.body  # what a function imports when it is called is its own affair, and has a way around
+        at_once = tree.body  # imports inside a function may be missing, because the script handles that
         names = {alias.name for node in at_once if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in at_once if isinstance(node, ast.ImportFrom)}
         modules = sys.stdlib_module_names | set(exercise.packages) | {Path(name).stem for name in sources}

@@ -27,7 +27,7 @@ NO_ESTIMATE = ("memory_optimisation.py", "large = estimates.plan_large()", "larg
 
 
 @pytest.mark.slow
-def test_a_plain_step_runs_out_of_memory_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_plain_step_runs_out_of_memory_and_the_run_continues(tmp_path: Path) -> None:
     run = run_exercise("6.1", tmp_path / "work", NO_ESTIMATE, **SMALL_MODEL)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"fits", "place-runs"}, "the second says nothing while its part is open"
@@ -102,7 +102,7 @@ def test_eight_ranks_in_three_dimensions_train_as_one_process_does(tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_written_part_makes_the_mesh_and_predicts_the_bytes(tmp_path: Path) -> None:
-    # the second half of the ranks says that it is on another node
+    # the second half of the ranks reports another node
     other_node = ("three_dimensions.py", "bench.node_label()", 'f"node{2 * rank // size}"')
     small = {"width": "16", "heads": "2", "length": "8", "batch_size": "8", "micro_batches": "2", "steps": "3"}
     run = run_exercise("6.3", tmp_path / "work", other_node, solved=True, **small)
@@ -119,7 +119,7 @@ SMALL_CHECKPOINTS = {"ranks_per_node": "1", "layers": "1", "width": "64", "steps
 
 
 @pytest.mark.slow
-def test_checkpoints_as_delivered_hold_the_weights_alone(tmp_path: Path) -> None:
+def test_checkpoints_as_delivered_contain_only_the_weights(tmp_path: Path) -> None:
     run = run_exercise("6.4", tmp_path / "a node's work", ranks=4, **SMALL_CHECKPOINTS)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"complete", "same-world", "other-worlds", "step-kept", "bytes-by-formula"}
@@ -179,5 +179,5 @@ def test_a_plan_in_three_dimensions_with_shards_equals_one_process(tmp_path: Pat
     assert trained["loss_off"] < 1e-5
     assert plan["problems"] == []
     assert list_failed_checks(run) == {"reasons"} | ({"better-half"} if plan["rank_percent"] > 50 else set())
-    sums = 4.5 * 2 * 16 // 2 * 32 * 64 * 4  # of two layers, one of them computed again, for half of the sequences
+    sums = 4.5 * 2 * 16 // 2 * 32 * 64 * 4  # two layers, one of them recomputed, for half of the sequences
     assert trained["tp_bytes"] == sums

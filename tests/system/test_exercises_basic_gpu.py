@@ -74,9 +74,9 @@ UNREACHABLE = "We couldn't connect to 'https://hub.invalid' to load the files, a
     ],
     ids=["ended", "no network"],
 )
-def test_an_engine_that_does_not_come_up_is_named_with_the_reason(error: str, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_engine_that_does_not_start_is_reported_with_the_reason(error: str, words: tuple[str, ...], tmp_path: Path) -> None:
     change = ("serve.py", "import language_models\n", f"raise {error}\n")
-    run = run_exercise("1.2", tmp_path / "work", change, model="gpt2")  # no tiny one has to be made first
+    run = run_exercise("1.2", tmp_path / "work", change, model="gpt2")  # so that no tiny model has to be made first
     assert run.code == 1
     assert [word for word in words if word not in run.output] == []
 
@@ -85,9 +85,9 @@ def test_an_engine_that_does_not_come_up_is_named_with_the_reason(error: str, wo
 @needs_transformers
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["asked to end", "killed"])
 def test_an_engine_ends_with_its_script(number: signal.Signals, tmp_path: Path) -> None:
-    """Left behind, it would keep the GPU of the next exercise."""
+    """End the script. An engine that outlives it would keep the GPU of the next exercise."""
     exercise, script = lay_out("1.2", tmp_path / "work")
-    env = environment(script.parent) | {"TMPDIR": str(tmp_path)}  # a killed script tidies nothing up
+    env = environment(script.parent) | {"TMPDIR": str(tmp_path)}  # a killed script cannot clean up
     process = start([sys.executable, script.name, *flags(exercise, max_tokens="512")], script.parent, env)
     log = script.parent / "engine.log"
     port = until(lambda: log.is_file() and re.search(r"at port (\d+)", log.read_text(encoding="utf-8")))
@@ -97,7 +97,7 @@ def test_an_engine_ends_with_its_script(number: signal.Signals, tmp_path: Path) 
 
 
 def is_open(port: int) -> bool:
-    """Whether a server answers at a port of this computer."""
+    """Return whether a server answers at a port of this computer."""
     with socket.socket() as caller:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 

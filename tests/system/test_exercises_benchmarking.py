@@ -53,7 +53,7 @@ def test_throughput_is_measured_by_batch_size(tmp_path: Path) -> None:
     assert values["prompts_sent"] == 3 + (1 + 3) * 3
 
 
-def test_costs_are_reckoned_of_what_was_measured_and_of_nothing_else(tmp_path: Path) -> None:
+def test_costs_are_computed_only_from_measurements(tmp_path: Path) -> None:
     run = run_exercise("4.4", tmp_path / "work", files=list_earlier_throughputs(), model="gpt2")
     check_healthy(run, tmp_path, open_checks={"plan-serves", "plan-cheapest"})
     rows = {row["instance"]: row for row in run.metrics["rows"]}
@@ -92,7 +92,7 @@ def test_a_day_costs_less_with_a_right_plan(tmp_path: Path) -> None:
     assert costs["yours"] < costs["by the hour, on demand"] < costs["peak all day, on demand"]
 
 
-def test_nothing_is_reckoned_without_a_measurement(tmp_path: Path) -> None:
+def test_nothing_is_computed_without_a_measurement(tmp_path: Path) -> None:
     run = run_exercise("4.4", tmp_path / "work")
     assert (run.code, "run 4.3 first" in run.output, "Traceback" in run.output) == (1, True, False)
     assert "peak all day, on demand" in run.output, "the day needs no measurement"

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.system, needs_torch]
 def run_crashing(
     folder: Path, *changes: tuple[str, ...], solved: bool = True, restarts: int = 2, ranks: int = 1, **settings: str
 ) -> Finished:
-    """Run 6.5 by torchrun on one node. One rank dies and comes back as two do."""
+    """Run 6.5 by torchrun on one node. By default, there is one rank, which crashes and is restarted as two ranks would be."""
     exercise, script = lay_out("6.5", folder, solved=solved)
     replace_words(script, changes)
     meeting = ["--master-addr=127.0.0.1", f"--master-port={take_port()}", f"--nproc-per-node={ranks}"]
@@ -72,7 +72,7 @@ def test_a_training_that_is_resumed_without_its_moments_is_found(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_part_whose_ranks_make_different_calls_is_named_and_the_training_goes_on_without_it(tmp_path: Path) -> None:
+def test_a_part_whose_ranks_make_different_calls_is_named_and_the_training_continues_without_it(tmp_path: Path) -> None:
     lonely = ("my_worker.py", "    steps_done = resume(worker)\n", "    steps_done = worker.rank or worker.gather(0)[0]\n")
     run = run_crashing(tmp_path / "work", lonely, ranks=2, restarts=3)
     assert run.code == 0, run.output

@@ -1,4 +1,4 @@
-"""A fault in a file of an exercise turns the checks red that are there for it."""
+"""Faults in files of exercises: each makes the checks fail that should detect it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.system, needs_torch]
 
 SMALL = {"widths": "16,32", "rates": "-8,-7", "sweep_steps": "4", "steps": "2", "width": "16"}
 PARTS_RUN = {"orthogonal-runs", "muon-runs", "widths-runs"}
-"""These checks say nothing while their parts are open."""
+"""These checks are not judged while their parts are open."""
 OF_YOURS = {
     "polynomial", "near-one", "flops-least", "sharded-equal", "momentum-shared", "sends", "balanced", "mup-slope", "rate-stays",
 }  # fmt: skip

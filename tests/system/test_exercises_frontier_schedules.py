@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.system, needs_torch]
 # --- 9.4 ----------------------------------------------------------------------------------------------------------------
 
 PARTS_RUN = {"order-runs", "split-runs"}
-"""These checks say nothing while their parts are open."""
+"""These checks are not judged while their parts are open."""
 OF_YOURS = {
     "order-gradients", "order-bubble", "order-memory", "split-gradients", "split-late", "split-products", "choice-fits",
     "choice-best", "choice-reasons",

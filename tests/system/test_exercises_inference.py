@@ -58,7 +58,7 @@ def test_token_costs_name_a_part_that_does_not_run(tmp_path: Path) -> None:
 
 
 def list_unexplained(open_checks: dict[str, str]) -> list[str]:
-    """Return the open checks that do not belong to a part that is open."""
+    """Return the open checks that do not belong to an open part."""
     return [check for check in open_checks if not check.startswith(("yours-", "attention-", "preemption-"))]
 
 
@@ -236,7 +236,7 @@ def test_fewer_bits_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Path)
 # --- 8.7 ----------------------------------------------------------------------------------------------------------------
 
 PARTS_RUN = {"heads-run", "choice-runs", "experts-run"}
-"""These checks say nothing while their parts are open."""
+"""These checks are not judged while their parts are open."""
 OF_YOURS = {
     "your-slices", "your-cache", "your-hand-over", "your-pieces", "shared-work", "your-choice", "choice-bytes", "your-experts",
     "expert-bytes",

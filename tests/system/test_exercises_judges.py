@@ -1,4 +1,4 @@
-"""Every part that a learner writes: open as delivered, passed by two solutions, and each wrong way gets its own words."""
+"""Every part that a learner writes: it is open as delivered, two solutions pass, and each wrong way gets its own sentence."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEAR = {
 
 
 def marks(part: LearnerPart) -> list[pytest.MarkDecorator]:
-    """Return what the judge of a part needs beside torch."""
+    """Return the marks for what the judge of a part needs in addition to torch."""
     modules = [needs_module(name, installed=KERNELS) for name in part.packages]
     modules += [needs_namespaces()] if part.file == "my_container.sh" else []
     return modules + ([pytest.mark.slow] if part.id in DEAR else [])
@@ -68,10 +68,10 @@ def test_part_passes_with_the_other_solution_and_each_wrong_way_has_its_words(
 
 
 def list_complaints(part: LearnerPart, proofs: list[Proof]) -> list[str]:
-    """Return what is wrong with the verdicts on the versions of a part; words that two wrong ways share are."""
+    """Return what is wrong with the verdicts on the versions of a part. Wrong ways must not share a sentence."""
     solution = next(proof.answer for proof in proofs if proof.version.endswith("solution"))
     if part.file.endswith(".bt") and solution.says.startswith("it cannot be tried here"):
-        pytest.skip(solution.says)  # with the words of bpftrace or the kernel
+        pytest.skip(solution.says)  # it contains messages of bpftrace or the kernel
     failures = [proof for proof in proofs if proof.answer.word == "failed" and proof.version != "as delivered"]
     words = Counter(proof.answer.says for proof in failures)
     shared = [f"said of {count} ways: {text}" for text, count in words.items() if count > 1]

@@ -1,4 +1,4 @@
-"""The branches of the exercises that only a GPU takes, on a GPU that the processor plays (tests/fake_gpu)."""
+"""The branches of exercises that only a GPU takes, on a GPU that is played by the processor (tests/fake_gpu)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_gpu_without_a_data_sheet_has_derived_ceilings_and_no_percentage(tmp_p
 @pytest.mark.slow
 @needs_module("psutil")
 def test_the_monitor_waits_for_vllm_before_it_records(tmp_path: Path) -> None:
-    """The curve of the watched exercise would else begin with a GPU at rest, for as long as the installation takes."""
+    """Wait for the installation. Otherwise, the curve would begin with an idle GPU for as long as the installation takes."""
     state = tmp_path / "node" / "var/lib/gpucourse/vllm"
     state.parent.mkdir(parents=True)
     state.write_text(f"installing {int(time.time()) + 1000} downloading\n")
@@ -78,7 +78,7 @@ case "$2" in block_sum) echo '{"seconds": [0.0000001]}';; *) echo '{"seconds": [
 
 
 def plant_nvcc(folder: Path, kernels: str, program: str) -> dict[str, str]:
-    """Write an nvcc that compiles to a program with made-up times. Return the variables that find it first."""
+    """Write an nvcc whose programs report invented times. Return the variables by which it is found first."""
     nvcc = folder / "nvcc"
     nvcc.write_text(FAKE_NVCC.format(kernels=kernels, program=program), encoding="utf-8")
     nvcc.chmod(0o755)
@@ -158,7 +158,7 @@ def test_requests_on_a_gpu_are_timed_eager_as_graphs_and_compiled(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_the_roofs_of_a_gpu_stand_beside_its_data_sheet(tmp_path: Path) -> None:
+def test_the_roofs_of_a_gpu_are_compared_with_its_data_sheet(tmp_path: Path) -> None:
     run = run_on_a_gpu("5.7", tmp_path / "work", size="512", gemm_small="16", gemm_large="128")
     assert run.metrics["sheet"] == {"gb_per_s": 3350, "gflop_per_s": 67_000}
     assert run.metrics["last_cache_mib"] == 50
@@ -201,7 +201,7 @@ def test_memory_of_a_step_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str
     [
         ("9.2", {"experts": "4", "top": "2", "tokens": "16", "width": "8", "steps": "8"}, ("exchange_ms", "grouped_ms")),
         ("9.3", {"length": "32", "heads": "4", "kv_heads": "2", "head_width": "8"}, ("flash_ms", "ring_ms")),
-        ("9.6", {"layers": "5", "trace_width": "16"}, ()),  # its trace has no kernels, as no GPU computes
+        ("9.6", {"layers": "5", "trace_width": "16"}, ()),  # its trace has no kernels, because no GPU computes
     ],
 )
 def test_ranks_with_a_gpu_each_time_their_messages_and_products(

@@ -1,6 +1,6 @@
-"""Exercises as jobs of a university's cluster: one of each kind, or with EVERY_EXERCISE=1 all. Its GPUs are simulated.
+"""Exercises as jobs of a university's cluster: one of each kind, or all of them with EVERY_EXERCISE=1. The GPUs are simulated.
 
-An exercise with parts of the learner's own runs with the solutions, any other one as it is delivered.
+An exercise with parts for the learner runs with the solutions, any other exercise as it is delivered.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ def deployed() -> set[str]:
 
 
 def run(student: Learner, exercise_id: str) -> dict[str, Any]:
-    """Run an exercise with the values for a computer without a GPU; its verdict."""
+    """Run an exercise with the values for a computer without a GPU, and return its verdict."""
     _, exercise = CATALOG.exercise(exercise_id)
     small, full = (resolve(exercise, {}, local=local) for local in (True, False))
     changes = [word for name, value in small.items() if value != full[name] for word in ("--set", f"{name}={spell(value)}")]
-    nodes = ("--nodes", "2") if exercise.launch.nodes > 2 else ()  # as many as have GPUs
+    nodes = ("--nodes", "2") if exercise.launch.nodes > 2 else ()  # the number of nodes with GPUs
     memory = ("--slurm", f"mem={MEMORY[exercise_id]}") if exercise_id in MEMORY else ()
     student.types("run", exercise_id, "--no-predict", *nodes, *changes, *memory, timeout=1800)
     assert student.newest_run()["slurm"]["jobs"], "it ran as a job"

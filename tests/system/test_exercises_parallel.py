@@ -153,7 +153,9 @@ def test_each_hook_sends_its_bytes_and_the_rest_is_left_out_with_the_reason(tmp_
     assert run.metrics["fp16_tiny_share"] < 0.3 < run.metrics["yours"]["tiny_learned_share"], "it keeps what fp16 loses"
     plain = rows.pop("none")
     for row in run.metrics["hooks"][1:]:
-        compressing = max(0.0, row["without_network_ms"] - plain["without_network_ms"])  # else it is too short to be measured
+        compressing = max(
+            0.0, row["without_network_ms"] - plain["without_network_ms"]
+        )  # otherwise it is too short to be measured
         saved = plain["wire_bytes"] - row["wire_bytes"]
         pays_below = pytest.approx(saved * 8 / (compressing / 1e3) / 1e9) if compressing else None
         assert row["pays_below_gbps"] == pays_below

@@ -1,4 +1,4 @@
-"""Settings of exercises that cannot be: the script ends with a sentence that says the rule, before anything starts."""
+"""Invalid settings of exercises: the script ends with a sentence that states the rule, before anything starts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def list_rows() -> list[object]:
 
 
 @pytest.mark.parametrize(("exercise", "words", "code", "sentence"), list_rows())
-def test_a_script_refuses_what_cannot_be_with_the_rule(
+def test_a_script_refuses_invalid_settings_and_states_the_rule(
     exercise: str, words: str, code: int, sentence: str, tmp_path: Path
 ) -> None:
     exit_code, output = type_flags(exercise, tmp_path / "work", *words.split())
@@ -97,9 +97,7 @@ def test_a_script_refuses_what_cannot_be_with_the_rule(
         ("6.3", 2, {"ranks_per_node": "1", "layouts": "2x2x2"}, "no layout is left: 2x2x2 is left out"),
     ],
 )  # fmt: skip
-def test_ranks_refuse_what_they_are_too_few_for(
-    exercise: str, ranks: int, settings: dict[str, str], sentence: str, tmp_path: Path
-) -> None:
+def test_too_few_ranks_are_refused(exercise: str, ranks: int, settings: dict[str, str], sentence: str, tmp_path: Path) -> None:
     run = run_exercise(exercise, tmp_path / "work", ranks=ranks, **settings)
     assert (run.code, sentence in run.output, "Traceback" in run.output) == (1, True, False), run.output
     assert run.metrics == {}

@@ -1,4 +1,4 @@
-"""The exercises of module 7 as a learner runs them: as delivered, solved, and without room on the disk."""
+"""The exercises of module 7 as a learner runs them: as delivered, solved, and on a full disk."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_exercise_of_systems_solved_passes_every_check_of_a_processor(exercis
     assert not list((tmp_path / "work").glob(".shard*")), "the file that was read"
 
 
-def test_a_disk_without_room_is_named_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_before_anything_is_written(tmp_path: Path) -> None:
     full = ("shutil.disk_usage(place).free", "0")
     run = run_exercise("7.3", tmp_path / "work", full, megabytes="16")
     assert (run.code, "0 MiB are free for the file" in run.output) == (1, True), run.output

@@ -1,4 +1,4 @@
-"""The exercises of bonus B as a learner runs them: as delivered, solved, and what they leave when they end."""
+"""The exercises of bonus B as a learner runs them: as delivered, solved, and what they leave at their end."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ pytestmark = [pytest.mark.system, needs_torch]
 # --- B.1: a pod with a tracer ---------------------------------------------------------------------------------------------
 
 needs_pods = needs_namespaces()
-# As the agent of a node: a process that loses its parent becomes a child of this one, which waits for none but its own.
+# Like the agent of a node: it adopts processes that lose their parent, but waits only for its own child.
 SUPERVISED = [sys.executable, "-c", "import ctypes, subprocess, sys\nctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"
               "sys.exit(subprocess.call(sys.argv[1:]))"]  # fmt: skip
 
 
 @pytest.fixture
 def gcc() -> str:
-    """Return the compiler that engines and tracers are built with."""
+    """Return the compiler for engines and tracers."""
     return need("gcc")
 
 
@@ -126,7 +126,7 @@ def test_the_collectives_of_a_training_are_counted_on_each_rank(tmp_path: Path) 
 
 
 def list_commands(folder: Path) -> list[str]:
-    """Return the names and commands of a run's processes: those that have its folder in their command or environment."""
+    """Return the names and commands of a run's processes. Their command or environment contains the run's folder."""
     commands = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended

@@ -1,4 +1,4 @@
-"""What a node does at its first boot, run for real in a folder; and every shell script and unit of a node, checked."""
+"""The first boot of a node, carried out in a folder, and checks of every shell script and unit of a node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ UNITS = sorted((TERRAFORM / "modules/node/files").glob("gpucourse-*"))
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
-    """Return the scripts of a node with a GPU, by hook, and of one without, which has shared storage and was created late."""
+    """Return the scripts, by hook, of a node with a GPU, and of a node without one that has shared storage and was created
+    late.
+    """
     late_settings = {"gpus": 0, "shared_address": "10.77.1.20", "expires": in_hours(-1), "ttl_hours": 2}
     names = [*(("gpu", hook) for hook in HOOKS), ("late", "none")]
     return render(tmp_path_factory.mktemp("rendered"), names, gpu={}, late=late_settings)
@@ -33,7 +35,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], s
 
 @pytest.fixture(scope="module")
 def script(scripts: dict[tuple[str, str], str]) -> str:
-    """Return the script of a node with a GPU on which a stack installs nothing more."""
+    """Return the script of a node with a GPU on which the stack installs nothing else."""
     return scripts["gpu", "none"]
 
 
@@ -53,7 +55,7 @@ def ready_node(tmp_path_factory: pytest.TempPathFactory, script: str) -> Boot:
 
 @pytest.fixture(scope="module")
 def late_node(tmp_path_factory: pytest.TempPathFactory, scripts: dict[tuple[str, str], str]) -> Boot:
-    """Return a node without a GPU that was created when its stack had expired; its shared storage answers the third mount."""
+    """Return a node without a GPU that was created after its stack had expired. Its shared storage answers the third mount."""
     node = Boot(tmp_path_factory.mktemp("late") / "root")
     node.stand_in("mount", f'[ "$(grep -c "^mount " "{node.root}/done")" -gt 2 ]')
     assert node.run(scripts["late", "none"]) == 0, node.log()
@@ -83,7 +85,7 @@ def test_ready_file_says_what_the_gpu_node_has(ready_node: Boot) -> None:
     assert not (ready_node.root / "etc/fstab").exists()
 
 
-def test_killers_are_armed_before_anything_can_fail(ready_node: Boot) -> None:
+def test_timers_that_end_the_node_start_before_anything_can_fail(ready_node: Boot) -> None:
     assert ready_node.commands_run[:2] == [
         "systemctl daemon-reload",
         "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer",
@@ -164,12 +166,12 @@ printf '%s' "$text" >"$last"
 
 
 def k3s_pins(script: str) -> dict[str, str]:
-    """Return what the script says that k3s is: its version and its checksums."""
+    """Return the version and the checksums of k3s in the script."""
     return dict(re.findall(r"^(k3s_\w+)=(\S+)$", script, re.MULTILINE))
 
 
 def replace_checksums(script: str, **texts: str) -> str:
-    """Return the script with the checksums of other contents in place of those of k3s."""
+    """Return the script with checksums of other contents in place of those of k3s."""
     for name, text in texts.items():
         script = script.replace(k3s_pins(script)[name], hashlib.sha256(text.encode()).hexdigest())
     return script
@@ -226,7 +228,7 @@ def test_units_are_valid_for_systemd(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
     for unit in UNITS:
-        # The programs lie on a node only; everything else is as it is there.
+        # The programs exist only on a node; everything else is as on a node.
         (tmp_path / unit.name).write_text(unit.read_text().replace("/opt/gpucourse/deadline.sh", "/bin/true"))
     result = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *[str(tmp_path / unit.name) for unit in UNITS]],
@@ -267,7 +269,9 @@ def test_inference_packages_are_checked_and_installed(boot: Boot, inference: str
 
 
 def test_vllm_is_installed_after_the_node_is_ready(boot: Boot, inference: str) -> None:
-    """The limits of all downloads before are together shorter than the patience of `deploy`; afterwards one limit ends all."""
+    """Compare time limits: those of all downloads before are together shorter than the wait of `deploy`, and one limit covers
+    everything afterwards.
+    """
     limits = [int(times) * int(seconds) for times, seconds in re.findall(r"^pip_install (\d+) (\d+) ", inference, re.MULTILINE)]
     assert 0 < sum(limits) <= 1080 < PATIENCE_S
     boot.package_index(hanging=VLLM)
@@ -279,7 +283,7 @@ def test_vllm_is_installed_after_the_node_is_ready(boot: Boot, inference: str) -
 
 
 def test_vllm_is_noted_as_failed_if_the_node_stops_while_it_is_installed(boot: Boot, inference: str) -> None:
-    """Else exercises would wait for it after the next start."""
+    """Stop the node during the installation. Without the note, exercises would wait for vLLM after the next start."""
     boot.package_index(hanging=VLLM)
     setup = boot.start(inference)
     group = until(lambda: (boot.root / "hanging").exists() and (boot.root / "hanging").read_text().strip(), "the download")
@@ -292,7 +296,7 @@ def test_vllm_is_noted_as_failed_if_the_node_stops_while_it_is_installed(boot: B
 
 @pytest.mark.parametrize("answer", ["", 'case "$*" in *update*) exit 100 ;; esac'], ids=["answers", "does not answer"])
 def test_vllm_gets_what_it_compiles_with_if_that_is_missing(boot: Boot, inference: str, answer: str) -> None:
-    """A repository of packages that does not answer ends no set-up: what is needed may be there."""
+    """Install the compiler. If the package repository does not answer, the set-up continues: the compiler may be there."""
     boot.package_index()
     boot.stand_in("apt-get", answer)
     (boot.root / "python/ensurepip.py").write_text("raise ImportError('Debian has it in a package of its own')\n")

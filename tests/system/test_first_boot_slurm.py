@@ -1,4 +1,4 @@
-"""Slurm at the first boot of a head and of a GPU node, each in a folder of its own; the shared folder is one, as on AWS."""
+"""Slurm at the first boot of a head and of a GPU node, each in its own folder. They share one folder, as on AWS."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Cluster:
         return boot
 
     def write_node_line(self, name: str, address: str, *, key: str = "none", gpus: int = 1) -> None:
-        """Write what another node says of itself."""
+        """Write another node's report on itself."""
         (self.directory / "nodes").mkdir(parents=True, exist_ok=True)
         line = f"NodeName={name} NodeAddr={address} CPUs=4 RealMemory=15000 Gres=gpu:{gpus} State=UNKNOWN"
         (self.directory / "nodes" / name).write_text(f"{address} {key}\n{line}\n")
@@ -73,7 +73,7 @@ def cluster(tmp_path: Path) -> Cluster:
 
 
 def look(boot: Boot) -> None:
-    """Do what the service does every few seconds: one look."""
+    """Do once what the service does every few seconds."""
     text = (boot.root / "opt/gpucourse/stack-setup.sh").read_text()
     program = boot.root / "look.sh"
     program.write_text(f"set -u; root={boot.root}\n" + text.replace("while slurm_look; do sleep 5; done", "slurm_look; exit"))
@@ -173,7 +173,7 @@ def test_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluster, s
     )
 
 
-def test_node_follows_a_head_that_is_made_anew(cluster: Cluster, scripts: dict[str, str]) -> None:
+def test_node_follows_a_replaced_head(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.leave_head_files()
     node = cluster.node("worker", "10.77.1.11")
     assert node.run(scripts["worker"]) == 0, node.log()

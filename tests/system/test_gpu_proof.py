@@ -1,4 +1,4 @@
-"""`python -m benchmarks gpu`, on a GPU that the processor plays (tests/fake_gpu)."""
+"""`python -m benchmarks gpu`, on a GPU that is played by the processor (tests/fake_gpu)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_exercise_has_its_case_and_those_with_a_solution_run_it(tmp_path: 
 
 
 @pytest.mark.slow
-def test_on_a_gpu_figures_stand_beside_ceilings(
+def test_figures_of_a_gpu_are_shown_with_their_ceilings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FAKE_GPU))
@@ -117,7 +117,7 @@ def test_one_gpu_has_nothing_to_be_compared_with(exercise: str, check: str) -> N
 
 @pytest.mark.parametrize(("efficiency", "verdict"), [(35.0, "passed"), (20.0, "failed")])
 def test_a_slow_link_sets_the_bound_of_the_efficiency(efficiency: float, verdict: str) -> None:
-    """3.26 MB of gradients over 10 Gbit/s beside a millisecond of computing: half of every GPU is out of reach."""
+    """Judge 3.26 MB of gradients over 10 Gbit/s for each millisecond of computing: half of each GPU's time is lost."""
     metrics: dict[str, Any] = {
         "weak_efficiency_percent": efficiency,
         "least_efficiency_percent": 100 * 1.0 / (1.1 * (1.1 + 2.7)),

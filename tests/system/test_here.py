@@ -1,4 +1,4 @@
-"""`--target here`: this computer as one node, with a GPU that the processor plays, and without one."""
+"""`--target here`: this computer as one node, without a GPU and with one that is played by the processor."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tests.system.cli import COMMAND, Learner
 from tests.system.exercising import FAKE_GPU, needs_torch
 from tests.waiting import until
 
-NONE_LISTED = '{"torch": "2.11.0", "gpus": []}'  # what torch answered to deploy, without importing it again
+NONE_LISTED = '{"torch": "2.11.0", "gpus": []}'  # answers of torch to deploy, so that torch is not imported again
 LISTED = '{"torch": "2.11.0", "gpus": ["NVIDIA L4"]}'
 
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
-    """Yield an empty workspace; whatever is in the end is taken down."""
+    """Yield a learner with an empty workspace. All labs are taken down at the end."""
     student = Learner(tmp_path / "w")
     yield student
     student.types("destroy", "--all", "--discard", "--yes")
 
 
 def give_gpu(learner: Learner, script: str) -> None:
-    """Have labs use a Python of this text, which `$@` starts: python_here stands for this one."""
+    """Let labs use a Python with this script. In the script, python_here means this Python, and `$@` its arguments."""
     python = learner.workspace.parent / "python"
     python.write_text(f"#!/bin/sh\n{script.replace('python_here', sys.executable)}\n")
     python.chmod(0o755)
@@ -43,7 +43,7 @@ def carriers(learner: Learner, uid: str) -> list[int]:
 
 
 def record(learner: Learner) -> dict[str, object]:
-    """Return the lab of module 1 on record; empty if there is none yet."""
+    """Return the record of module 1's lab, or an empty one if there is none yet."""
     path = learner.workspace / ".gpucourse" / "deployments" / "01-here.json"
     return dict(json.loads(path.read_text())) if path.exists() else {}
 

@@ -1,5 +1,6 @@
-"""A node that lies, by a table: whatever it answers to whichever question, every verb ends in time with an error of the tree,
-nothing of the learner's is touched, and the next command works."""
+"""A node that lies, by a table of lies: every command ends in time with one of the program's errors, none of the learner's
+files is touched, and the next command works.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ FAST = {
 """The rows of `make test`; `make slow` tries the others."""
 
 WAIT_S = 25.0
-"""How long a command waits at most for a question that is no stream."""
+"""The longest wait of a command for an answer that is not a stream, in seconds."""
 
 CODES = {0, 2, 3, 4, 5, 6, 7, 8}
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -73,7 +74,7 @@ class World:
         return self.root / "now" / SECRET
 
     def types(self, capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-        """Type a command in this very process; return its exit code and all that it printed."""
+        """Type a command in this process. Return its exit code and everything that it printed."""
         capfd.readouterr()
         self.node.asked.clear()
         with impatience(self.node.lie) if self.node.lie else nullcontext():
@@ -82,7 +83,7 @@ class World:
         return code, capture.out + capture.err
 
     def record(self) -> dict[str, Any]:
-        """Return what is stored of the only run."""
+        """Return the stored record of the only run."""
         [path] = self.workspace.glob("runs/**/run.json")
         stored: dict[str, Any] = json.loads(path.read_text())
         return stored
@@ -92,27 +93,29 @@ class World:
         return {path.stem for path in (self.workspace / ".gpucourse/deployments").glob("*.json")}
 
     def keep_lab_of_former_version(self) -> None:
-        """Put a lab of module 2 on record: until --target slurm came, --target hosts offered a cluster's login node to it."""
+        """Record a lab of module 2 on a login node, which --target hosts offered before there was --target slurm."""
         stacks = self.workspace / ".gpucourse/deployments"
         record = json.loads((stacks / "03-hosts.json").read_text())
         (stacks / "02-hosts.json").write_text(json.dumps(record | {"module": "2", "stack": "02-hosts"}))
 
     def put(self, template: str) -> None:
-        """Put a fresh copy of a workspace beside the secret."""
+        """Put a fresh copy of a workspace next to the secret."""
         shutil.rmtree(self.root / "now", ignore_errors=True)
         shutil.copytree(self.root / template, self.workspace, symlinks=True)
-        for secret in (self.secret, self.workspace / SECRET):  # the way out that the table names leads to the second
+        for secret in (self.secret, self.workspace / SECRET):  # the table's path out of the folder leads to the second file
             secret.write_text("the learner's own words\n")
         (self.workspace / "notes.txt").write_text("more of them\n")
         (self.workspace / "runs/canary.txt").parent.mkdir(exist_ok=True)
         (self.workspace / "runs/canary.txt").write_text("and more\n")
 
     def keep(self, template: str) -> None:
-        """Keep the workspace as it is now, to be laid out by `put`."""
+        """Store the workspace in its current state, for `put`."""
         shutil.copytree(self.workspace, self.root / template, symlinks=True)
 
     def digest_untouched_files(self) -> dict[str, str]:
-        """Return the digest of every file that no command may touch, by name; a name for every folder outside the workspace."""
+        """Return the digest of every file that no command may touch, by name, and a name for every folder outside the
+        workspace.
+        """
         digests: dict[str, str] = {}
         for path in sorted((self.root / "now").rglob("*")):
             name = path.relative_to(self.root / "now").as_posix()
@@ -123,7 +126,7 @@ class World:
         return digests | dict.fromkeys(home_paths, "in the home")
 
     def find_leaks(self) -> list[str]:
-        """Return the files of the program's own that hold the secret, its digest, or what the node wanted to write."""
+        """Return those files of the program that contain the secret, its digest, or what the node tried to write."""
         marks = (b"the learner's own words", hashlib.sha256(self.secret.read_bytes()).hexdigest().encode())
         files = [path for path in self.workspace.rglob("*") if path.is_file() and path.name != SECRET]
         return [str(path) for path in files if any(mark in path.read_bytes() for mark in marks)]
@@ -162,7 +165,7 @@ def _run(world: World, script: str) -> list[str]:
 
 
 def _prepare_command(world: World, lie: Lie, verb: str) -> list[str]:
-    """Lay out the workspace that the verb needs; what is typed."""
+    """Prepare the workspace for the verb, and return the words of the command."""
     module = "2" if lie.slurm else "3"
     world.node.scheduled = lie.slurm
     world.put("deployed" if verb in {"deploy", "run", "silent"} else f"running {module}")
@@ -188,7 +191,7 @@ def check_lie(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: s
         code, capture = world.types(capfd, *words)
     finally:
         world.node.lie, world.node.ended = None, True
-    assert lie.message in world.node.asked, f"nobody asked for {lie.message}: {world.node.asked}; {capture}"
+    assert lie.message in world.node.asked, f"no command requested {lie.message}: {world.node.asked}; {capture}"
     assert code in CODES, capture
     assert "fault of gpucourse" not in capture
     assert "Traceback" not in capture
@@ -205,7 +208,7 @@ def check_lie(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: s
 
 
 def _check_outputs(world: World, code: int, verb: str) -> None:
-    """Check that outputs which are not collected are an error, that the run waits for another try, and that its lab exists."""
+    """Check that uncollected outputs are an error, that the run waits for another attempt, and that its lab still exists."""
     record = world.record()
     lost_outputs = [refusal for refusal in record["refused"] if refusal["reason"].startswith("not collected")]
     assert (code == 7) == bool(lost_outputs)
@@ -272,7 +275,7 @@ def test_destroy_keeps_a_lab_that_lost_a_run_only_if_the_run_had_started(
     error = as_json({"error": "there is no run", "kind": "absent"})
     unknown = Lie(name="pack: no such run", message="pack", err=error, code=3)
     words = _prepare_command(world, unknown, "destroy")
-    if not has_started:  # the command that started it was killed before the last node had begun
+    if not has_started:  # its command was killed before the last node had started
         [path] = world.workspace.glob("runs/**/run.json")
         path.write_text(json.dumps({**world.record(), "state": "starting", "started": None}))
     world.node.lie = unknown

@@ -1,4 +1,4 @@
-"""Machines that exist already, as the target of a lab: real OpenSSH servers, looked at, used, and left as they were."""
+"""Machines that exist already, as the target of a lab: real OpenSSH servers, examined, used, and left as they were."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Learner:
-    """Return a learner whose machines have a Python without torch, as far as the tests' own is in a virtual environment."""
+    """Return a learner whose machines have a Python without torch, if the tests' own Python is in a virtual environment."""
     learner = Learner(tmp_path / "work space")
     set_python(learner, WITHOUT_TORCH)
     return learner
@@ -35,13 +35,13 @@ def write_script(learner: Learner, name: str, text: str) -> str:
 
 
 def set_python(learner: Learner, python: str) -> None:
-    """Say which Python the machines have. With torch in it each of them imports torch for the sum at the end of `deploy`."""
+    """Set the Python of the machines. If it has torch, each machine imports torch for the sum at the end of `deploy`."""
     learner.takes_ports(node_python=python)
 
 
 @pytest.fixture
 def servers(learner: Learner, tmp_path: Path) -> Iterator[list[Server]]:
-    """Two machines that take the workspace's own key."""
+    """Yield two machines that accept the workspace's own key."""
     with openssh_nodes(tmp_path / "machines", 2, learner.workspace / ".gpucourse/keys/id_ed25519") as running:
         yield running
 
@@ -51,7 +51,7 @@ def format_hosts(servers: list[Server]) -> str:
 
 
 def write_known_hosts(learner: Learner, servers: list[Server]) -> None:
-    """Let the learner's SSH know the machines, as one login with plain ssh does."""
+    """Add the machines to the learner's known hosts, as one login with plain ssh does."""
     folder = Path(learner.environment["HOME"]) / ".ssh"
     folder.mkdir(exist_ok=True)
     lines = (f"[127.0.0.1]:{server.node.port} {server.node.host_key}\n" for server in servers)
@@ -81,7 +81,9 @@ def test_machines_serve_from_their_first_fingerprint_to_destroy(learner: Learner
     thesis.write_text("mine")
     other_job.mkdir(parents=True)
     learner.types("deploy", "3", "--hosts", format_hosts(servers), *trust)
-    document = learner.documents("deploy", "3", "--target", "hosts")  # trust is kept, and the names need not be typed again
+    document = learner.documents(
+        "deploy", "3", "--target", "hosts"
+    )  # the trust is stored, and the names need not be typed again
     inventory = document["deployment"]["nodes"]
     assert [node["mode"] for node in inventory] == ["hosts", "hosts"]
     assert [node["python"] for node in inventory] == [python] * 2
@@ -90,7 +92,7 @@ def test_machines_serve_from_their_first_fingerprint_to_destroy(learner: Learner
     assert (stack["healthy"], stack["deployment"]["stack"]) == (True, "03-hosts")
     assert learner.types("ssh", "3", "--node", "1", "--", "echo $HOME").out.strip() == str(servers[1].home)
 
-    script = write_script(learner, "own.py", OWN)  # that the ranks meet, the deploy has tried
+    script = write_script(learner, "own.py", OWN)  # deploy has tested that the ranks meet
     ran = learner.types("run", "--nodes", "2", "--launcher", "python", "--script", script, code=None)
     record = learner.newest_run()
     assert (record["state"], record["mode"], record["world_size"]) == ("succeeded", "hosts", 2), ran.err + ran.out
@@ -99,7 +101,7 @@ def test_machines_serve_from_their_first_fingerprint_to_destroy(learner: Learner
 
     write_known_hosts(learner, servers)
     learner.types("deploy", "1", "--hosts", format_hosts(servers[:1]))
-    assert "another lab of yours uses it as well" in learner.types("destroy", "3").err
+    assert "another lab of yours uses this machine too" in learner.types("destroy", "3").err
     assert list_left_files(servers[1:]) == []
     receipt = json.loads(next((learner.workspace / "receipts").glob("*.json")).read_text())
     assert (receipt["mode"], len(receipt["removed"]), receipt["leftovers"]) == ("hosts", 2, [])

@@ -1,6 +1,6 @@
-"""Hosts of every kind on a real OpenSSH server: every command works, or says what the host said.
+"""Hosts of every kind, each on a real OpenSSH server: every command works, or reports what the host printed.
 
-A forced command stands for the login shell, so that a test needs no account of its own and no root.
+A forced command replaces the login shell, so that a test needs neither an account of its own nor root.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def log_in(tmp_path: Path, learner: Learner) -> Iterator[LogIn]:
 
 
 def make_programs(folder: Path, python: str) -> str:
-    """Return a login shell that finds few programs, and a Python that says it is of that version if one is given."""
+    """Return a login shell that finds only a few programs. If a version is given, its Python reports that version."""
     folder.mkdir()
     for name in ("head", "tail", "mkdir", "ls", "cat", "rm", "mv", "tar", "mktemp", "dirname", "wc", "ip"):
         (folder / name).symlink_to(need(name))
@@ -123,6 +123,6 @@ def test_deploy_says_why_an_account_cannot_be_used(
     assert words in " ".join(result.err.split())
     assert format_hosts([server]) in result.err
     assert "node0" not in result.err
-    learner.types("destroy", "1", "--forget-unreachable", code=None)  # whatever was begun there can be removed
+    learner.types("destroy", "1", "--forget-unreachable", code=None)  # whatever was started there can be removed
     assert learner.documents("status")["stacks"] == []
     assert not (server.home / ".gpucourse").exists()

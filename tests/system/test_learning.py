@@ -1,4 +1,4 @@
-"""The learner's loop on a real lab: deploy, sweep, answer, check, grade, rerun, watch, reset; and the author's check."""
+"""The learner's loop on a real lab (deploy, sweep, answer, check, grade, rerun, watch, reset), and the author's check."""
 
 from __future__ import annotations
 
@@ -94,8 +94,9 @@ def test_break_code_is_found_and_repaired(student: Learner) -> None:
 
 @pytest.mark.slow
 def test_dev_check_run_tries_every_exercise_and_its_solution(tmp_path: Path) -> None:
-    """1.1 has a hole, and a solution that fills it, and a question without a tolerance; 1.2 has no hole, and a solution that
-    is wrong."""
+    """Check two exercises: 1.1 has an open part with a solution, and a question without a tolerance. 1.2 has no part, and a
+    wrong solution.
+    """
     course = write_course(tmp_path / "course")
     folder = course / "exercises" / FOLDER
     holed = SCRIPT.replace("import helper", "import helper\nimport hole").replace('"wet": True', '"wet": hole.FILLED')

@@ -1,4 +1,4 @@
-"""`deploy 3 --link`: a slower network between simulated nodes, refused in plain words where it cannot be had, and undone."""
+"""`deploy 3 --link`: a slower network between simulated nodes. If it is impossible, the refusal says why. It can be undone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture(scope="module")
 def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Somebody whose computer can hold a link to a rate."""
+    """Yield a learner whose computer can limit the rate of a link."""
     try:
         require(slurm=False, cable="1gbit")
     except Lacking as error:
@@ -33,7 +33,7 @@ def _cable(learner: Learner, node: int) -> str:
     return learner.types("ssh", "3", "--node", str(node), "--", "tc qdisc show dev eth0").out
 
 
-def test_deploy_lays_a_delay_or_says_why_not(somebody: Learner) -> None:
+def test_deploy_sets_a_delay_or_says_why_not(somebody: Learner) -> None:
     result = somebody.types("deploy", "3", "--link", "100mbit,2ms", code=None)
     if result.code == 0:  # a kernel with netem: there and back takes twice the delay
         assert "netem" in _cable(somebody, 0)
@@ -46,9 +46,9 @@ def test_deploy_lays_a_delay_or_says_why_not(somebody: Learner) -> None:
 
 
 @pytest.mark.slow
-def test_link_holds_the_ranks_to_its_rate_until_it_is_taken_away(somebody: Learner, tmp_path: Path) -> None:
+def test_link_limits_the_ranks_to_its_rate_until_it_is_removed(somebody: Learner, tmp_path: Path) -> None:
     somebody.types("deploy", "3")
-    somebody.types("deploy", "3", "--link", "100mbit")  # nodes that stand become machines of their own
+    somebody.types("deploy", "3", "--link", "100mbit")  # existing nodes become separate machines
     nodes = somebody.documents("status")["stacks"][0]["nodes"]
     assert [node["healthy"] for node in nodes] == [True, True]
     for node in (0, 1):

@@ -1,5 +1,6 @@
-"""The launchers that need one file and one line each: `mpi` and `accelerate`. Commands and manifests know no launcher by its
-name."""
+"""The launchers `mpi` and `accelerate`, which need only one file and one line each. Commands and manifests contain no
+launcher's name.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ HELLO = "from mpi4py import MPI\nprint(MPI.COMM_WORLD.rank)\n"
 
 @pytest.fixture
 def type_launcher(type_line: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Answer]]:
-    """Type words to the program, on nodes that need neither mpi4py nor accelerate for a dry run."""
+    """Yield a function that types words, on nodes that need neither mpi4py nor accelerate for a dry run."""
     for launcher in (Mpi, Accelerate):
         monkeypatch.setattr(launcher, "packages", ())
     yield type_line

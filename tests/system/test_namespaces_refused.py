@@ -1,4 +1,6 @@
-"""Where the kernel refuses namespaces, `--link` names what forbids and what allows them, and builds nothing."""
+"""`--link` on a kernel that refuses namespaces: the error names the setting that forbids them and the command that allows them,
+and nothing is built.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def test_what_forbids_namespaces_is_named_with_its_remedy(tmp_path: Path) -> Non
         pytest.skip(f"{error}: {error.remedy}")
     with no_namespaces() as prefix:
         learner = Learner(tmp_path / "workspace", before=prefix)
-        if os.geteuid():  # there the owner of /tmp has no name
+        if os.geteuid():  # in that namespace, the owner of /tmp has no name
             learner.workspace.mkdir()
             learner.types("trust", str(learner.workspace))
         result = learner.types("deploy", "3", "--link", "1gbit", code=3)

@@ -1,4 +1,4 @@
-"""With TMPDIR set, the folder holds after every verb what it held before: whatever a run was, and however its client ended."""
+"""TMPDIR holds the same files after every command as before, whatever a run was and however its client ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _leads_to(path: Path, target: Path | None) -> bool:
     return path.is_symlink() and path.readlink() == target
 
 
-@pytest.mark.slow  # that nothing stays behind is looked at by every other test of a lab, but for TMPDIR
+@pytest.mark.slow  # every other test of a lab checks that nothing is left, except in TMPDIR
 def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
     temporary = tmp_path / "a long name of a folder for temporary files, longer than any socket's path may be" / "tmp"
     temporary.mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_temporary_files_of_every_verb_go_with_it(tmp_path: Path) -> None:
     finally:
         job = next((learner.stack_folder() / "nodes").glob("node0/home/.gpucourse/jobs/*/tmp"), None)
         link = next((path for path in Path("/tmp").glob("gpucourse-*") if _leads_to(path, job)), None)
-        if job is not None:  # nobody is left to tidy up
+        if job is not None:  # no process is left that could clean up
             os.kill(int((job.parent / "supervisor.pid").read_text()), signal.SIGKILL)
         receipt = learner.documents("destroy", "--all", "--yes", "--discard")["receipts"][0]
     assert link is not None, "the run that goes on has a short path to its temporary files"

@@ -1,6 +1,6 @@
-"""A GPU is added by one entry of one table: in a copy of the program whose table has an invented GPU, everything follows.
+"""A GPU is added by one entry in one table. In a copy of the program whose table has an invented GPU, everything else follows.
 
-The copy is asked in processes of its own; `python -m tests.system.test_one_gpu_more` is what runs there.
+The copy runs in separate processes, with `python -m tests.system.test_one_gpu_more`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Z9: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the program and its course, with one entry more in its table of GPUs."""
+    """Return a copy of the program and its course, with one more entry in its table of GPUs."""
     root = tmp_path_factory.mktemp("copy")
     for part in PARTS:
         shutil.copytree(ROOT / part, root / part)
@@ -52,7 +52,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_program(program: Path, *words: str, workspace: Path) -> subprocess.CompletedProcess[str]:
-    """Return what Python ends with in the copy, whose packages come before those of the checkout."""
+    """Run Python in the copy and return the result. The copy's packages come before those of the checkout."""
     environ = {
         **os.environ,
         "PYTHONPATH": f"{program / 'src'}{os.pathsep}{ROOT}",
@@ -66,7 +66,7 @@ def run_program(program: Path, *words: str, workspace: Path) -> subprocess.Compl
 
 @pytest.fixture(scope="module")
 def answers(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what the copy says of the invented GPU."""
+    """Return what the copy reports about the invented GPU."""
     result = run_program(program, "-m", "tests.system.test_one_gpu_more", workspace=tmp_path_factory.mktemp("work"))
     assert result.returncode == 0, result.stderr
     document: dict[str, Any] = json.loads(result.stdout)
@@ -88,12 +88,12 @@ def test_its_type_its_price_and_its_quota(answers: dict[str, Any]) -> None:
 
 
 def test_terraform_is_given_its_type_and_its_number_of_gpus(answers: dict[str, Any]) -> None:
-    """What Terraform makes of such a type is promised in terraform/modules/lab/tests, where no table is read."""
+    """Check the variables. terraform/modules/lab/tests checks what Terraform does with such a type; no table is read there."""
     assert answers["terraform"] == ["p9z.2xlarge", 2]
 
 
 def test_the_policy_lets_it_start(answers: dict[str, Any]) -> None:
-    """It names sizes in every family of a kind for G, and each type of P by itself."""
+    """Check the policy, which names sizes in every family of kind G, and each type of kind P."""
     assert '"p9z.2xlarge"' in answers["policy"]
     assert "p9z" not in policy_text()
 

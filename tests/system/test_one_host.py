@@ -1,4 +1,4 @@
-"""Slurm where namespaces are refused: `deploy 2` on this computer's own ports, as a learner lives with it."""
+"""Slurm on a computer that refuses namespaces: `deploy 2` on the computer's own ports, as a learner uses it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MISSING = "All nodes are this one computer: hostname, address and processes are 
 
 @pytest.fixture(scope="module")
 def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Somebody whose computer refuses namespaces, with module 2's lab up."""
+    """Yield a learner with the lab of module 2, whose computer refuses namespaces."""
     slurm.need_slurm()
     with no_namespaces() as prefix:
         learner = Learner(tmp_path_factory.mktemp("one_host") / "workspace", before=prefix)
         with learner.leaves_nothing():
-            if os.geteuid():  # there the owner of /tmp has no name
+            if os.geteuid():  # in that namespace, the owner of /tmp has no name
                 learner.workspace.mkdir()
                 learner.types("trust", str(learner.workspace))
             learner.types("deploy", "2")
@@ -59,17 +59,17 @@ def _sleeps(pid: int) -> bool:
 
 
 def _daemon(learner: Learner, *words: str) -> int:
-    """Return the process with this command line, of this lab."""
+    """Return the process of this lab with this command line."""
     command = "\0".join((*words, "")).encode()
     lines = []
     for pid in learner.processes():
-        with suppress(FileNotFoundError, ProcessLookupError):  # one that has ended meanwhile is no daemon
+        with suppress(FileNotFoundError, ProcessLookupError):  # a process that has ended meanwhile is no daemon
             lines.append((pid, (Path("/proc") / str(pid) / "cmdline").read_bytes()))
     return next(pid for pid, line in lines if line == command)
 
 
 @pytest.mark.slow
-def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner) -> None:
+def test_lab_runs_and_says_what_is_missing_and_how_to_get_it(somebody: Learner) -> None:
     old_state = _state_of_the_system()
     deploy_output = " ".join(somebody.types("deploy", "2").out.split())
     assert MISSING in deploy_output
@@ -79,7 +79,7 @@ def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learne
     assert MISSING in output
     assert "sudo sysctl -w user.max_net_namespaces=10000" in output
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
-    # A batch job: slurmctld takes one of srun for running if it is killed before it has stored that job's end.
+    # A batch job, because slurmctld would consider a job of srun running if it is killed before it has stored the job's end.
     inner = "srun sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES'"
     batch = f"sbatch --wait -N3 --gres=gpu:1 -o names.txt --wrap {shlex.quote(inner)} >/dev/null"
     names = slurm.on_head(somebody, f"{batch}; cat names.txt")
@@ -88,7 +88,7 @@ def test_lab_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learne
 
 
 @pytest.mark.slow
-def test_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
+def test_daemon_that_was_killed_is_named_and_restarted(somebody: Learner) -> None:
     os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
     os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
     details = {node["node"]: node["detail"] for node in _lab(somebody)["nodes"] if not node["healthy"]}
@@ -97,7 +97,7 @@ def test_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
     assert sorted(details) == ["node0", "node2"]
     somebody.types("deploy", "2")
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
-    idle_nodes = "sinfo -h -N -t idle -o %N"  # a busy computer registers them later with the new slurmctld
+    idle_nodes = "sinfo -h -N -t idle -o %N"  # on a busy computer, they register later with the new slurmctld
     until(lambda: slurm.on_head(somebody, idle_nodes).split() == ["node1", "node2", "node3"], "all nodes are idle")
 
 
@@ -121,11 +121,11 @@ def test_jobs_on_one_node_and_on_several_pass_what_can_be_measured(somebody: Lea
 
 @pytest.mark.slow
 def test_destroy_leaves_nothing_if_the_host_was_killed_under_a_job(somebody: Learner) -> None:
-    bare = "env -i sleep 600 & echo $! > ~/bare; sleep 600"  # a child that no mark tells
+    bare = "env -i sleep 600 & echo $! > ~/bare; sleep 600"  # a child without a mark
     slurm.on_head(somebody, f"sbatch --gres=gpu:1 -w node2 -o /dev/null --wrap {shlex.quote(bare)}")
     pid_file = slurm.nodes_folder(somebody) / "node2/home/bare"
     child = int(until(lambda: pid_file.exists() and pid_file.read_text(), subject="the job's start"))
-    until(lambda: _sleeps(child), subject="the child's start")  # the shell tells its number before it runs sleep
+    until(lambda: _sleeps(child), subject="the child's start")  # the shell prints its process id before it runs sleep
     sockets = layout.sockets(_lab(somebody)["deployment"]["uid"])
     assert sockets.is_dir()
     os.kill(json.loads((slurm.nodes_folder(somebody) / "host.json").read_text())["pid"], signal.SIGKILL)

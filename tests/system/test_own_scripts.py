@@ -1,4 +1,6 @@
-"""Scripts that know nothing of this program, as torchrun scripts in the world are: arguments, neighbours, data, checkpoints."""
+"""Scripts that know nothing of this program, like other people's torchrun scripts: arguments, neighbouring files, data,
+checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ class Pairs:
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder as somebody else has it: a script, a module and a package beside it, a data folder."""
+    """Return a folder as another person might have it: a script with a module and a package next to it, and a data folder."""
     folder = tmp_path_factory.mktemp("theirs")
     (folder / "models").mkdir()
     (folder / "data").mkdir()
@@ -92,7 +94,7 @@ def test_torchrun_script_runs_as_it_is_with_two_processes_a_node(lab: Learner, s
         *(f"node{rank // 2}/checkpoints/rank{rank}/{epoch}.pt" for rank in range(4) for epoch in (0, 2)),
         *(f"node{node}/log-{local}.txt" for node in range(2) for local in (0, 1)),
         *(f"node{node}/data/numbers.txt" for node in range(2)),
-    }  # what was sent and is unchanged does not come back
+    }  # unchanged uploads are not collected
     assert record["refused"] == []
     assert (lab.run_folder() / "outputs/node1/log-1.txt").read_text() == "3 of 4: a 'quoted' $word"
 
@@ -126,10 +128,10 @@ CHECKS = "checks:\n  - {id: far, title: It went far, value: metrics.steps, at_le
 
 
 def holds(path: Path, text: str) -> bool:
-    """Whether a file has that text in it."""
+    """Return whether a file contains that text."""
     try:
         return path.is_file() and not path.is_symlink() and text.encode() in path.read_bytes()
-    except FileNotFoundError:  # the node's host writes aside and renames
+    except FileNotFoundError:  # the node's host writes a temporary file and renames it
         return False
 
 
@@ -184,7 +186,7 @@ PLANTED = {
     "ui.views.result:result": "show the result",
     "ui.screen:capture": "store the picture of the screen",
 }
-"""What only shows or explains, and what is said where it fails."""
+"""Functions that only show or explain something, and the end of the warning if they fail."""
 WITH_FAULTS = """\
 import importlib, operator, sys
 def fail(*_, **__): raise IndexError("planted")

@@ -1,4 +1,4 @@
-"""Somebody else's workspace or course runs nothing, by whichever way a command comes to it."""
+"""Another user's workspace or course runs nothing, whichever way a command reaches it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ NODE = {
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Learner:
-    """Somebody whose own workspace is never made."""
+    """Return a learner whose own workspace is never created."""
     return Learner(tmp_path / "own")
 
 
 @pytest.fixture
 def canary(tmp_path: Path) -> Path:
-    """Return a file that the trap of these tests makes when it runs."""
+    """Return the file that the trap of these tests creates when it runs."""
     return tmp_path / "canary"
 
 
 @pytest.fixture
 def trap(tmp_path: Path, canary: Path) -> Path:
-    """Return a workspace that anybody may write to, whose lab is reached by a command."""
+    """Return a workspace that every user may write to, with a lab that is reached by a command."""
     paths = open_workspace(tmp_path / "trap").paths
     host_key = ensure_client_key(paths.client_key)
     node = NODE | {"host_key": host_key, "proxy": f"touch {shlex.quote(str(canary))}"}

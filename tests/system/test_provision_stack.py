@@ -25,7 +25,7 @@ def lab(tmp_path: Path) -> Lab:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield a disk of 4 MiB; skips where this machine does not let us mount one."""
+    """Yield a disk of 4 MiB. Skip the test if this machine does not allow mounting one."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(disk)], capture_output=True, check=False)
@@ -125,7 +125,7 @@ def test_stack_keeps_its_own_files_as_long_as_it_exists(lab: Lab, tmp_path: Path
     assert len(lab.stack().up().nodes) == 2
 
 
-def test_down_brings_lost_files_back_beside_their_state(lab: Lab) -> None:
+def test_down_restores_lost_files_next_to_their_state(lab: Lab) -> None:
     stack = lab.stack()
     stack.up()
     for path in (stack.paths.terraform / "main.tf", stack.paths.variables):
@@ -159,7 +159,7 @@ def test_down_recovers_a_state_that_could_not_be_stored(lab: Lab) -> None:
 
 def test_up_loses_nothing_when_the_disk_fills_up(lab: Lab, small_disk: Path) -> None:
     lab.root = small_disk
-    lab.do(1, "say 20000")  # its output, wrapped by Terraform, is far more than the disk takes
+    lab.do(1, "say 20000")  # its output, wrapped by Terraform, is far larger than the disk
     with pytest.raises(StorageError, match=r"no space left .* what it had built is recorded"):
         lab.stack().up()
     assert "terraform_data.node[0]" in lab.stack().addresses()

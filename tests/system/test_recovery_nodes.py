@@ -1,4 +1,4 @@
-"""Nodes that die, connections that break, and our own process killed at every phase: the next command recovers."""
+"""Nodes that die, connections that break, and commands that are killed at every phase: the next command recovers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def two(learner: Learner) -> Learner:
-    """Return a learner with two nodes of their own, to be harmed."""
+    """Return a learner with two nodes that the test may harm."""
     learner.types("deploy", "3")
     return learner
 
@@ -61,7 +61,7 @@ def test_deploy_of_fewer_nodes_and_destroy_end_runs_only_when_confirmed(two: Lea
 
 
 @pytest.mark.slow
-def test_deploy_and_destroy_go_on_after_ctrl_c(learner: Learner) -> None:
+def test_deploy_and_destroy_continue_after_ctrl_c(learner: Learner) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "16")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), subject="the first node")
     deploying.send_signal(signal.SIGINT)
@@ -77,7 +77,7 @@ def test_deploy_and_destroy_go_on_after_ctrl_c(learner: Learner) -> None:
 
 
 def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
-    """Plan with a Terraform that plans until it is interrupted."""
+    """Plan with a Terraform that runs until it is interrupted."""
     terraform, began = tmp_path / "terraform", tmp_path / "began"
     real = shlex.quote(any_terraform().argv[0])
     terraform.write_text(
@@ -94,7 +94,7 @@ def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
     assert not (learner.stack_folder() / "terraform").exists(), "of the stack only the log is left that the error names"
 
 
-def test_destroy_goes_on_after_a_kill(two: Learner) -> None:
+def test_destroy_continues_after_a_kill(two: Learner) -> None:
     destroying = two.begins("destroy", "--all")
     until(lambda: (two.stack_folder() / "terraform-destroy.log").exists() or destroying.poll() is not None, subject="destroy")
     destroying.kill()

@@ -1,4 +1,6 @@
-"""Ranks that fail, fall silent, shout and misbehave; each ends with the right word, the right code, and nothing left."""
+"""Ranks that fail, fall silent, print too much or misbehave: each run ends with the right word, the right code, and nothing
+left.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ with open(out / "huge.bin", "wb") as file:
 
 
 def run(lab: Learner, script: str, *options: str, code: int) -> tuple[str, str]:
-    """Run a script on both nodes without torch; standard output and error."""
+    """Run a script without torch on both nodes. Return standard output and standard error."""
     result = lab.types("run", "--script", script, "--launcher", "python", *options, code=code)
     assert "Traceback" not in result.err
     lab.check_nothing_runs()

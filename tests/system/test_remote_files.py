@@ -1,4 +1,4 @@
-"""Files to real nodes and back: exact, whole or not at all, and only what changed."""
+"""Files to and from real nodes: exact, complete or absent, and only those that changed."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_collect_copies_outputs_once(lab: SshLab, tmp_path: Path) -> None:
 
 
 @on_openssh
-def test_collect_goes_on_where_it_was_cut(lab: SshLab, tmp_path: Path) -> None:
+def test_collect_continues_where_it_was_cut(lab: SshLab, tmp_path: Path) -> None:
     script = "import os\nfor n in range(40): open(os.environ['GPUCOURSE_OUT'] + f'/{n}', 'wb').write(bytes([n]) * 200_000)"
     line = Line(lab.nodes[0])
     try:

@@ -1,4 +1,4 @@
-"""Runs on real nodes: how they start, end, are ended, and that nothing of them is left."""
+"""Runs on real nodes: how they start and end, how they are stopped, and that nothing of them is left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from gpucourse.errors import GpucourseError
 from gpucourse.model.event import NodeEvent
 from gpucourse.remote import execute, jobs
-from gpucourse.remote.execute import _spec  # what a retried start sends again
+from gpucourse.remote.execute import _spec  # a retried start sends these again
 from gpucourse.remote.push import parcels, push
 from tests.runs import Run, prepare
 from tests.sshlab import SshLab, find_marked_processes, on_openssh, ssh_lab
@@ -74,7 +74,7 @@ def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
 
 
 @on_openssh
-def test_run_on_two_nodes_goes_to_its_end(make: Make, lab: SshLab) -> None:
+def test_run_on_two_nodes_runs_to_its_end(make: Make, lab: SshLab) -> None:
     script = "import os, sys; print('rank', os.environ['RANK'], sys.argv[1:], os.getcwd()); print('oops', file=sys.stderr)"
     run = make(script, "--name", "a b", "$(id)\n'\"").launch()
     result = run.follow()

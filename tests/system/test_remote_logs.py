@@ -1,4 +1,6 @@
-"""Following logs: every byte on disk here, whatever is in it, however much it is, and whatever happens to the line."""
+"""Following logs: every byte is stored here, whatever a log contains, however large it is, and whatever happens to the
+connection.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def test_follow_copies_a_large_log_exactly_in_flat_memory(lab: SshLab, tmp_path:
 @pytest.mark.slow
 def test_follow_connects_again_when_the_line_is_silent(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "3000", "1500", nodes=[line.node]).launch()
-    impatient = Fleet(SshTransport(lab.key), [line.node], timeout_s=2.0)  # each try on the dead line takes as long
+    impatient = Fleet(SshTransport(lab.key), [line.node], timeout_s=2.0)  # each attempt on the dead connection takes this long
     notes: list[Note] = []
 
     def watch(event: Event) -> None:
@@ -116,7 +118,7 @@ def test_follow_connects_again_when_the_line_is_silent(lab: SshLab, line: Line, 
     finish(run)
 
 
-def test_follow_gives_up_a_node_that_does_not_come_back(lab: SshLab, line: Line, tmp_path: Path) -> None:
+def test_follow_gives_up_on_a_node_that_does_not_return(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, "import time; print('up'); time.sleep(3600)", nodes=[line.node, lab.nodes[1]]).launch()
 
     def watch(event: Event) -> None:
@@ -135,7 +137,7 @@ def test_follow_gives_up_a_node_that_does_not_come_back(lab: SshLab, line: Line,
     assert not find_marked_processes(run.folder())
 
 
-def test_follow_goes_on_where_it_was_left(lab: SshLab, tmp_path: Path) -> None:
+def test_follow_continues_where_it_stopped(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "5000", "2500").launch()
 
     def let_go(event: Event) -> None:
@@ -151,13 +153,13 @@ def test_follow_goes_on_where_it_was_left(lab: SshLab, tmp_path: Path) -> None:
     second_result = run.follow()
     assert not second_result.detached
     assert run.log(0, "node0") == run.log(1, "node1") == steady(5000)
-    third = run.follow()  # a run that has ended can be followed, and nothing is written twice
+    third = run.follow()  # an ended run can be followed again, and nothing is written twice
     assert {e.code for e in third.node_exits} == {0}
     assert run.log(0, "node0") == steady(5000)
     finish(run)
 
 
-def test_run_goes_on_when_the_disk_here_is_full(lab: SshLab, tmp_path: Path) -> None:
+def test_run_continues_when_the_disk_here_is_full(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, FLOOD, "8", nodes=lab.nodes[:1]).launch()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
@@ -177,7 +179,7 @@ def _resident() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def test_log_keeps_to_its_limit_on_both_sides(lab: SshLab, tmp_path: Path) -> None:
+def test_log_stays_within_its_limit_on_both_sides(lab: SshLab, tmp_path: Path) -> None:
     limit, copies = 1 << 20, 30  # of a block of 1 MiB
     run = prepare(lab, tmp_path, FLOOD, str(copies), nodes=lab.nodes[:1], log_limit=limit).launch()
     result = run.follow()

@@ -1,4 +1,4 @@
-"""A simulated node listens on loopback alone while ranks meet: real torchrun, real torch, the node's own environment."""
+"""A simulated node listens only on loopback while ranks meet, with real torchrun, real torch and the node's own environment."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ TORCHRUN = ("-m", "torch.distributed.run", "--nnodes=1")
     [
         "python",
         pytest.param("torchrun", marks=pytest.mark.slow),
-        pytest.param("c10d", marks=pytest.mark.slow),  # as a file for sbatch starts it, by a name instead of an address
+        pytest.param("c10d", marks=pytest.mark.slow),  # as a file for sbatch starts it, with a name instead of an address
     ],
 )
 def test_ranks_listen_on_loopback_alone(tmp_path: Path, start: str) -> None:

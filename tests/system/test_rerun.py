@@ -1,4 +1,4 @@
-"""The scripts of a bundle run again on simulated nodes: what was invented shows."""
+"""Running the scripts of a bundle again on simulated nodes shows what was invented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that hosts simulated nodes and the drivers that start, heal and end it: what each does when the other dies."""
+"""The process that hosts simulated nodes, and the drivers that start, repair and end it: what each does when the other dies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedNodes]
 
 @pytest.fixture
 def lab(shared: SimulatedNodes) -> SimulatedNodes:
-    """Two nodes that are well; whatever an earlier test did to them is healed."""
+    """Return two healthy nodes. Damage by an earlier test is repaired."""
     for name in ("node0", "node1"):
         shared.up(name)
     return shared
@@ -40,20 +40,20 @@ def lab(shared: SimulatedNodes) -> SimulatedNodes:
 
 @pytest.fixture
 def own_lab(tmp_path: Path) -> Iterator[SimulatedNodes]:
-    """Two nodes that no other test uses."""
+    """Return two nodes that no other test uses."""
     with serve_simulated_nodes(tmp_path, 2) as lab:
         yield lab
 
 
 @pytest.fixture
 def empty_lab(tmp_path: Path) -> Iterator[SimulatedNodes]:
-    """Yield a lab whose nodes the test brings up."""
+    """Yield a lab whose nodes are brought up by the test."""
     with serve_simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
         yield lab
 
 
 def find_sick_nodes(lab: SimulatedNodes) -> dict[str, str]:
-    """Return what is wrong with each node that is not well."""
+    """Return what is wrong with each unhealthy node."""
     return {node.node: node.detail for node in health.inspect(lab.folder, ["node0", "node1"]) if not node.healthy}
 
 
@@ -69,7 +69,7 @@ def end_host(lab: SimulatedNodes, number: int = signal.SIGKILL) -> int:
 
 
 def start_on(lab: SimulatedNodes, name: str, command: str) -> int:
-    """Start a process in the background of a node, as a session leaves it; return its id once it runs its program."""
+    """Start a background process on a node, as a session leaves it. Return its id once it runs its program."""
     pid = int(lab.ssh(name, f"{command} >/dev/null 2>&1 </dev/null & echo $!").stdout)
     until(lambda: command.endswith(processes.command_of(pid) or "-"), "it runs its program")
     return pid
@@ -118,7 +118,7 @@ def test_host_ends_everything_at_sigterm_and_keeps_the_homes(lab: SimulatedNodes
     assert lab.ssh("node0", "cat result").stdout == b"kept"
 
 
-def test_host_ends_when_its_folder_is_taken_away(lab: SimulatedNodes) -> None:
+def test_host_ends_when_its_folder_is_removed(lab: SimulatedNodes) -> None:
     pid, running = lab.host_pid, start_on(lab, "node0", DETACHED)
     take_away(lab.folder)
     until(lambda: has_ended(pid), "the host ends")
@@ -153,7 +153,7 @@ def test_many_drivers_start_one_host(empty_lab: SimulatedNodes) -> None:
 
 
 @pytest.mark.parametrize(("moment", "verb"), [("host.json", "up"), ("node0", "down")])
-def test_next_driver_goes_on_when_one_was_killed(empty_lab: SimulatedNodes, moment: str, verb: str) -> None:
+def test_next_driver_continues_when_one_was_killed(empty_lab: SimulatedNodes, moment: str, verb: str) -> None:
     kill_driver_when(empty_lab, "up", (empty_lab.folder / moment).exists)
     if verb == "up":
         empty_lab.up("node0")

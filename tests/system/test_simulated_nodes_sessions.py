@@ -1,4 +1,4 @@
-"""Sessions on simulated nodes, from their start to their end: signals, terminals, back-pressure, and clients that vanish."""
+"""Sessions on simulated nodes, from start to end: signals, terminals, back-pressure, and clients that vanish."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedNodes]:
 @pytest.fixture(autouse=True)
 def nothing_runs_on(lab: SimulatedNodes) -> Iterator[None]:
     yield
-    until(lambda: list_processes(lab) == [], "the end of every process")  # one that begins a program is not seen for a moment
+    until(
+        lambda: list_processes(lab) == [], "the end of every process"
+    )  # a process that is starting a program is invisible for a moment
 
 
 def list_processes(lab: SimulatedNodes) -> list[int]:
-    """Return the processes on the node, without the host."""
+    """Return the processes on the node, except the host."""
     return processes.list_carriers(processes.marker(processes.NODE, f"{lab.uid}/node0"))
 
 
@@ -110,14 +112,16 @@ STUBBORN = f"trap '' HUP TERM INT; setsid sh -c 'trap \"\" HUP TERM; echo $$; {L
 )
 def test_processes_end_when_their_client_is_killed(lab: SimulatedNodes, script: str, terminal: list[str]) -> None:
     client = begin(lab, script, terminal)
-    until(lambda: len(list_processes(lab)) >= 3, "all run")  # one that starts a program has no environment for a moment
+    until(
+        lambda: len(list_processes(lab)) >= 3, "all run"
+    )  # a process that is starting a program has no environment for a moment
     client.kill()
     client.communicate()
     until(lambda: list_processes(lab) == [], "every process ends")
 
 
 def begin(lab: SimulatedNodes, script: str, terminal: list[str]) -> subprocess.Popen[bytes]:
-    """Return a client whose command has begun: its first line has come."""
+    """Return a client whose command has printed its first line."""
     words = [need("ssh"), *terminal, *lab.options("node0"), lab.address("node0"), script]
     client = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert client.stdout is not None
@@ -127,7 +131,7 @@ def begin(lab: SimulatedNodes, script: str, terminal: list[str]) -> subprocess.P
 
 @pytest.mark.slow
 def test_input_does_not_end_when_the_connection_is_dropped(lab: SimulatedNodes) -> None:
-    """A half-sent file must not look whole to the command that receives it."""
+    """Drop the connection in the middle of a file. The command that receives it must not take it for complete."""
     half = lab.home("node0") / "half"
     client = begin(lab, "trap '' HUP TERM; echo $$; cat > half; echo $? > ended", [])
     assert client.stdin is not None

@@ -1,4 +1,4 @@
-"""The system's own ssh and scp against simulated nodes: who gets in, every byte, every exit code."""
+"""The system's own ssh and scp with simulated nodes: who may log in, every byte, every exit code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_node_has_its_own_home_key_port_and_variables(lab: SimulatedNodes) -> No
 
 
 def test_login_shell_runs_on_a_terminal(lab: SimulatedNodes) -> None:
-    """Look for marks that are not in what is typed, for a terminal repeats that until `stty` stops it."""
+    """Look for marks that are not in the typed text, because a terminal repeats that until `stty` stops it."""
     script = b"""stty -echo; printf '\\074%s\\076\\n' "$(tty)" "$(command -v python)" "$TERM"; exit 6\n"""
     result = lab.ssh("node0", extra_options=["-tt", "-o", "SetEnv=TERM=vt100"], stdin=script)
     answers = re.findall("<([^<>]*)>", result.stdout.decode(errors="replace"))
@@ -60,7 +60,9 @@ def test_node_refuses_another_user_and_another_key(lab: SimulatedNodes, who: str
 
 
 def test_node_answers_on_loopback_only(lab: SimulatedNodes) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:  # sends nothing; tells which address this machine would use
+    with socket.socket(
+        socket.AF_INET, socket.SOCK_DGRAM
+    ) as route:  # this sends nothing, but shows which address this machine would use
         try:
             route.connect(("192.0.2.1", 9))
             host_address = route.getsockname()[0]
@@ -96,7 +98,7 @@ def test_scp_copies_a_folder_each_way(lab: SimulatedNodes, protocol: str, tmp_pa
 
 @pytest.mark.parametrize("way", ["-L", "-R"])
 def test_port_is_forwarded_each_way(way: str, lab: SimulatedNodes) -> None:
-    """What editors and TensorBoard need: a port of the node on this machine, and one of this machine on the node."""
+    """Forward a port of the node to this machine, and one of this machine to the node, as editors and TensorBoard need."""
     port, target = take_port(), lab.node("node1").port
     words = [need("ssh"), *lab.options("node0"), "-N", way, f"{port}:127.0.0.1:{target}", lab.address("node0")]
     tunnel = subprocess.Popen(words, stderr=subprocess.DEVNULL)
@@ -108,7 +110,7 @@ def test_port_is_forwarded_each_way(way: str, lab: SimulatedNodes) -> None:
 
 
 def name_that_is_not_utf8(folder: Path) -> list[str]:
-    """Return a file with such a name, where the file system has them."""
+    """Return a file with such a name, if the file system allows it."""
     name = os.fsdecode(b"not\xffutf8")
     try:
         (folder / name).write_bytes(b"odd")

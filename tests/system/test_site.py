@@ -1,4 +1,4 @@
-"""The site of the documentation, built and opened as a file: its search works without a server, and it fetches nothing."""
+"""The documentation site, built and opened as a file: its search works without a server, and it fetches nothing."""
 
 from __future__ import annotations
 

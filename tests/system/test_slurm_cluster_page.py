@@ -1,4 +1,4 @@
-"""The commands of docs/slurm-cluster.md are typed, on a cluster as universities run them."""
+"""Type the commands of docs/slurm-cluster.md on a cluster as universities run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Slurm's daemons fail, or the host of a cluster does: the screen says what happened and what to type, and that is typed."""
+"""Failures of Slurm's daemons and of the process that hosts a cluster: the screen says what happened and what to type, and that
+works.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.system
 
 
 def read_troubles(cluster: Learner) -> dict[str, str]:
-    """Return what `status` says of each node that is not healthy."""
+    """Return what `status` reports about each unhealthy node."""
     nodes = cluster.documents("status")["stacks"][0]["nodes"]
     return {node["node"]: node["detail"] for node in nodes if not node["healthy"]}
 
@@ -38,7 +40,7 @@ def test_machine_has_its_own_name_address_and_gpu_and_is_reached_through_the_hea
 
 
 def test_status_names_each_trouble_and_deploy_mends_them_all(cluster: Learner) -> None:
-    """A job of a node that is well goes on meanwhile."""
+    """Run a job on a healthy node in the meantime."""
     text = "until [ -e /shared/go ]; do sleep 0.1; done; echo whole"
     slurm.on_head(cluster, f"cd /shared && sbatch -w node3 --gres=gpu:1 -o whole.out --wrap '{text}'")
     slurm.eventually(cluster, "RUNNING", "squeue -h -o %T")
@@ -64,7 +66,7 @@ def _kill_host(cluster: Learner) -> None:
 
 
 def _of(process: Path, workspace: str) -> bool:
-    """Whether a process, that of the namespace among them, was started for this workspace."""
+    """Return whether a process, such as that of the namespace, was started for this workspace."""
     try:
         return int(process.name) != os.getpid() and workspace.encode() in (process / "cmdline").read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""Exercises through the real commands, on a real Slurm, as a learner runs them."""
+"""Exercises on a real Slurm through the real commands, as a learner runs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def have_all_passed(cluster: Learner) -> bool:
 
 
 def write(cluster: Learner, name: str, *changes: tuple[str, str]) -> None:
-    """Write the course's solution as the learner's part, with changes."""
+    """Write the course's solution into the learner's part, with changes."""
     text = (slurm.EXERCISES / "solutions" / name).read_text()
     for old, new in changes:
         assert old in text
@@ -34,12 +34,12 @@ def write(cluster: Learner, name: str, *changes: tuple[str, str]) -> None:
 
 
 def deliver(cluster: Learner, name: str) -> None:
-    """Put the part back as it is delivered."""
+    """Restore the part as it is delivered."""
     (cluster.workspace / "exercises/02-slurm" / name).write_bytes((slurm.EXERCISES / name).read_bytes())
 
 
 def part(cluster: Learner) -> dict[str, Any]:
-    """How the learner's part was judged after the newest run."""
+    """Return the verdict on the learner's part after the newest run."""
     return dict(json.loads((cluster.run_folder() / "verdict.json").read_text())["parts"][0])
 
 
@@ -82,7 +82,7 @@ def test_array_of_the_learner_keeps_its_limit_and_is_gathered(cluster: Learner) 
     deliver(cluster, "my_array.sbatch")
 
 
-def test_training_that_loses_a_worker_begins_again(cluster: Learner) -> None:
+def test_training_that_loses_a_worker_restarts(cluster: Learner) -> None:
     ran = cluster.types("run", "6.5", "--launcher", "slurm", "--set", "crashes=1", timeout=300)
     assert "with 1 restart" in ran.out
     record = json.loads((cluster.run_folder() / "run.json").read_text())

@@ -1,4 +1,4 @@
-"""Runs under a real Slurm: an exercise, a terminal, batch files as other people write them, and how each ends."""
+"""Runs under a real Slurm: an exercise, a terminal, and batch files as other people write them, and how each ends."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SLEEPS = "import sys, time\nprint('begun', flush=True)\ntime.sleep(float(sys.arg
 
 
 def write_batch(folder: Path, name: str, *lines: str) -> str:
-    """Write a batch file of the learner's own; its path."""
+    """Write a learner's own batch file, and return its path."""
     path = folder / name
     path.write_text("\n".join(["#!/bin/bash", *lines, ""]))
     return str(path)
 
 
 def read_outputs(cluster: Learner) -> dict[str, str]:
-    """Return what was collected, by its name."""
+    """Return the collected outputs, by their names."""
     folder = cluster.run_folder() / "outputs" / "node0"
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
@@ -44,7 +44,7 @@ def test_exercise_submits_several_jobs_shows_the_queue_and_cancels_one(cluster: 
     picture = next(cluster.run_folder().glob("outputs/*/squeue.txt")).read_text()
     assert picture.startswith("$ squeue -u ")
     assert "(Resources)" in picture
-    assert picture.splitlines()[1] in ran.err  # the picture is on the screen as it was
+    assert picture.splitlines()[1] in ran.err  # the picture is on the screen unchanged
     assert "scancel" in ran.err
     jobs = json.loads((cluster.run_folder() / "metrics.json").read_text())["slurm"]["jobs"]
     assert [job["state"] for job in jobs] == ["COMPLETED"] * 3 + ["CANCELLED"]
@@ -55,7 +55,7 @@ def test_exercise_submits_several_jobs_shows_the_queue_and_cancels_one(cluster: 
 
 
 @pytest.mark.slow
-def test_terminal_on_a_node_gives_the_gpu_back_if_it_is_closed(cluster: Learner) -> None:
+def test_closed_terminal_on_a_node_returns_the_gpu(cluster: Learner) -> None:
     assert "in your own terminal" in cluster.types("run", "2.2", code=2).err
     question = "echo GPUS=[$CUDA_VISIBLE_DEVICES]\n"
     slurm.in_terminal(cluster, ["run", "2.2", "--no-predict"], [(r"@\S*node[0-9]", question)], closed_at=r"GPUS=\[0\]")
@@ -67,7 +67,7 @@ def test_terminal_on_a_node_gives_the_gpu_back_if_it_is_closed(cluster: Learner)
 
 @pytest.mark.slow
 @needs_torch
-def test_script_of_the_learner_gives_the_held_gpu_back_and_may_cancel_nothing_else(cluster: Learner) -> None:
+def test_script_of_the_learner_returns_the_held_gpu_and_cannot_cancel_anything_else(cluster: Learner) -> None:
     release = cluster.workspace / "exercises/02-slurm/my_release.sh"
     release.parent.mkdir(parents=True, exist_ok=True)
     release.write_text("scancel $SLURM_JOB_ID\n" + (slurm.EXERCISES / "solutions" / release.name).read_text())
@@ -133,7 +133,7 @@ def test_array_has_a_row_and_a_log_for_each_task(cluster: Learner, tmp_path: Pat
     assert f"job {rows[2]['job']} FAILED" in " ".join(ran.out.split())
 
 
-def test_cancel_ends_every_job_and_proves_it(cluster: Learner) -> None:
+def test_cancel_ends_every_job(cluster: Learner) -> None:
     file = cluster.workspace / "exercises/02-slurm/first_job.py"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"import sys\nsys.argv[1:] = ['120']\n{SLEEPS}", encoding="utf-8")
@@ -150,7 +150,7 @@ def test_cancel_ends_every_job_and_proves_it(cluster: Learner) -> None:
 
 @pytest.mark.slow
 def test_outputs_of_jobs_that_a_job_submitted_are_collected_later(cluster: Learner, tmp_path: Path) -> None:
-    """The last of this file: it destroys the lab."""
+    """Destroy the lab at the end, so this is the last test of the file."""
     wait = "while [ ! -e go ]; do sleep 0.1; done; echo first > first.txt"
     chain = f'first=$(sbatch --parsable --job-name=first --wrap "{wait}")'
     last = "sbatch --dependency=afterok:$first --job-name='the last' --wrap 'echo last > last.txt; sleep 600'"

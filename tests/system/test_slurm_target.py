@@ -1,4 +1,4 @@
-"""A lab on a cluster as universities run them: looked at, proved by a job, used, and left as it was."""
+"""A lab on a cluster as universities run them: examined, tested by a job, used, and left as it was."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STANDIN = '__version__ = "2.9.0"\nclass version: cuda = None\nclass cuda: is_ava
 
 @pytest.fixture
 def learner(university_cluster: University, tmp_path: Path) -> Iterator[Learner]:
-    """Return a learner with an account on the cluster, who leaves nothing there."""
+    """Return a learner with an account on the cluster. Nothing of the learner stays there."""
     learner = Learner(tmp_path / "work space")
     university_cluster.introduce(tmp_path / "home")
     with learner.leaves_nothing():
@@ -45,7 +45,7 @@ def set_up(learner: Learner, **slurm: Any) -> None:
     (learner.workspace / "gpucourse.yaml").write_text(json.dumps({"slurm": slurm}))  # JSON is YAML
 
 
-def test_deploy_proves_a_cluster_and_destroy_leaves_nothing(university_cluster: University, learner: Learner) -> None:
+def test_deploy_tests_a_cluster_and_destroy_leaves_nothing(university_cluster: University, learner: Learner) -> None:
     set_up(learner, setup=[TORCH], folder="/project/stud")
     report = learner.types("doctor", "--target", "slurm", "--login", "uni", "--json").document
     assert f"  partition: gpu-short\n  cpu_partition: cpu\n  account: abc123\n  setup: [{TORCH}]" in report["settings"]
@@ -64,12 +64,13 @@ def test_deploy_proves_a_cluster_and_destroy_leaves_nothing(university_cluster: 
     assert (job[0].partition("-")[0], job[1]) == ("gpucourse", "abc123")
     foreign = university_cluster.inside("login1", "sbatch --parsable -A abc123 --wrap 'sleep 60'", user="stud").split()[-1]
     assert "nothing is left" in learner.types("destroy", "3").out
-    assert [line.split()[0] for line in university_cluster.queue()] == [foreign]  # jobs of others, and of the learner's own
+    # the learner's own job, which does not belong to the course, is still there
+    assert [line.split()[0] for line in university_cluster.queue()] == [foreign]
     university_cluster.inside("login1", f"scancel {foreign}; rm -f slurm-{foreign}.out", user="stud")
     until(lambda: not university_cluster.queue(), "the queue to be empty")
 
 
-@pytest.mark.slow  # a sentence of the unit tests for each place: a job that runs, its folder, and sbatch
+@pytest.mark.slow  # one message for each place where it can fail: the running job, its folder, and sbatch
 @pytest.mark.parametrize(
     ("slurm", "words", "code", "problem"),
     [
@@ -98,7 +99,7 @@ def test_next_command_reads_the_result_of_a_probe_that_waited(
     university_cluster.inside("adm", "scontrol update nodename=gpu[1-2] state=drain reason=maintenance")
     try:
         out = learner.types("deploy", "3", "--login", "uni").out
-        assert "not proved yet: the probe" in out
+        assert "not tested yet: the probe" in out
         assert "0 of 2" in out
     finally:
         university_cluster.inside("adm", "scontrol update nodename=gpu[1-2] state=resume")
@@ -129,7 +130,9 @@ def test_container_runs_the_commands_of_probe_and_runs(university_cluster: Unive
 
 @pytest.mark.slow
 def test_install_makes_an_environment_by_wheels(university_cluster: University, learner: Learner) -> None:
-    """Compute nodes have no network, and only the login node sees the wheels: stand-ins for the packages, with their names."""
+    """Install from wheels that only the login node can see; compute nodes have no network. The wheels are stand-ins with the
+    packages' names.
+    """
     wheels = university_cluster.folder / "nodes/login1/scratch/wheels"
     wheels.mkdir()
     for name, version in (("numpy", "2.0"), ("psutil", "6.0"), ("torch", "2.9.0"), ("transformers", "5.17.0")):

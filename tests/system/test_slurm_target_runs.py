@@ -1,4 +1,4 @@
-"""Runs on a university's cluster through the real commands: every launcher as jobs of Slurm, what the queue does, and hours."""
+"""Runs on a university's cluster through the real commands: every launcher as Slurm jobs, events in the queue, and hours."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SMALL = ("--no-predict", *(word for pair in ("epochs=1", "steps=5", "hidden=32",
 
 @pytest.fixture(scope="module")
 def account(university_cluster: University, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Yield a learner with a lab of module 3 on the cluster, which also takes the jobs of module 2."""
+    """Yield a learner with a lab of module 3 on the cluster, which also runs the jobs of module 2."""
     learner = Learner(tmp_path_factory.mktemp("account") / "workspace")
     university_cluster.introduce(learner.workspace.parent / "home")
     with learner.leaves_nothing():
@@ -144,7 +144,10 @@ def test_sweep_is_one_job_array_unless_the_cluster_refuses_it(
         output, jobs = run_sweep()
     finally:
         university_cluster.inside("adm", f"{limit}-1")
-    assert "the runs are no job array: you have as many jobs in the queue as your account or QoS allows" in output
+    assert (
+        "each run is a separate job, not a task of one array: you have as many jobs in the queue as your account or QoS allows"
+        in output
+    )
     assert [job for job in jobs if "_" in job] == []
     listing = university_cluster.inside("login1", "ls /home/stud/.gpucourse/jobs", user="stud")
     folders = re.findall(r"\d{8}-\d{6}-[a-z]+", listing)
@@ -163,7 +166,7 @@ def test_batch_file_of_the_learner_finds_the_modules_of_the_login(account: Learn
 def test_waiting_run_says_why_and_one_cancelled_by_root_says_who(
     account: Learner, university_cluster: University, tmp_path: Path
 ) -> None:
-    """The GPUs are held by a job that may preempt this one, so that nobody knows when it can start."""
+    """Hold the GPUs with a job that has a higher priority, so that Slurm cannot predict when this one starts."""
     hold = "sbatch --parsable -A prof -p high -w gpu1,gpu2 --exclusive --wrap 'sleep 600'"
     held = university_cluster.inside("login1", hold, user="prof").strip().splitlines()[-1]
     try:
@@ -176,7 +179,7 @@ def test_waiting_run_says_why_and_one_cancelled_by_root_says_who(
         assert "running" not in waiting.splitlines()[-3]
         run = account.newest_run()
         assert run["slurm"]["nodes"] == 1, "a script runs on one node unless --nodes says more"
-        assert run["state"] == "running", "only Slurm knows; the record does not judge a run that has not ended"
+        assert run["state"] == "running", "only Slurm knows that it waits; the record of a run that has not ended is not judged"
         [job] = run["slurm"]["jobs"]
         university_cluster.inside("adm", f"scancel {job['job']}")
         account.types("logs", run["id"], "-f", code=None)
@@ -188,7 +191,7 @@ def test_waiting_run_says_why_and_one_cancelled_by_root_says_who(
 
 @pytest.mark.slow
 def test_run_says_what_the_cluster_did_to_its_job(account: Learner, university_cluster: University, tmp_path: Path) -> None:
-    """All of them at the same time, because Slurm's shortest time limit is a minute."""
+    """Start all runs at the same time, because Slurm's shortest time limit is a minute."""
 
     def find_job(run_id: str) -> str:
         rows = university_cluster.inside("adm", "squeue -h -t all -o '%i %T %Z'").splitlines()
@@ -224,7 +227,7 @@ def test_run_says_what_the_cluster_did_to_its_job(account: Learner, university_c
         university_cluster.inside("adm", "scontrol update nodename=cpu2 state=resume", code=None)
     university_cluster.inside("adm", f"scontrol update JobId={jobs[0]} StartTime=now")
     until(lambda: "running" not in read_states(), "all runs to end")
-    for node in COMPUTE_NODES:  # no program can remove its files once it is killed: an administrator's epilog does
+    for node in COMPUTE_NODES:  # a killed program cannot remove its files; on a real cluster, an administrator's epilog does
         university_cluster.inside(node, "rm -rf /tmp/gpucourse-*")
     assert read_states() == [state for _, _, state, _, _ in ENDS]
     for run_id, job, (_, _, _, sentence, title) in zip(run_ids, jobs, ENDS, strict=True):

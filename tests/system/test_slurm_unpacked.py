@@ -1,4 +1,4 @@
-"""Slurm that is not installed: both ways to it are told, and packages unpacked aside carry a whole cluster."""
+"""Slurm that is not installed: the error names both ways to get it, and a cluster runs on unpacked packages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_cluster_runs_on_unpacked_packages_if_slurm_is_not_installed(tmp_path: P
 
 
 def list_installed_files() -> list[Path]:
-    """Return the files of the installed packages that lie below /usr; skips where there are none."""
+    """Return the files of the installed packages below /usr. Skip the test if there are none."""
     if missing := [tool for tool in ("dpkg", "unshare", "slurmctld", "munged") if shutil.which(tool) is None]:
         pytest.skip(f"not installed: {', '.join(missing)}")
     result = subprocess.run(["dpkg", "-L", *PACKAGES], capture_output=True, text=True, check=False)
@@ -61,7 +61,7 @@ def list_installed_files() -> list[Path]:
 
 
 def whiteouts(folder: Path, files: Sequence[Path]) -> Path:
-    """Return what hides these files, laid over /usr."""
+    """Return a folder that hides these files when it is mounted over /usr."""
     for file in files:
         place = folder / file.relative_to("/usr")
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def whiteouts(folder: Path, files: Sequence[Path]) -> Path:
 
 
 def unpack(layer: Path, files: Sequence[Path]) -> Path:
-    """As if the packages had been unpacked there, with one file more that tells."""
+    """Unpack the packages into a folder, with one additional file that identifies it."""
     for file in files:
         place = layer / file.relative_to("/")
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def unpack(layer: Path, files: Sequence[Path]) -> Path:
 
 
 def without_slurm(learner: Learner, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Type a command where no Slurm is installed: it alone does not see those files. Skips where that cannot be."""
+    """Type a command that cannot see these files, as if Slurm were not installed. Skip the test if this is impossible here."""
     command = ["unshare", "--mount", "sh", "-c", HIDE, "sh", str(folder), sys.executable, "-m", "gpucourse", *words]
     result = subprocess.run(command, env=learner.environment, capture_output=True, text=True, timeout=STUCK_S, check=False)
     if result.returncode == 77:

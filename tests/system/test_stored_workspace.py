@@ -1,4 +1,4 @@
-"""A workspace of version 0.1 is opened by the program of today: runs, logs, answers, points, receipts, records of labs."""
+"""A workspace of version 0.1, opened by the current program: runs, logs, answers, points, receipts, records of labs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DDP = "20261122-022031-velvet"
 
 
 def lay_out(workspace: Path) -> None:
-    """Copy the stored workspace, and write what its script wrote on node0: the same metrics, in Python's form of JSON."""
+    """Copy the stored workspace, and add the output of its script on node0: the same metrics, in Python's form of JSON."""
     shutil.copytree(STORED, workspace, ignore=shutil.ignore_patterns("labs", "README.md"))
     run = workspace / "runs" / "3.2" / DDP
     file = run / "outputs" / "node0" / "metrics.json"
@@ -35,7 +35,7 @@ def lay_out(workspace: Path) -> None:
 
 
 def find_losses(value: Any, stored: Any, place: str = "") -> list[str]:
-    """Where a record as it is read now lacks or changes what was stored. It may hold more."""
+    """Yield the places where a record, as it is read now, lacks or changes a stored value. It may contain more."""
     if isinstance(stored, dict):
         return [line for key in stored for line in find_losses(value.get(key, "nothing"), stored[key], f"{place}.{key}")]
     if isinstance(stored, list) and len(value) == len(stored):
@@ -45,13 +45,13 @@ def find_losses(value: Any, stored: Any, place: str = "") -> list[str]:
 
 @dataclass
 class Learner:
-    """Somebody who comes back to that workspace."""
+    """A learner who returns to that workspace."""
 
     workspace: Path
     capture: pytest.CaptureFixture[str]
 
     def types(self, *words: str, code: int = 0) -> str:
-        """Run a command; what it printed."""
+        """Run a command and return its output."""
         self.capture.readouterr()
         answer = run_command(list(words))
         out, err = self.capture.readouterr()
@@ -63,13 +63,13 @@ class Learner:
         return json.loads(self.types(*words, "--json", code=code))
 
     def put_lab(self, stack: str) -> None:
-        """Put the record of a lab that stood into the workspace."""
+        """Add the record of a lab that existed to the workspace."""
         folder = self.workspace / ".gpucourse" / "deployments"
         folder.mkdir(exist_ok=True)
         shutil.copy(STORED / "labs" / f"{stack}.json", folder)
 
     def deploy_as_before(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-        """Deploy three simulated nodes with the Terraform files of an older version; their ports."""
+        """Deploy three simulated nodes with the Terraform files of an older version, and return their ports."""
         course = self.workspace.with_name("course")
         course.mkdir()
         for part in ("modules", "exercises"):
@@ -83,12 +83,12 @@ class Learner:
         return self.look_up_ports()
 
     def look_up_ports(self) -> dict[str, int]:
-        """Return the ports of the nodes of the one lab that stands."""
+        """Return the ports of the nodes of the only existing lab."""
         [lab] = deployments.every(open_workspace(self.workspace).paths)
         return {node.name: node.port for node in lab.inventory.nodes} if lab.inventory else {}
 
     def list_resources(self) -> list[str]:
-        """Return what Terraform knows of the simulated lab of module 3."""
+        """Return the resources of module 3's simulated lab, according to Terraform."""
         return state.addresses(open_workspace(self.workspace).paths.stack("03-local").state)
 
 
@@ -110,7 +110,7 @@ def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 
 @pytest.fixture
 def ports(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
-    """Those of the nodes of a lab that was deployed with older Terraform files."""
+    """Return the ports of the nodes of a lab that was deployed with older Terraform files."""
     yield learner.deploy_as_before(monkeypatch)
     learner.types("destroy", "--all", "--yes", "--discard")
 
@@ -181,7 +181,7 @@ def test_stored_lab_of_each_target_is_read(learner: Learner) -> None:
 
 
 def test_stored_lab_whose_nodes_are_gone_is_destroyed(learner: Learner) -> None:
-    """Such a lab stood when the computer was switched off."""
+    """Destroy a lab that existed when the computer was switched off."""
     learner.put_lab("00-local")
     [lab] = learner.asks("status")["stacks"]
     assert (lab["deployment"]["stack"], lab["healthy"], len(lab["nodes"])) == ("00-local", False, 2)
@@ -191,7 +191,7 @@ def test_stored_lab_whose_nodes_are_gone_is_destroyed(learner: Learner) -> None:
 
 @pytest.mark.slow
 def test_lab_of_older_terraform_files_is_changed_and_destroyed(learner: Learner, ports: dict[str, int]) -> None:
-    """Its own copy of those files stays with it: a lab that was deployed with slots is destroyed with slots."""
+    """Change and destroy a lab with its own copy of the older files, which have slots."""
     learner.types("deploy", "3", "--nodes", "2")
     assert learner.look_up_ports() == {name: ports[name] for name in ("node0", "node1")}
     assert "nothing is left" in learner.types("destroy", "3", "--yes")

@@ -1,4 +1,4 @@
-"""The stacks and modules for AWS under the real Terraform and the real provider, which is mocked: nothing is asked of AWS."""
+"""The stacks and modules for AWS with the real Terraform and the real provider, which is mocked: no request is sent to AWS."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Terraform:
         return self.run(folder, "init", "-backend=false", "-input=false", "-no-color", *words)
 
     def test(self, name: str) -> Output:
-        """`terraform test` in a fresh copy of everything."""
+        """Run `terraform test` in a fresh copy of all files."""
         copy = self.root / name.replace("/", "-")
         shutil.copytree(TERRAFORM, copy)
         output = self.init(copy / name)
@@ -151,7 +151,9 @@ def copy(terraform: Terraform) -> Path:
 
 
 def _arrows(graph: str) -> dict[str, set[str]]:
-    """Return what each part of the graph waits for. A line is: "[root] a (expand)" -> "[root] b (expand)"."""
+    """Return, for each part of the graph, the parts that it waits for. The form of a line: "[root] a (expand)" -> "[root] b
+    (expand)".
+    """
     arrows: dict[str, set[str]] = {}
     for line in graph.splitlines():
         source, arrow, target = line.strip().partition('" -> "')
@@ -161,7 +163,7 @@ def _arrows(graph: str) -> dict[str, set[str]]:
 
 
 def _reach(arrows: dict[str, set[str]], start: str) -> set[str]:
-    """Everything that `start` waits for, near or far."""
+    """Return everything that `start` waits for, directly or indirectly."""
     resources: set[str] = set()
     frontier = [start]
     while frontier:

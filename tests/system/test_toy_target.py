@@ -1,4 +1,4 @@
-"""A target takes one file and its line in the registry: the commands know no target by its name."""
+"""A target needs one file and one line in the registry. Commands contain no target's name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ pytestmark = pytest.mark.system
 def type_toy(
     type_line: Callable[..., Answer], workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Answer]]:
-    """Type words to a program with one more line in its registry; what is deployed in the end is destroyed."""
+    """Yield a function that types words to a program with one more target. Labs that are still deployed at the end are
+    destroyed.
+    """
     monkeypatch.setitem(TARGETS, "toy", "tests.toy_target:ToyTarget")
     ports = take_ports(4)
     workspace.mkdir()

@@ -1,4 +1,4 @@
-"""A university's cluster, as people live with it: how they get in, what its login node does to them, and what is left."""
+"""A university's cluster in practice: how people log in, what the login node does to their processes, and what is left."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write_settings(student: Learner, **settings: object) -> None:
 
 @contextmanager
 def opened_by_hand(student: Learner, *options: str) -> Iterator[None]:
-    """Open a connection to `uni-2fa` as a person does. The password that a person would type comes from SSH_ASKPASS."""
+    """Open a connection to `uni-2fa` as a person does. SSH_ASKPASS supplies the password that a person would type."""
     home = Path(student.environment["HOME"])
     ask = home / "ask"
     ask.write_text(f"#!/bin/sh\necho '{PASSWORD}'\n")
@@ -81,7 +81,7 @@ def test_second_factor_is_typed_by_a_person_once(student: Learner) -> None:
 
 @pytest.mark.parametrize("login", ["uni-dora", "uni-jump"])
 def test_shells_and_jump_hosts_are_those_of_plain_ssh(student: Learner, login: str) -> None:
-    """The first is tcsh with a noisy start file; the second goes through another account's login by ProxyJump."""
+    """Log in with tcsh and a noisy start file, and through another account's login by ProxyJump."""
     config = Path(student.environment["HOME"]) / ".ssh/config"
     config.write_text(f"Host uni-jump\n  HostName login1\n  User stud\n  ProxyJump uni-dora\n{config.read_text()}")
     keys = config.with_name("known_hosts")
@@ -93,7 +93,7 @@ def test_shells_and_jump_hosts_are_those_of_plain_ssh(student: Learner, login: s
 
 @pytest.mark.slow
 def test_login_node_itself_needs_no_login(university_cluster: University) -> None:
-    """The course is installed there, and nothing is computed there."""
+    """Use the course on the login node itself. Nothing is computed there."""
     options = "--account abc123 --slurm 'setup=module load pytorch/2.13'"
     steps = f"deploy 3 --target slurm {options}", "run 3.1 --no-predict", "ssh 3 -- echo in", "destroy 3 --yes"
     outputs = [university_cluster.inside("login1", f"{COURSE} {step}", user="stud") for step in steps]
@@ -106,7 +106,7 @@ def test_login_node_itself_needs_no_login(university_cluster: University) -> Non
 
 @pytest.mark.slow
 def test_run_survives_a_login_node_that_kills_and_a_client_that_dies(student: Learner, university_cluster: University) -> None:
-    """Forty times, at random moments, either all processes of the learner on the login node or the command here is killed."""
+    """Kill either all processes of the learner on the login node or the command here, forty times, at random moments."""
     student.types("deploy", "3")
     script = student.workspace / "own.py"
     lines = "import os, time\nfor line in range(900):\n    print('line', line, flush=True)\n    time.sleep(0.1)\n"
@@ -114,7 +114,7 @@ def test_run_survives_a_login_node_that_kills_and_a_client_that_dies(student: Le
     student.types("run", "--launcher", "python", "--nodes", "1", "--script", str(script), "--detach")
     client = student.begins("logs", "latest", "--follow")
     for _ in range(KILLS):
-        time.sleep(random.uniform(0.2, 2.0))  # a moment that nobody chose
+        time.sleep(random.uniform(0.2, 2.0))  # a random moment
         if random.random() < 0.5:
             university_cluster.inside("login1", "pkill -KILL -u stud", code=None)
         else:

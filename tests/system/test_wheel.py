@@ -1,4 +1,4 @@
-"""The wheel stands alone: installed elsewhere, typed from another folder, it does the whole way."""
+"""The wheel works alone: installed elsewhere and used from another folder, it supports everything from deploy to destroy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_wheel_holds_the_course(wheel: Path) -> None:
+def test_wheel_contains_the_course(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for part in ("modules", "exercises", "terraform", "template"):
         for path in (ROOT / part).rglob("*"):
@@ -40,7 +40,7 @@ def test_wheel_that_is_installed_runs_from_another_folder(wheel: Path, tmp_path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     site = next(environment.glob("lib/python3*/site-packages"))
     zipfile.ZipFile(wheel).extractall(site)
-    # The dependencies are shared with the tests' own environment; a plain path does not bring its editable install along.
+    # The dependencies come from the tests' own environment. A plain path does not include its editable install.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     program, elsewhere = environment / "bin" / "python", tmp_path / "else where"
     elsewhere.mkdir()

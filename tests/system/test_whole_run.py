@@ -1,4 +1,4 @@
-"""The spine: deploy 3, run 3.2 --nodes 2, destroy --all, with real Terraform, real SSH, real torchrun."""
+"""The main path: deploy 3, run 3.2 --nodes 2, destroy --all, with real Terraform, real SSH and real torchrun."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = [word for value in ("hidden=64", "samples=512", "batch_size=64", "steps=
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Learner, Typed]]:
-    """Somebody who deployed module 3's lab and ran 3.2 on both nodes, and what the run said."""
+    """Yield a learner who deployed the lab of module 3 and ran 3.2 on both nodes, with the output of the run."""
     learner = Learner(tmp_path_factory.mktemp("whole") / 'it\'s my "work" space')
     learner.takes_ports()
     with learner.leaves_nothing():
@@ -47,7 +47,7 @@ def test_run_shows_both_ranks_a_table_and_a_verdict(finished: tuple[Learner, Typ
     assert "\x1b" not in ran.out + ran.err
 
 
-def test_record_holds_logs_metrics_environment_pictures_and_seals(finished: tuple[Learner, Typed]) -> None:
+def test_record_contains_logs_metrics_environment_pictures_and_seals(finished: tuple[Learner, Typed]) -> None:
     learner, _ = finished
     folder = learner.run_folder()
     metrics = json.loads((folder / "metrics.json").read_text())
@@ -107,7 +107,7 @@ def test_destroy_leaves_nothing_but_what_was_handed_in_and_the_logs(finished: tu
 
 
 @pytest.mark.slow
-def test_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path) -> None:
+def test_second_terminal_follows_and_ctrl_c_detaches(lab: Learner, tmp_path: Path) -> None:
     first = lab.begins("run", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
     wait_for_words(first, b"step 3 ")
     second = lab.begins("logs", "-f")

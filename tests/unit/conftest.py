@@ -14,7 +14,9 @@ from tests.learning import Learning
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_wait_for_the_disk() -> Iterator[None]:
-    """Write files without a wait for the disk, which only a power cut could show; it took a sixth of the time."""
+    """Write files without waiting for the disk. Only a power cut would show the difference, and the waits took a sixth of the
+    time.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
         yield

@@ -1,4 +1,4 @@
-"""`make bench`: every row as it is measured, what fails beside the others, nothing lost."""
+"""`make bench`: every row is printed as soon as it is measured, and a failure does not affect other rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_main_keeps_what_was_measured_when_a_row_fails(capsys: pytest.CaptureFix
 
 
 def test_gpu_proof_needs_no_tool_of_the_tests() -> None:
-    """`make gpu-proof` installs what a learner has, and no more."""
+    """Import the benchmark with only the packages that `make gpu-proof` installs, which are those of a learner."""
     program = """
 import runpy, sys
 sys.modules.update(dict.fromkeys(("pytest", "hypothesis", "moto")))

@@ -1,4 +1,4 @@
-"""Pages that repeat the program say what the program says: names of the code, prices, the files of the tutorial."""
+"""Pages that repeat facts of the program agree with it: names in the code, prices, the files of the tutorial."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_pages_state_the_limits_of_the_program() -> None:
 
 
 def list_pages() -> dict[str, str]:
-    """Return the text of every page, by its name, and the files at the top that may name the repository."""
+    """Return the text of every page, by its name, and of the top-level files that may name the repository."""
     patterns = ("*.md", "docs/*.md", "*.yml", "*.toml", "Dockerfile", ".devcontainer/*", ".github/**/*.*")
     files = [file for pattern in patterns for file in ROOT.glob(pattern)]
     return {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in files}
@@ -92,7 +92,7 @@ def test_badges_of_the_readme_are_true() -> None:
 
 
 def test_readme_begins_with_what_the_demo_ends_with(tmp_path: Path) -> None:
-    """The first block of the README can be pasted; what is after `make demo` there is what the demo says to type next."""
+    """Compare the first block of the README, which can be pasted: after `make demo`, it has what the demo says to type next."""
     program = tmp_path / ".venv" / "bin" / "gpucourse"
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\necho "$@" >> typed\n')
@@ -147,5 +147,5 @@ def test_files_of_the_tutorial_are_the_template(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.system
 def test_tutorial_shows_what_its_commands_print() -> None:
-    """From the empty folder to the points, in a terminal; `make docs` does the same with every page."""
+    """Type the tutorial in a terminal, from the empty folder to the points. `make docs` does the same with every page."""
     assert screens.renew(TUTORIAL)[1] == []

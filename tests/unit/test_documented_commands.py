@@ -1,4 +1,4 @@
-"""Every command that README, docs and lessons name can be typed as it is written there: its words, options and values exist."""
+"""Every command in README, docs and lessons can be typed as it is written: its words, options and values exist."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _PLACEHOLDERS = re.compile(r"\[|\]|\.\.\.|…|\||<|\b[A-Z]{2,}\b|\bN\b")  # a pa
 
 
 def list_lines(text: str) -> Iterator[str]:
-    """Yield what is after `gpucourse` in every block of a shell, indented or not, and in every inline code, one space between
-    words; patterns too."""
+    """Yield the words after `gpucourse` in every shell block and in every inline code, with single spaces. Patterns are
+    included.
+    """
     lines = [line for kind, block in _BLOCK.findall(text) if kind in _SHELL for line in _LINE.findall(block)]
     prose = _BLOCK.sub("", text)
     for line in [*lines, *_INDENTED.findall(prose), *_INLINE.findall(prose)]:
@@ -40,8 +41,9 @@ def list_lines(text: str) -> Iterator[str]:
 
 
 def list_short_forms(text: str) -> Iterator[str]:
-    """Yield the commands in the first column of tables, which have no `gpucourse` before them: without what is in brackets, and
-    with each of these alone. An option alone belongs to the command before it, and is none."""
+    """Yield the commands in the first column of tables, which are written without `gpucourse`: once without the words in
+    brackets, and once with each of them. An option alone belongs to the command before it and is left out.
+    """
     for cell in _FIRST_CELL.findall(text):
         for command in _CODE.findall(cell):
             if command.split()[0] not in COMMANDS:
@@ -53,7 +55,7 @@ def list_short_forms(text: str) -> Iterator[str]:
 
 
 def list_commands(text: str) -> Iterator[list[str]]:
-    """Yield the words after `gpucourse` of every command that can be typed as it stands."""
+    """Yield the words after `gpucourse` of every command that can be typed as it is written."""
     for line in list_lines(text):
         if not line.startswith("-") and not _PLACEHOLDERS.search(line):
             yield shlex.split(line)

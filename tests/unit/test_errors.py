@@ -24,6 +24,6 @@ def test_unknown_name_lists_a_dozen_of_the_known_ones() -> None:
     assert UnknownName("node", "x", []).hint == "known: none"
 
 
-def test_tell_of_says_whom_it_happened_to_once() -> None:
-    assert GpucourseError("no answer").tell_of("node1") == "node1: no answer"
-    assert GpucourseError("node1 is gone").tell_of("node1") == "node1 is gone"
+def test_with_subject_names_the_subject_once() -> None:
+    assert GpucourseError("no answer").with_subject("node1") == "node1: no answer"
+    assert GpucourseError("node1 is gone").with_subject("node1") == "node1 is gone"

@@ -1,4 +1,4 @@
-"""What only shows, draws or explains may fail: the command goes on, and both the screen and the log say so."""
+"""If code that only shows, draws or explains something fails, the command continues, and the screen and the log report it."""
 
 from __future__ import annotations
 

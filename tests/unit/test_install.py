@@ -1,4 +1,4 @@
-"""install.py: which build of torch comes, what pip is asked for, and the lists of packages with their checksums."""
+"""install.py: the build of torch, the requirements for pip, and the lists of packages with their checksums."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WHEEL = f"torch-{TORCH}+cpu-{TAG}-{TAG}-manylinux_2_17_{platform.machine()}.whl"
 
 
 def make_markers(version: str, system: str, machine: str) -> dict[str, str]:
-    """Return what markers see on such a computer."""
+    """Return the values of environment markers on such a computer."""
     markers = {name: str(value) for name, value in default_environment().items()}
     names = {"linux": "Linux", "darwin": "Darwin"}
     return markers | {
@@ -59,7 +59,7 @@ def read_locked_versions(markers: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_requirements() -> list[Requirement]:
-    """Return what pyproject.toml asks for, without torch, and what builds the project."""
+    """Return the requirements in pyproject.toml, without torch, and the build requirements."""
     lines = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["local"], *DOCUMENT["build-system"]["requires"]]
     return [requirement for line in lines if (requirement := Requirement(line)).name != "torch"]
 
@@ -109,7 +109,7 @@ def test_find_package_finds_an_extra_after_a_space(words: list[str]) -> None:
 
 @pytest.fixture
 def pip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Note what pip would be asked to install; it fails if its last word says so."""
+    """Record what pip would install. It fails if its last word says so."""
     calls: list[tuple[str, ...]] = []
 
     def run_pip(*words: str) -> int:
@@ -143,7 +143,7 @@ def test_main_shows_the_line_for_other_versions_when_a_checksum_is_wrong(
     assert error.endswith(f"-m pip install --extra-index-url http://cpu --editable {shlex.quote(f'{install.HERE}[local]')}\n")
 
 
-def test_main_names_the_cure_without_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_names_the_remedy_without_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "pip", None)
     assert install.main(["local"]) == 3
     assert capsys.readouterr().err == f"{sys.executable} has no pip: {sys.executable} -m ensurepip\n"
@@ -161,14 +161,14 @@ def test_has_nvidia_card_asks_nvidia_smi(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set up a machine with Linux and without a card."""
+    """Set up a Linux machine without a GPU."""
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(install, "has_nvidia_card", lambda: False)
 
 
 @contextmanager
 def serve(folder: Path, page: str) -> Iterator[str]:
-    """Serve a package index with this page about torch, and with a wheel of three megabytes; its address."""
+    """Serve a package index with this page about torch and a wheel of three megabytes, and return its address."""
     (folder / "torch").mkdir()
     (folder / "torch" / "index.html").write_text(page)
     (folder / "torch" / WHEEL).write_bytes(bytes(3_000_000))

@@ -1,4 +1,4 @@
-"""Tasks at once: in order, bounded, each with its answer or its error; Ctrl-C in one place."""
+"""Parallel tasks: in order, limited, each with its result or its error, and Ctrl-C handled in one place."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_try_all_after_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: 
             child.kill()
 
 
-def test_try_all_hears_a_ctrl_c_that_does_not_wake_the_caller() -> None:
-    """Another thread takes the signal here; one that arrives just before the wait begins wakes nobody either."""
+def test_try_all_notices_a_ctrl_c_that_does_not_wake_the_caller() -> None:
+    """Deliver the signal to another thread. A signal just before the wait begins does not wake the caller either."""
     release, event, caller = threading.Event(), threading.Event(), threading.get_ident()
 
     def take_signal() -> None:

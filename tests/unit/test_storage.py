@@ -16,8 +16,9 @@ from gpucourse.storage import DiskSpace, FileBatch, find_home, find_login, find_
 
 @contextmanager
 def small_files() -> Iterator[None]:
-    """No file of this process grows beyond 4 KiB in the block: what a full disk looks like, without filling one. As a fixture
-    it would hold for a file to which pytest writes as well."""
+    """Limit every file of this process to 4 KiB in the block, which has the effect of a full disk. As a fixture, it would also
+    limit files that pytest writes.
+    """
     old_limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, old_limits[1]))
     try:

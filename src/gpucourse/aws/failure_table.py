@@ -51,8 +51,8 @@ class FailureRow:
 
     codes: tuple[str, ...]
     kind: FailureKind
-    tell: str
-    cure: str
+    meaning: str
+    remedy: str
     needle: str = ""
     call: str = ""
     lacks: str = ""
@@ -73,7 +73,7 @@ ROWS: tuple[FailureRow, ...] = (
         ("MaxSpotInstanceCountExceeded",),
         "quota",
         "the quota of spot vCPUs for this kind of instance is too small here",
-        f"if you just ended spot instances, {LATER} (AWS frees the quota late); else {QUOTA}",
+        f"if you just ended spot instances, {LATER} (AWS frees the quota late); otherwise {QUOTA}",
     ),
     FailureRow(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
     FailureRow(
@@ -92,7 +92,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("SpotInstanceTermination", "SpotInstanceShutdown"),
         "capacity",
-        "AWS took the spot instance back",
+        "AWS reclaimed the spot instance",
         "deploy again, or without --spot",
     ),
     FailureRow(

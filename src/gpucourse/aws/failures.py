@@ -39,24 +39,24 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
     row = next((row for row in ROWS if _fits(row, bare, message, call)), UNKNOWN)
     action = _ACTION.search(message)
     lacking = row.lacks or (action.group(1) if action else "")
-    cure = _permission_cure(lacking or call) if row.cure == POLICY else row.cure
+    remedy = _permission_remedy(lacking or call) if row.remedy == POLICY else row.remedy
     if row.kind == "parameter" and (size := re.search(r"expect size ?>= ?(\d+) ?GB", message)):
-        cure = f"{row.cure}: {size.group(1)} GiB at least"
+        remedy = f"{row.remedy}: {size.group(1)} GiB at least"
     suggestion = _SUGGESTION.search(message)
     return Failure(
         kind=row.kind,
         code=bare,
         message=_ENCODED.sub("", " ".join(message.split())),
-        tell=row.tell,
-        cure=cure,
+        meaning=row.meaning,
+        remedy=remedy,
         suggested=tuple(dict.fromkeys(_ZONE.findall(suggestion.group()))) if suggestion else (),
         action=lacking,
     )
 
 
-def _permission_cure(action: str) -> str:
+def _permission_remedy(action: str) -> str:
     """Return the remedy for a refusal: the course's policy if it allows the action, otherwise an administrator."""
-    if action and not policy.names(action):
+    if action and not policy.allows(action):
         return ADMINISTRATOR
     return f"{POLICY}; {ATTACHED}"
 
@@ -87,17 +87,17 @@ def sentence(failure: Failure) -> str:
     """Return one line for the user: the problem, followed by AWS's message."""
     action = f" ({failure.action})" if failure.action else ""
     suffix = f": {failure.message}" if failure.message else ""
-    return f"{failure.tell}{action} [{failure.code}{suffix}]"
+    return f"{failure.meaning}{action} [{failure.code}{suffix}]"
 
 
 def make_error(failure: Failure, problem: str, *, action: str = "") -> GpucourseError:
     """Return an error of the matching class. `action`: the permission for the call, used if AWS's message does not name it."""
     if failure.kind == "permission":
-        return PermissionRefused(problem, hint=failure.cure, action=failure.action or action)
+        return PermissionRefused(problem, hint=failure.remedy, action=failure.action or action)
     if failure.kind == "credentials":
-        return CredentialsError(problem, hint=failure.cure)
+        return CredentialsError(problem, hint=failure.remedy)
     error_class = CloudThrottled if failure.kind == "throttle" else CloudError
-    return error_class(problem, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
+    return error_class(problem, hint=failure.remedy, cloud_code=failure.code, message=failure.message, kind=failure.kind)
 
 
 def _call_in(text: str) -> str:

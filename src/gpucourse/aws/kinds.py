@@ -36,9 +36,9 @@ class ApiCall:
 class Kind:
     """One kind of resource: the operations that list and delete it, and the key of its id in the answer.
 
-    `by`: the key that the deletion needs, if it is not the id.
-    `many`: the deletion accepts a list.
-    `untie`: returns the calls to make before the deletion.
+    `delete_key`: the key that the deletion needs, if it is not the id.
+    `accepts_list`: the deletion accepts a list.
+    `prepare`: returns the calls to make before the deletion.
     `states`: filters that leave out resources that no longer exist.
     `label`: the key of the name.
     """
@@ -47,9 +47,9 @@ class Kind:
     operation: str
     id: str
     delete: str
-    by: str = ""
-    many: bool = False
-    untie: Callable[[dict[str, Any]], list[ApiCall]] = lambda _item: []
+    delete_key: str = ""
+    accepts_list: bool = False
+    prepare: Callable[[dict[str, Any]], list[ApiCall]] = lambda _item: []
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     label: str = ""
     service: str = "ec2"
@@ -61,9 +61,9 @@ class Kind:
 
     def remove(self, item: dict[str, Any]) -> list[ApiCall]:
         """Return the calls that remove this resource."""
-        parameter = self.by or self.id
-        parameters = {f"{parameter}s": [item[parameter]]} if self.many else {parameter: item[parameter]}
-        return [*self.untie(item), ApiCall(self.service, self.delete, parameters)]
+        parameter = self.delete_key or self.id
+        parameters = {f"{parameter}s": [item[parameter]]} if self.accepts_list else {parameter: item[parameter]}
+        return [*self.prepare(item), ApiCall(self.service, self.delete, parameters)]
 
 
 def _detach_interface(item: dict[str, Any]) -> list[ApiCall]:
@@ -98,7 +98,7 @@ SPOT_REQUEST = Kind(
     "describe_spot_instance_requests",
     "SpotInstanceRequestId",
     "cancel_spot_instance_requests",
-    many=True,
+    accepts_list=True,
     states={"state": ("open", "active", "disabled")},
 )
 INSTANCE = Kind(
@@ -106,21 +106,21 @@ INSTANCE = Kind(
     "describe_instances",
     "InstanceId",
     "terminate_instances",
-    many=True,
+    accepts_list=True,
     states={"instance-state-name": ("pending", "running", "stopping", "stopped", "shutting-down")},
     label="InstanceType",
 )
 MOUNT_TARGET = Kind("mount target", "describe_mount_targets", "MountTargetId", "delete_mount_target", service="efs")
 FILE_SYSTEM = Kind("file system", "describe_file_systems", "FileSystemId", "delete_file_system", label="Name", service="efs")
 ADDRESS = Kind(
-    "elastic address", "describe_addresses", "AllocationId", "release_address", untie=_disassociate_address, label="PublicIp"
+    "elastic address", "describe_addresses", "AllocationId", "release_address", prepare=_disassociate_address, label="PublicIp"
 )
 INTERFACE = Kind(
     "network interface",
     "describe_network_interfaces",
     "NetworkInterfaceId",
     "delete_network_interface",
-    untie=_detach_interface,
+    prepare=_detach_interface,
 )
 VOLUME = Kind(
     "volume",
@@ -135,24 +135,24 @@ PLACEMENT_GROUP = Kind(
     "describe_placement_groups",
     "GroupId",
     "delete_placement_group",
-    by="GroupName",
+    delete_key="GroupName",
     states={"state": ("pending", "available")},
     label="GroupName",
 )
-KEY_PAIR = Kind("key pair", "describe_key_pairs", "KeyPairId", "delete_key_pair", by="KeyName", label="KeyName")
+KEY_PAIR = Kind("key pair", "describe_key_pairs", "KeyPairId", "delete_key_pair", delete_key="KeyName", label="KeyName")
 SECURITY_GROUP = Kind("security group", "describe_security_groups", "GroupId", "delete_security_group", label="GroupName")
-ROUTE_TABLE = Kind("route table", "describe_route_tables", "RouteTableId", "delete_route_table", untie=_disassociate_table)
+ROUTE_TABLE = Kind("route table", "describe_route_tables", "RouteTableId", "delete_route_table", prepare=_disassociate_table)
 SUBNET = Kind("subnet", "describe_subnets", "SubnetId", "delete_subnet", label="CidrBlock")
 GATEWAY = Kind(
     "internet gateway",
     "describe_internet_gateways",
     "InternetGatewayId",
     "delete_internet_gateway",
-    untie=_detach_gateway,
+    prepare=_detach_gateway,
 )
 NETWORK = Kind("VPC", "describe_vpcs", "VpcId", "delete_vpc", label="CidrBlock")
 SCHEDULES = Kind("schedule group", "list_schedule_groups", "Name", "delete_schedule_group", label="Name", service="scheduler")
-ROLE = Kind("role", "list_roles", "RoleName", "delete_role", untie=_delete_policy, label="RoleName", service="iam")
+ROLE = Kind("role", "list_roles", "RoleName", "delete_role", prepare=_delete_policy, label="RoleName", service="iam")
 
 KINDS = (
     SPOT_REQUEST,

@@ -76,7 +76,7 @@ def validate_region(name: str) -> str:
     partition = read_partition(name)
     if partition != PARTITION:
         raise UsageError(
-            f"{name} is a region of AWS's partition {partition}; the course's prices and quotas are those of {PARTITION}",
+            f"{name} is a region of AWS's partition {partition}; the course has only prices and quotas of {PARTITION}",
             hint=f"a region of the partition {PARTITION}, such as {', '.join(REGIONS)}",
         )
     return name

@@ -43,7 +43,7 @@ def setup_text(partition: str = PARTITION) -> str:
     return text("account.json").replace('"@POLICY@"', lines).replace(f"(partition {PARTITION})", f"(partition {partition})")
 
 
-def names(action: str) -> bool:
+def allows(action: str) -> bool:
     """Return whether the policy allows this action on any resource."""
     return any(fnmatchcase(action, pattern) for pattern in _patterns())
 

@@ -52,7 +52,7 @@ class LabEnvironment:
     `terraform`: the version that was found, or None.
     `public_key`: the text of the workspace's key; empty if there is no key yet.
     `ssh_cidr`: the address that the learner typed, which avoids a request to the internet.
-    `standing`: the stacks of this workspace, which are not leftovers.
+    `recorded_stacks`: the stacks of this workspace, which are not leftovers.
     `regions`: all regions that this workspace ever used.
     `request`: the command that requests the labs' quota from AWS.
     `whole`: also check things that a single lab does not need, such as a budget's mail.
@@ -69,7 +69,7 @@ class LabEnvironment:
     book: PriceBook
     budget: Decimal | None = None
     spent: Decimal = Decimal(0)
-    standing: frozenset[str] = frozenset()
+    recorded_stacks: frozenset[str] = frozenset()
     regions: tuple[str, ...] = ()
     ask_address: Callable[[], str]
     request: str = "gpucourse doctor --target aws --request-quota"
@@ -398,7 +398,9 @@ def _find_leftovers(facts: LabEnvironment) -> list[Finding]:
     subject = "leftovers"
     regions = dict.fromkeys([facts.account.region, *(facts.regions or offerings.REGIONS)])
     resources = resource_scan.find(facts.account, regions=regions, strict=True)
-    leftovers = [resource for resource in resources if resource.seen and resource.tags.get("Stack") not in facts.standing]
+    leftovers = [
+        resource for resource in resources if resource.seen and resource.tags.get("Stack") not in facts.recorded_stacks
+    ]
     findings: list[Finding] = []
     if leftovers:
         stacks = sorted({resource.tags.get("Stack", "unknown") for resource in leftovers})

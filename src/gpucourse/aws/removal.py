@@ -69,7 +69,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
         of_kind = [resource for resource in resources if resource.kind == kind]
         if kind == SECURITY_GROUP.name:
             for resource in of_kind:
-                _loosen(work, resource)
+                _remove_group_references(work, resource)
         if kind in {SCHEDULES.name, ROLE.name} and any(resource.kind == INSTANCE.name for resource in remaining):
             remaining += [replace(resource, note="kept, since it still has to end the instances above") for resource in of_kind]
             continue
@@ -79,7 +79,7 @@ def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResourc
         if kind == INSTANCE.name and remaining:  # what these instances use will not be released, however long we wait
             work = replace(work, deadline=work.clock())
         if kind in {INSTANCE.name, MOUNT_TARGET.name, FILE_SYSTEM.name}:
-            remaining += _still_going(
+            remaining += _wait_until_gone(
                 work, [resource for resource in of_kind if resource.id not in {leftover.id for leftover in remaining}]
             )
     return remaining
@@ -133,7 +133,7 @@ def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
             yield from kind.remove(item)
 
 
-def _still_going(work: _Work, resources: list[CloudResource]) -> list[CloudResource]:
+def _wait_until_gone(work: _Work, resources: list[CloudResource]) -> list[CloudResource]:
     """Wait until these resources are gone, since the network cannot be removed before them.
 
     Return the resources that still exist when time is up.
@@ -160,7 +160,7 @@ def _present(account: Account, resource: CloudResource) -> bool:
         raise
 
 
-def _loosen(work: _Work, group: CloudResource) -> None:
+def _remove_group_references(work: _Work, group: CloudResource) -> None:
     """Remove the rules of this security group that refer to other groups: groups that refer to each other cannot be deleted."""
     try:
         if not any(True for _step in _steps(work.account, group)):

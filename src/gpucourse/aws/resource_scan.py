@@ -185,8 +185,8 @@ def find_regions_in_use(account: Account, *, known_regions: Collection[str]) -> 
     answers = run_all([partial(_holds, account.in_region(name)) for name in regions], limit=AT_ONCE)
     by_region = dict(zip(regions, answers, strict=True))
     blind = [name for name, present in by_region.items() if present is None]
-    unasked = f"not checked, since AWS refused or did not answer: {', '.join(blind)}" if blind else ""
-    return [name for name, present in by_region.items() if present], unasked
+    unchecked = f"not checked, since AWS refused or did not answer: {', '.join(blind)}" if blind else ""
+    return [name for name, present in by_region.items() if present], unchecked
 
 
 def _holds(place: Account) -> bool | None:

@@ -216,7 +216,7 @@ def _translate_error(error: BaseException, place: str, action: str) -> Gpucourse
     )
     if isinstance(error, credentials):
         failure = failures.classify("NoCredentials", str(error))
-        return CredentialsError(f"{failure.tell} that can be used: {error}", hint=failure.cure)
+        return CredentialsError(f"{failure.meaning} that can be used: {error}", hint=failure.remedy)
     if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError)):
         hint = "check the network, the region's name and AWS_ENDPOINT_URL, then type the command again"
         return CloudUnreachable(f"AWS does not answer ({place}): {error}", hint=hint, kind="service")

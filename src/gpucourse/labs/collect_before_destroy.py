@@ -181,7 +181,7 @@ class _Collector:
         from gpucourse.remote.execute import cancel
         from gpucourse.remote.fleet import values
 
-        _tell_of_end(context.watch, record)
+        _report_end(context.watch, record)
         results = cancel(fleet, record.id)
         if record.slurm is not None and self.deployment.uses_existing_machines:
             values(results)
@@ -204,7 +204,7 @@ def _check_unreadable(deployment: Deployment, errors: Mapping[RunPaths, MissingE
             ) from error
 
 
-def _tell_of_end(watch: Watcher, record: RunRecord) -> None:
+def _report_end(watch: Watcher, record: RunRecord) -> None:
     if not record.has_ended and record.state != "collecting":
         watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
     if job_count := _count_later(record):
@@ -239,7 +239,7 @@ def _make_uncollected_error(
     problem = f"the outputs of run {record.id} are not collected yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives up these outputs"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
-    meanwhile, mend = find_target(deployment.target).reach_again(context, deployment)
+    meanwhile, mend = find_target(deployment.target).advise_on_unreachable(context, deployment)
     return kind(f"{problem}{meanwhile}", hint=f"{mend}; {discard}")
 
 

@@ -35,33 +35,33 @@ group.destroy_process_group()
 """
 
 
-def hold(
+def run(
     context: Context,
     fleet: Fleet,
     nodes: Sequence[Node],
     simulated: set[str],
     *,
-    meet: int = 0,
-    ways: Mapping[str, str] | None = None,
+    port: int = 0,
+    interface_by_node: Mapping[str, str] | None = None,
 ) -> None:
-    """Sum one tensor over all the nodes.
+    """Sum one tensor over all the nodes with torch.
 
-    `meet`: a free port of the first node, if already known.
-    `ways`: the network interface of each node, if already known.
+    `port`: a free port of the first node, if already known.
+    `interface_by_node`: the network interface of each node, if already known.
 
     Raises InfrastructureError with the nodes' messages if they cannot work together.
     """
     from gpucourse.remote.fleet import values
 
-    head, port = nodes[0], meet or _find_port(context, fleet, nodes[0])
-    ways = ways or interfaces(fleet, nodes)
+    head, port = nodes[0], port or _find_port(context, fleet, nodes[0])
+    interface_by_node = interface_by_node or interfaces(fleet, nodes)
     backend = "gloo" if any(node.name in simulated or not node.gpus for node in nodes) else "nccl"
     ranks = {node.name: rank for rank, node in enumerate(nodes)}
 
     def sum_up(link: Link) -> tuple[str, CommandResult]:
         start_s = time.monotonic()
         env = environment.make_network_variables(
-            ways[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0, nccl=PLAIN_SOCKETS
+            interface_by_node[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0, nccl=PLAIN_SOCKETS
         )
         words = (
             str(ranks[link.node.name]),

@@ -212,7 +212,7 @@ class PreflightReport:
 
 @dataclass(frozen=True, kw_only=True)
 class LoginReport:
-    """Describe the login node of a cluster. `settings`: lines for gpucourse.yaml that fit the cluster."""
+    """A report on the login node of a cluster. `settings`: lines for gpucourse.yaml that fit the cluster."""
 
     login: str
     findings: list[Finding]

@@ -48,7 +48,7 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, Node]
 
 @dataclass(kw_only=True)
 class _SshIncludeAnswer:
-    """The learner's answer to the question whether to add the Include line. The question is asked only once."""
+    """The learner's answer to whether to add the Include line. The question is asked only once."""
 
     version: int = 1
     wanted: bool

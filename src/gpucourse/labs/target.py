@@ -66,9 +66,11 @@ class Target(Protocol[P, D_contra]):
 
     `name`: the value of `--target`.
     `no_clock`: why its labs can neither be paused nor given more time.
-    `forgettable`: its machines cost nothing and may be gone for good, so a lab on them can be forgotten.
-    `flags`: the flags of `deploy` that it accepts and that some other target refuses. `serves`: what these flags are for.
-    `implied_by`: the flags that choose this target if none is named. `example`: words that `deploy` may need besides `flags`.
+    `forgettable`: its machines cost nothing and may be gone permanently, so a lab on them can be forgotten.
+    `flags`: the flags of `deploy` that this target accepts and at least one other target refuses.
+    `serves`: a description of these flags.
+    `implied_by`: the flags that choose this target if none is named.
+    `example`: words that `deploy` may need besides `flags`.
     """
 
     name: str
@@ -115,7 +117,7 @@ class Target(Protocol[P, D_contra]):
         self.take_down(context, deployment, receipt)
 
     def refresh(self, context: Context, deployment: D_contra) -> None:
-        """Store what is known about a lab only after its deployment has ended, such as the result of a job that waited."""
+        """Store facts about a lab that become known only after its deploy, such as the result of a job that had to wait."""
         return
 
     def find_requirements(self, context: Context, *, is_selected: bool) -> list[Finding]:
@@ -129,7 +131,7 @@ class Target(Protocol[P, D_contra]):
         """Return the nodes that ended by themselves, by name, with the reason. Everything on them is lost."""
         return {}
 
-    def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:
+    def advise_on_unreachable(self, context: Context, deployment: D_contra) -> tuple[str, str]:
         """Return a clause about the cost of nodes that do not answer, and the command that repairs them."""
         return "", f"gpucourse deploy {deployment.module}{deployment.flag} repairs the nodes"
 
@@ -184,12 +186,12 @@ class Searchable(Protocol):
 
 @runtime_checkable
 class HasLogin(Protocol):
-    """A target behind a login node of the learner, which `doctor` can look at."""
+    """A target behind the learner's login node, which `doctor` can examine."""
 
     name: str
 
     def look(self, context: Context, request: DeployRequest) -> LoginReport:
-        """Return what the login node says, without submitting anything. Raises UsageError if no login is named."""
+        """Return the login node's report, without submitting a job. Raises UsageError if no login node is named."""
 
 
 @runtime_checkable

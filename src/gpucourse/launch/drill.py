@@ -49,7 +49,7 @@ def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> 
 
 
 def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
-    """Return the plan with timeouts that are short enough for a drill, and with the fault if a command can contain it."""
+    """Return the plan with timeouts short enough for a drill, and with the fault, if the fault can be put into a command."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
     keeps_restarts = fault.how == "slow-rank"  # this fault makes nothing fail

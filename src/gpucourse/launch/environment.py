@@ -85,7 +85,7 @@ def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict
 
 
 def _check_text(name: str, value: str) -> str:
-    """Return the value, which the files of the run will contain. Raises UsageError if it is not text."""
+    """Return the value, because the files of the run will contain it. Raises UsageError if it is not text in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -40,7 +40,7 @@ class LabFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSite:
-    """Describe the additions of a cluster's settings to the jobs of a run.
+    """What a cluster's settings add to the jobs of a run.
 
     `flags`: the options after sbatch and srun, which override the lines of a file.
     `cpu_flags`: these options for a job without a GPU.
@@ -49,7 +49,7 @@ class ClusterSite:
     `apptainer`, `pyxis`: the image of the container in which the command runs, or empty strings.
     `cores`: the cores of each process. If it is 0, Slurm's default or the learner's options apply.
     `absent_partition`: a partition that a learner's file names and that the cluster lacks, or an empty string.
-    `requests_gpus`: whether `flags` request the GPUs, so that the file does not.
+    `requests_gpus`: whether `flags` already request the GPUs, so that the file need not.
     """
 
     flags: tuple[str, ...] = ()

@@ -23,7 +23,8 @@ SUFFIXES = (".sbatch", ".slurm")
 SHELL_SUFFIXES = (".sh", ".bash")
 CUDA_SUFFIX = ".cu"
 MAX_TASKS = 10_000
-"""The most tasks of an array that can be followed. Slurm itself accepts 1,001 unless MaxArraySize is set higher."""
+"""The maximum number of tasks of an array that can be followed. Slurm itself accepts 1,001 unless MaxArraySize is set
+higher."""
 
 MAX_BYTES = 4 << 20
 """The largest batch file. sbatch itself accepts no larger one (max_script_size)."""
@@ -200,7 +201,7 @@ def _read_seconds(batch: OwnBatch) -> float | None:
 
 
 def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
-    """Return the requests of the file, in words."""
+    """Return a sentence that describes the requests of the file."""
     task_count = len(batch.tasks)
     at_once = f" ({batch.at_once:,} at once)" if batch.at_once else ""
     parts = [

@@ -127,7 +127,7 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None
     check_count(exercise, count, deployed)
     if count > deployed:
         raise UsageError(
-            f"{count} nodes were asked for, but only {deployed} {'is' if deployed == 1 else 'are'} deployed",
+            f"{count} nodes were requested, but only {deployed} {'is' if deployed == 1 else 'are'} deployed",
             hint=f"gpucourse deploy {module} --nodes {count}",
         )
     head = inventory.head
@@ -156,5 +156,5 @@ def count_processes(request: LaunchRequest, gpus: int, *, local: bool) -> int:
     if name := request.exercise.launch.count_parameter:
         parameter = request.exercise.parameter(name)
         default = parameter.default_for(local=local) if parameter else 1
-        value = request.parameters.get(name, default)  # a script of the learner has only what was typed
+        value = request.parameters.get(name, default)  # a script of the learner has only the typed values
     return value if isinstance(value, int) else max(1, gpus)

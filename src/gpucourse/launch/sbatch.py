@@ -72,7 +72,7 @@ class SbatchJob:
     removes_temporary: bool = False
 
     def has_any(self, *names: str) -> bool:
-        """Return whether the job receives one of these variables. If it does, no line has to find the value."""
+        """Return whether the job receives one of these variables, so that the file needs no lines that find its value."""
         return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 
@@ -117,7 +117,7 @@ def render_array(texts: Sequence[str]) -> str:
     """Return the text of a file that submits several files of `render` as one job array. Its task N starts `job.sbatch` in the
     folder tasks/N.
 
-    Return an empty string if the files do not request the same, because all tasks of an array get the same.
+    Return an empty string if the files request different resources, because all tasks of an array get the same.
     """
     requests = [_list_shared_requests(text) for text in texts]
     if any(other != requests[0] for other in requests):
@@ -140,7 +140,7 @@ def render_array(texts: Sequence[str]) -> str:
 
 
 def _list_shared_requests(text: str) -> list[str]:
-    """Return the requests to Slurm in a file, without those that differ from task to task."""
+    """Return the requests to Slurm in a file, except those that differ between tasks."""
     lines = [line for line in text.splitlines() if line.startswith("#SBATCH ")]
     return [line for line in lines if not line.startswith(("#SBATCH --array=", "#SBATCH --output="))]
 
@@ -206,7 +206,7 @@ def _pyxis(job: SbatchJob) -> str:
 
 
 def write_pyxis(image: str, folder: str, start: str) -> str:
-    """Return the options of srun for a container of this image, which sees `folder` and starts in `start`."""
+    """Return the options of srun for a container of this image. The container sees `folder`, and starts in `start`."""
     return f'--container-image={expand(image)} --container-mounts="{folder}:{folder}" --container-workdir="{start}" '
 
 

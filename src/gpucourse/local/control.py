@@ -56,7 +56,7 @@ def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[st
     finally:
         line.close()
     if not reply.endswith("\n"):
-        raise HostAbsent("it hung up")
+        raise HostAbsent("the connection was closed before the answer")
     word, _, document = reply.strip().partition(" ")
     if word == "error":
         raise ControlRefused(document)

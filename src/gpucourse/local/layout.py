@@ -120,7 +120,9 @@ def node_names(folder: Path) -> list[str]:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    traces = {entry.name.removesuffix(".json") for entry in entries}  # a folder, its file, or a file where a folder belongs
+    traces = {
+        entry.name.removesuffix(".json") for entry in entries
+    }  # a folder, its description, or a file in the place of a folder
     return sorted(name for name in traces if _NUMBERED.fullmatch(name))
 
 

@@ -56,8 +56,8 @@ class Finding:
 class Failure:
     """An AWS error, explained for the learner. `code` and `message` are AWS's own words.
 
-    `tell`: what is wrong.
-    `cure`: what to type or open.
+    `meaning`: what is wrong.
+    `remedy`: what to type or open.
     `suggested`: the zones that AWS itself recommends.
     `action`: the missing permission, if AWS's message names it.
     """
@@ -65,8 +65,8 @@ class Failure:
     kind: FailureKind
     code: str
     message: str
-    tell: str
-    cure: str
+    meaning: str
+    remedy: str
     suggested: tuple[str, ...] = ()
     action: str = ""
 

@@ -15,14 +15,14 @@ BANKS, BANK_BYTES = 32, 4
 
 @dataclass(frozen=True, kw_only=True)
 class AccessCounts:
-    """Accesses of one kind by all warps of all launches.
+    """Counts of memory accesses of one kind by all warps of all launches.
 
     `requests`: requests of warps.
     `lanes`: lanes that took part in them.
-    `bytes`: bytes that they asked for.
-    `sectors`: sectors of 32 bytes that they touched; shared memory has none.
-    `sectors_ideal`: the fewest sectors that can hold those bytes.
-    `bank_conflicts`: turns of shared memory beyond the first turn of each request.
+    `bytes`: bytes that they requested.
+    `sectors`: the 32-byte sectors that they touched; shared memory has none.
+    `sectors_ideal`: the minimum number of sectors that can hold those bytes.
+    `bank_conflicts`: passes over shared memory in addition to the first pass of each request.
     """
 
     requests: int
@@ -49,8 +49,9 @@ class AccessCounts:
 
     @property
     def used_share(self) -> float | None:
-        """Return which share of the moved sectors was asked for, or None without sectors. It exceeds 1 if lanes ask for the
-        same bytes."""
+        """Return the requested share of the moved bytes, or None without sectors. It exceeds 1 if several lanes request the
+        same bytes.
+        """
         return self.bytes / (self.sectors * SECTOR_BYTES) if self.sectors else None
 
 
@@ -78,7 +79,7 @@ class CudaRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class CudaFault:
-    """A fault. `order` is the order of the threads that showed it first. `kernel` and `file` may be empty, and `line` 0."""
+    """A fault. `order`: the thread order in which it was first found. `kernel` and `file` may be empty, and `line` may be 0."""
 
     kernel: str
     kind: str
@@ -93,11 +94,10 @@ class CudaFault:
 class CudaKernel:
     """All launches of one kernel.
 
-    `watched_threads` of all `threads` were watched; the counts are theirs.
-    `block` has the threads of a block in x, y and z, and `shared_bytes` is its shared memory, in the launch with the most
-    threads: what occupancy depends on beside registers. `block` is empty if they are not known.
-    `atomics` counts the calls of atomic functions on global memory, one for each lane.
-    `requests` has one request for each source line, if the run was asked for them.
+    Of its `threads`, `watched_threads` were watched, and the counts are about those. `block` has the number of threads of a
+    block in x, y and z, and `shared_bytes` is the shared memory of a block, both in the launch with the most threads. Occupancy
+    depends on these two and on registers. `block` is empty if they are unknown. `atomics` counts the calls of atomic functions
+    on global memory, one for each lane. `requests` has one request for each source line, if the run was asked to record them.
     """
 
     name: str
@@ -124,11 +124,11 @@ class CudaKernel:
 class CudaReport:
     """The outcome of one program.
 
-    `message`: why the program did not end well, or an empty text.
-    `notes`: what the person should know about the run.
+    `message`: why the program failed, or an empty text.
+    `notes`: facts about the run that the person should know.
     `code`: the program's exit code.
     `output`: what it printed.
-    `orders`: the orders of the threads in which it ran. The counts and the output are of the first one, unless another failed.
+    `orders`: the thread orders in which it ran. The counts and the output are from the first order, unless another one failed.
     """
 
     state: State
@@ -142,17 +142,19 @@ class CudaReport:
 
 
 def count_turns(addresses: list[int]) -> int:
-    """Return how many turns shared memory needs for lanes that access four bytes or fewer each: the most different words in one
-    of the 32 banks (CUDA C++ Programming Guide, "Shared Memory")."""
+    """Return how many passes over shared memory a request needs if its lanes access at most four bytes each: the largest number
+    of different words in any of the 32 banks (CUDA C++ Programming Guide, "Shared Memory").
+    """
     words = {address // BANK_BYTES for address in addresses}
     banks = [word % BANKS for word in words]
     return max((banks.count(bank) for bank in set(banks)), default=0)
 
 
 def widen_rows(request: CudaRequest) -> int | None:
-    """Return the turns that a request to shared memory would need if each row of the array were one element wider.
+    """Return the number of passes over shared memory that a request would need if each row of the array were padded by one
+    element.
 
-    The lanes must walk down a column: the step from lane to lane is the same, and larger than an element. Otherwise, or for
+    The lanes must walk down a column: the step from lane to lane is constant, and larger than an element. Otherwise, and for
     elements of more than four bytes, return None.
     """
     places = [address for address in request.addresses if address is not None]

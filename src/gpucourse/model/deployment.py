@@ -68,13 +68,14 @@ class Cloud:
 
 @dataclass(kw_only=True)
 class Deployment:
-    """One module's lab: the part of its record that all targets share. Each target's class below adds the other fields.
+    """The part of a lab's record that all targets share. Each target's class below adds the other fields.
 
     `uid`: marks every process and resource of the lab.
     `shared`: the folder that all machines of the lab share, if there is one.
-    `lacks`: what this lab lacks in comparison with other labs of its kind, and what to type to get it.
+    `lacks`: the features that this lab lacks in comparison with other labs of its kind, and what to type to get them.
 
-    The program reads these properties and never compares the name of a target. A class sets these four for all its records:
+    The program reads these properties instead of comparing the names of targets. A class sets the following four for all its
+    records.
     `costs`: whether the lab costs money while it exists.
     `uses_existing_machines`: whether the machines existed before the lab. The program then cannot choose their number or set up
     their cluster.
@@ -253,10 +254,11 @@ class SlurmDeployment(Deployment):
     """A lab on a Slurm cluster where the learner has an account. Its only node is the login node, which accepts the jobs.
 
     `typed`: the settings that were typed for `deploy`.
-    `settings`: those of gpucourse.yaml, overridden by `typed`, with the account that `deploy` chose.
-    `run_nodes`: the most nodes of a run for which no number was typed, or None: as many as its exercise is meant for.
+    `settings`: the settings in gpucourse.yaml, overridden by `typed`, with the account that `deploy` chose.
+    `run_nodes`: the maximum number of nodes of a run for which no number was typed. If it is None, the exercise's own number
+    applies.
     `environment`: the folder of the virtual environment that `--install` made on the cluster, or an empty string.
-    `former_folders`: folders of the course's files that an earlier deploy used and that may still contain some.
+    `former_folders`: folders that an earlier deploy used, and that may still contain files of the course.
     """
 
     uses_existing_machines = True
@@ -284,17 +286,20 @@ class SlurmDeployment(Deployment):
 
     @property
     def cluster(self) -> ClusterChoice:
-        """Return the login node, and what the settings name or the facts of the cluster suggest for a job with a GPU. Without
-        GPUs, it is the partition of jobs without one."""
+        """Return the login node with the partition and the account of jobs with a GPU, from the settings or else from the facts
+        about the cluster. If the cluster has no GPUs, return the partition of jobs without one.
+        """
         settings, facts = self.settings, self.facts
         choices = (facts.choose_partition(gpus=gpus, gpu=settings.gpu, account=settings.account) for gpus in (1, 0))
         partition = settings.partition or next((choice.name for choice in choices if choice is not None), "")
         return ClusterChoice(login=settings.login, partition=partition, account=settings.account)
 
     def write_job_python(self, settings: SlurmSettings) -> str:
-        """Return the command that starts Python in a job with these settings, as shell text: the one of the settings, otherwise
-        the one that `--install` made or that the probe found. In a container, it is the container's own. The result is empty if
-        none of them names one."""
+        """Return the command that starts Python in a job with these settings, as shell text.
+
+        The first of these applies: the command in the settings, in a container the container's own Python, the environment that
+        `--install` made, the Python that the probe found. The result is empty if there is none.
+        """
         if settings.python or settings.container:
             return settings.python or "python"
         path = f"{self.environment}/bin/python" if self.environment else self.probe.python

@@ -26,7 +26,9 @@ class Lab(Strict):
 
     template: Slug = Field(description="the folder in terraform/stacks; `simulated` is built in, for simulated nodes")
     nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes there are unless the learner says otherwise")
-    max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that a learner may request")
+    max_nodes: int = Field(
+        default=MAX_NODES, ge=1, le=MAX_NODES, description="the maximum number of nodes that a learner may request"
+    )
 
     @model_validator(mode="after")
     def _check_order(self) -> Lab:
@@ -49,9 +51,12 @@ class AwsLab(Strict):
         description="a size with fewer vCPUs that is enough, offered if the quota allows no more (`deploy --size`)",
     )
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
-    max_nodes: int = Field(default=8, ge=1, le=8, description="the most nodes that a learner may request")
+    max_nodes: int = Field(default=8, ge=1, le=8, description="the maximum number of nodes that a learner may request")
     min_nodes: int | None = Field(
-        default=None, ge=1, le=8, description="the fewest that are enough if the quota allows no more; by default, as `nodes`"
+        default=None,
+        ge=1,
+        le=8,
+        description="the minimum number of nodes, used if the quota allows no more; by default, the same as `nodes`",
     )
     head: bool = Field(default=False, description="add one machine without a GPU as the head (t3.medium)")
     disk_gib: int = Field(default=120, ge=8, le=1000, description="root disk of each machine with a GPU, as in the stack")

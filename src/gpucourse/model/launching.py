@@ -1,4 +1,4 @@
-"""Define how an exercise starts: the keys `launch` and `parameters` of a manifest."""
+"""The keys `launch` and `parameters` of a manifest: how an exercise starts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _list_launchers(schema: dict[str, Any]) -> None:
 
 
 class Launch(Strict):
-    """Describe how the script is started.
+    """How the script is started.
 
     `procs_per_node`: a number, a parameter, or `gpu`: one process for each GPU, and one process without a GPU.
     `restarts`: how often torchrun may start all ranks again after one has failed; a number or a parameter. The script receives
@@ -71,9 +71,13 @@ class Launch(Strict):
     """
 
     kind: Annotated[str, AfterValidator(lambda name: check_choice(name, LAUNCHERS)), Field(json_schema_extra=_list_launchers)]
-    nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="how many nodes unless the learner says otherwise")
-    min_nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="the fewest nodes that the learner may ask for")
-    max_nodes: int = Field(default=MAX_NODES, ge=1, le=MAX_NODES, description="the most nodes that the learner may ask for")
+    nodes: int = Field(default=1, ge=1, le=MAX_NODES, description="the number of nodes, unless the learner sets another")
+    min_nodes: int = Field(
+        default=1, ge=1, le=MAX_NODES, description="the minimum number of nodes that the learner may request"
+    )
+    max_nodes: int = Field(
+        default=MAX_NODES, ge=1, le=MAX_NODES, description="the maximum number of nodes that the learner may request"
+    )
     procs_per_node: ProcsPerNode = Field(
         default="gpu",
         description="a number, gpu (one for each GPU, or one without a GPU), or the name of a parameter",
@@ -85,7 +89,7 @@ class Launch(Strict):
     collective_timeout: Seconds = Field(
         default=120.0, description="how long a rank waits for the others in a collective; by default 2m"
     )
-    slurm: SlurmLaunch | None = Field(default=None, description="what a job asks Slurm for")
+    slurm: SlurmLaunch | None = Field(default=None, description="the resources that a job requests from Slurm")
 
     @property
     def traits(self) -> LauncherTraits:

@@ -31,13 +31,13 @@ _WEIGHT: tuple[tuple[str, RunState], ...] = (
 )
 
 MAX_LISTED = 50
-"""The most outputs that a run's record lists. The run's seal lists all of them."""
+"""The maximum number of outputs that a run's record lists. The run's seal lists all of them."""
 
 MAX_RESTARTS = 100
-"""The most times that torchrun may restart all ranks of a run."""
+"""The maximum number of times that torchrun may restart all ranks of a run."""
 
 MAX_RANKS = 65_536
-"""The most ranks in a run. A record with more ranks, or with more nodes than MAX_LISTED_NODES, is damaged."""
+"""The maximum number of ranks in a run. A record with more ranks, or with more nodes than MAX_LISTED_NODES, is damaged."""
 
 MAX_LISTED_NODES = 1024
 

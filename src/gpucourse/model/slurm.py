@@ -69,7 +69,7 @@ class SlurmSession:
 class SlurmRun:
     """Slurm's part of a run's record.
 
-    `max_gpu_hours`: what the run may use at most, by its time limit.
+    `max_gpu_hours`: the most that the run can use, by its time limit.
     `later`: running jobs that the run's own jobs submitted. The next command about the run collects their output.
     """
 

@@ -60,7 +60,7 @@ class PartitionFacts:
         return self.gpu_types.get(gpu, 0) if gpu else self.gpu_nodes
 
     def admits(self, accounts: Iterable[str]) -> bool:
-        """Return whether one of these accounts may use the partition. Without accounts, any partition counts."""
+        """Return whether one of these accounts may use the partition. If there are no accounts, every partition may be used."""
         names = set(accounts)
         if not names:
             return True
@@ -145,8 +145,8 @@ class SlurmFacts:
         """Return the partition for a job, or None if none fits.
 
         A job with GPUs goes to a partition with enough of them, of the type `gpu` if one is named. A job without a GPU prefers
-        a partition that has none. Among those, one with enough nodes that are up comes first, then one whose time limit is
-        enough, then the cluster's default, then the one with the longest limit.
+        a partition without GPUs. Among the partitions that fit, the order of preference is: enough nodes that are up, a long
+        enough time limit, the cluster's default, the longest limit.
         """
         accounts = (account,) if account else self.accounts
 

@@ -19,18 +19,18 @@ PROTECTED = {
     "chdir": "every run has its own folder",
     "comment": "destroy finds the course's jobs by it",
     "dependency": "the exercise sets it",
-    "error": "the logs are followed where they are",
+    "error": "the course reads the logs where it puts them",
     "input": "jobs have no input",
     "job-name": "destroy finds the course's jobs by it",
     "nodes": "type --nodes for a run",
     "ntasks": "type --nodes and --procs for a run",
     "ntasks-per-node": "type --procs for a run",
-    "output": "the logs are followed where they are",
-    "parsable": "the number of the job is read from the answer",
-    "quiet": "the number of the job is read from the answer",
+    "output": "the course reads the logs where it puts them",
+    "parsable": "the course reads the job's number from the answer",
+    "quiet": "the course reads the job's number from the answer",
     "test-only": "type --dry-run for a run",
     "time": "type --timeout for a run",
-    "wait": "the command follows the run by itself",
+    "wait": "the command follows the run anyway",
     "wrap": "the course writes the batch file",
 }
 """Options of sbatch that belong to the course, each with the reason or with what to type instead."""
@@ -125,8 +125,8 @@ class SlurmSettings:
     def flags(self, *, gpus: int | None) -> tuple[str, ...]:
         """Return the options that are typed after sbatch or srun. They override the `#SBATCH` lines of a file.
 
-        `gpus`: the GPUs of each node. 0 is a job without a GPU, which goes to `cpu_partition`. None says nothing about GPUs,
-        for a file that requests them itself.
+        `gpus`: the GPUs of each node. A job with 0 GPUs goes to `cpu_partition`. With None, no option is about GPUs, for a file
+        that requests them itself.
         """
         partition = (self.cpu_partition or self.partition) if gpus == 0 else self.partition
         words = {"partition": partition, "account": self.account, "qos": self.qos, "mem": self.mem}
@@ -160,8 +160,8 @@ class SlurmSettings:
 class SlurmClusters(SlurmSettings):
     """The key `slurm` of gpucourse.yaml: the settings of one cluster, or of several by name.
 
-    `clusters`: the settings of each cluster. What they leave empty comes from the keys beside `clusters`.
-    `default`: the cluster of commands that name none.
+    `clusters`: the settings of each cluster. Settings that a cluster leaves empty come from the keys beside `clusters`.
+    `default`: the cluster for commands that name none.
     """
 
     clusters: dict[str, SlurmSettings] = field(default_factory=dict)
@@ -184,8 +184,8 @@ class SlurmClusters(SlurmSettings):
     def choose(self, *, cluster: str = "", login: str = "") -> SlurmSettings:
         """Return the settings of the cluster with that name or that login, otherwise of the default one.
 
-        A login that no cluster has is used with the common settings. Raises UsageError for an unknown name, or if several
-        clusters are named and none is the default.
+        A login that belongs to no cluster is combined with the common settings. Raises UsageError for an unknown name, or if
+        several clusters are named and none is the default.
         """
         if cluster and cluster not in self.clusters:
             names = ", ".join(self.clusters) or "none"

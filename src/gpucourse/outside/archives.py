@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 PIECE = 1 << 18
 
-_MAX_HEADERS = 1 << 16  # bytes before the content of a member; ours have a name and a time
+_MAX_HEADERS = 1 << 16  # bytes before the content of a member; the agent's members have a name and a time there
 _FILES = {tarfile.REGTYPE, tarfile.AREGTYPE}
 _LINKS = {tarfile.SYMTYPE, tarfile.LNKTYPE}
 _TIME = re.compile(r"([0-9]{1,10})\.([0-9]{9})", re.ASCII)
 
 _ZIP_END = struct.Struct("<4sHHHHIIH")
 _ZIP_END_MARK, _ZIP_ENTRY_MARK, _ZIP_LARGE_MARK = b"PK\x05\x06", b"PK\x01\x02", b"PK\x06\x07"
-_ZIP_LARGE_BYTES = 20  # of the record that locates the end record of the large form
+_ZIP_LARGE_BYTES = 20  # the size of the record that locates the end record of the large form
 _ZIP_METHODS = {0, 8}  # stored, deflated
 _ZIP_COMMENT = (1 << 16) - 1
 
@@ -184,7 +184,7 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
 def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
     """Refuse a table of contents that is too large, before `zipfile` reads it whole. Return the size of the zip."""
     size = file.seek(0, 2)
-    tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # with what may come before the end record
+    tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # including what may come before the end record
     file.seek(tail_at)
     tail = file.read()
     plain = tail[-_ZIP_END.size :]

@@ -18,11 +18,12 @@ Meta = msgspec.Meta
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
 MAX_ITEMS = 200_000
-"""The most values in one document. Empty objects, the largest empty values, need 64 bytes each: about 15 MB in all."""
+"""The maximum number of values in one document. Empty objects, the largest empty values, need 64 bytes each: about 15 MB in
+all."""
 
 _WIDE_BYTES = 16 << 20
-"""The most bytes of a document with characters beyond ASCII. A text with one such character needs four bytes for each of its
-characters."""
+"""The maximum number of bytes of a document with characters beyond ASCII. A text with one such character needs four bytes for
+each of its characters."""
 
 _MAX_NUMBER = 1 << 1023
 _STRUCTURE = b"[{,:"

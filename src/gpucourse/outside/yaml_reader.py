@@ -21,7 +21,8 @@ Path = tuple[str | int, ...]
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
 MAX_EVENTS = 50_000
-"""The most parser events in one file: keys, values, beginnings and ends. The course's largest manifest has 5,000."""
+"""The maximum number of parser events in one file: keys, values, beginnings and ends. The course's largest manifest has
+5,000."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}

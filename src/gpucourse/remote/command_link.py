@@ -16,7 +16,8 @@ from gpucourse.remote.login_shell import Request, Stdin
 from gpucourse.remote.patience import ANSWER_S, REST_S
 
 MAX_COMMANDS = 8
-"""The most commands at a time on one connection. OpenSSH allows ten channels by default, and one is opened in advance."""
+"""The maximum number of commands at a time on one connection. OpenSSH allows ten channels by default, and one is opened in
+advance."""
 
 # A missing shared folder is not made: its name is wrong, or its file system is not mounted.
 _ENTER = 'HOME={shared}/gpucourse-"$(id -un)"; export HOME; [ -d "$HOME" ] || mkdir -m 700 "$HOME"; cd "$HOME" || exit 73; '

@@ -25,7 +25,7 @@ LOST = (OSError, EOFError, paramiko.SSHException)
 """The errors that a channel may raise when its connection is lost."""
 
 MAX_ANSWER = 4 << 20
-"""The most bytes of standard output that `answer` reads."""
+"""The maximum number of bytes of standard output that `answer` reads."""
 
 _PIECE = 1 << 20
 _PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; the last 64 bytes would need a packet of their own
@@ -240,7 +240,7 @@ class Exchange:
             self._receive_stderr()
 
     def _receive_stderr(self) -> None:
-        """Read some of standard error and keep its end. It is no sign of life, because a command may print errors for ever."""
+        """Read some of standard error and keep its end. It is no sign of life, because a command may print errors forever."""
         try:
             data = self._channel.recv_stderr(_PIECE)
         except TimeoutError:

@@ -24,8 +24,8 @@ PORTS = (29500, 29599)
 
 CANCEL_GRACE_S = 5.0
 MAX_FILES_OF_RUN = 128_000
-"""The most files that are collected from all nodes together. The run's seal names all of them, but must not exceed the limit
-for reading a file."""
+"""The maximum number of files that are collected from all nodes together. The run's seal names all of them, but must not exceed
+the limit for reading a file."""
 
 
 def probe(
@@ -84,7 +84,7 @@ def launch(
             raise
         finally:
             if head:
-                head_has_begun.set()  # also if it failed: the others must not wait for ever
+                head_has_begun.set()  # also if it failed: the others must not wait forever
 
     outcomes = fleet.each_node(launch_on, plan.nodes)
     if failures := [outcome for outcome in outcomes if outcome.error is not None]:

@@ -26,7 +26,7 @@ from gpucourse.remote.patience import CONNECT_S
 T = TypeVar("T")
 
 AT_ONCE = 32
-"""The most nodes to work on at the same time."""
+"""The maximum number of nodes to work on at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def combine_errors(failures: Sequence[Outcome[T]], *, of: int) -> GpucourseError
     first = next(error for _, error in errors if isinstance(error, gravest))
     if len(errors) == 1 and of == 1:
         return first
-    messages = "; ".join(error.tell_of(name) for name, error in errors[:8])
+    messages = "; ".join(error.with_subject(name) for name, error in errors[:8])
     remainder = f"; and {len(errors) - 8} more" if len(errors) > 8 else ""
     count = f"{len({name for name, _ in errors})} of {of} nodes failed: " if of > 1 else ""
     return gravest(f"{count}{messages}{remainder}", hint=first.hint, log=first.log)

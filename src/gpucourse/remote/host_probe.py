@@ -212,8 +212,9 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
 
 
 def mark(link: Link, uid: str, shared: str = "") -> Belongings:
-    """Leave a note on the machine that one of our labs uses it. If the lab uses `shared`, leave the same note in our folder
-    below it."""
+    """Leave a note on the machine that one of our labs uses it. If the lab uses `shared`, also leave the note in our folder
+    below `shared`.
+    """
     return _ours(link, "mark", uid, (), shared)
 
 
@@ -225,8 +226,8 @@ def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "")
 def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
     """End these runs, and remove their folders and the lab's marks. Return what is left.
 
-    If no other lab uses the machine or `shared`, also remove the environment of `deploy --install`, and everything else that we
-    put there if nothing else is in our folder.
+    If no other lab uses the machine or `shared`, also remove the environment of `deploy --install`. If our folder then contains
+    nothing else, also remove everything else that we put there.
     """
     return _ours(link, "clear", uid, runs, shared)
 

@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 _NO_AGENT = 97
 RUNS_IN_REQUEST = 2000
-"""The most runs in one request. Their ids are part of the command, which may have 128 KiB at most, and the answer must not
-exceed the limits of `answers.parse`."""
+"""The maximum number of runs in one request. Their ids are part of the command, which may have 128 KiB at most, and the answer
+must not exceed the limits of `answers.parse`."""
 
 _END_S = 0.5
 """The seconds that a busy node needs to end one of several runs, measured under Slurm at a load of 50."""
@@ -76,11 +76,11 @@ def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
     if b"Read-only file system" in stderr:
         return StorageError(
             f"{node.label}: the home folder there cannot be written: read-only file system",
-            hint=f"ask whoever manages the machine for a writable home folder (it printed: {message})",
+            hint=f"ask the administrator of the machine for a writable home folder (it printed: {message})",
         )
     return UnreachableError(
-        f"{node.label}: {verb} ended there with code {code} and printed: {message}",
-        hint="gpucourse ssh looks at the node; gpucourse deploy repairs it",
+        f"{node.label}: {verb} ended with code {code} on the node and printed: {message}",
+        hint="gpucourse ssh opens a shell on the node; gpucourse deploy repairs it",
     )
 
 
@@ -237,7 +237,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
         return UnreachableError(sentence, hint="type the command again: only what is missing is sent")
     if kind in {"refused", "absent"}:
         return UsageError(sentence)
-    return UnreachableError(sentence, hint="gpucourse ssh looks at the node")
+    return UnreachableError(sentence, hint="gpucourse ssh opens a shell on the node, to see what is wrong")
 
 
 def _no_python(node: Node) -> MissingError:

@@ -28,10 +28,10 @@ MAX_LOGS = 24_576  # enough for an array of 10,000 tasks, all of which may be pu
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OFFSETS_IN_COMMAND = 1000
-"""The most offsets in a command, which may have 128 KiB at most. More offsets are sent as its input."""
+"""The maximum number of offsets in a command, which may have 128 KiB at most. More offsets are sent as its input."""
 
 _MAX_TIMES = 16 << 20
-"""The most bytes in a log's list of arrival times. A node that sends its log byte by byte reaches this limit."""
+"""The maximum number of bytes in a log's list of arrival times. A node that sends its log byte by byte reaches this limit."""
 
 
 class LogFile:

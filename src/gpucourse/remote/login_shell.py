@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from gpucourse.outside.names import printable
 
 MAX_NOISE = 1 << 20
-"""The most bytes that a login shell may print on one stream before the command begins."""
+"""The maximum number of bytes that a login shell may print on one stream before the command begins."""
 
 CODE_DIGITS = 3
 

@@ -27,7 +27,7 @@ from gpucourse.remote.process_channel import ProcessChannel
 from gpucourse.remote.ssh import KeyRefused
 from gpucourse.remote.ssh_config import SshCommand, find_ssh_command
 
-_LOST_CODE = 255  # of ssh itself
+_LOST_CODE = 255  # ssh's own exit code
 _CHECK_S = 10.0
 _END_S = 2.0
 _MAX_PLACE = 60  # the path of a socket may have 103 bytes, and ssh appends 17 while it makes it
@@ -176,8 +176,9 @@ def _options(*options: str) -> tuple[str, ...]:
 
 
 def _use(path: str) -> tuple[str, ...]:
-    """Return the options with which ssh uses an open connection and nothing else: if the connection is gone, dialling again
-    would ask for what a person has to type."""
+    """Return the options with which ssh uses only an open connection. If that connection is gone, ssh must not open another
+    one, because it would ask for something that a person has to type.
+    """
     return ("-S", path, *_options("ControlMaster=no", *(() if "%" in path else ("ProxyCommand=false",))))
 
 
@@ -221,8 +222,8 @@ def _explain(node: Node, command: SshCommand, log: str) -> UnreachableError | No
         )
     if any(re.search(pattern, log) for pattern in _OTHER_KEY):
         return OtherHostKey(
-            f"{node.label} shows another host key than the one in your known hosts; nothing was sent to it",
-            hint=f"ssh {name} says which line of which file; if you know that the machine was reinstalled, remove that line",
+            f"{node.label} shows a different host key from the one in your known hosts; nothing was sent to it",
+            hint=f"ssh {name} names the file and the line; if you know that the machine was reinstalled, remove that line",
         )
     if "Host key verification failed" in log:
         return OtherHostKey(

@@ -19,7 +19,7 @@ from gpucourse.remote.fleet import AT_ONCE, Fleet
 
 _LOOK_S = 1.5
 _LAST_BYTES = 4096
-_TELLING = 4  # silent ranks named one by one; more are counted
+_TELLING = 4  # how many silent ranks are named; any others are only counted
 
 
 @dataclass

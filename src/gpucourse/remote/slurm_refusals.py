@@ -132,7 +132,7 @@ _TABLE = (
         r"scancel was accepted",
         InfrastructureError,
         "the job's processes do not end: its node does not answer, or is busy with input and output",
-        "sinfo -R on the head names nodes that are down; gpucourse cancel RUN asks again",
+        "sinfo -R on the head names nodes that are down; gpucourse cancel RUN tries again",
     ),
 )
 

@@ -31,9 +31,10 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 MAX_KEY = 1 << 16
 """The largest size of a private key file, in bytes."""
 MAX_PACKET = 1 << 20
-"""The most bytes in one packet. A server may send packets of 32 KiB, but paramiko would read a packet of any length."""
+"""The maximum number of bytes in one packet. A server may send packets of 32 KiB, but paramiko would read a packet of any
+length."""
 WINDOW = 4 << 20
-"""The most bytes that may be in transit on one channel."""
+"""The maximum number of bytes that may be in transit on one channel."""
 
 _REFUSED_S = 5.0  # how long a server may refuse another channel before the refusal is final
 _ALIVE_EVERY_S = 15.0
@@ -61,7 +62,7 @@ def _closed_on_error(connection: T) -> Iterator[T]:
 
 
 class SshTransport:
-    """A maker of links with one private key, or with the key that a node's record names. Implements ports.Transport."""
+    """Makes links with one private key, or with the key that a node's record names. Implements ports.Transport."""
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
@@ -304,5 +305,5 @@ def _connect_through(node: Node) -> socket.socket:
         ) from error
     finally:
         far_end.close()
-    threading.Thread(target=child.wait, name=f"proxy-{node.name}", daemon=True).start()  # so that it leaves no zombie
+    threading.Thread(target=child.wait, name=f"proxy-{node.name}", daemon=True).start()  # so that the process leaves no zombie
     return near_end

@@ -35,8 +35,7 @@ class NodeTransport:
 
 
 def choose_way(login: str) -> Way:
-    """Return the way to the login node of a cluster: the ssh command, as the learner types it, or none if this computer is that
-    node.
+    """Return the way to the login node of a cluster: the ssh command, or no connection if this computer is that node.
 
     `login`: a name as for ssh; empty for this computer.
     """

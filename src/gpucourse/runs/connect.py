@@ -136,7 +136,8 @@ class Connections:
 
 
 def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
-    """Return the network interface of each node that leads to the first of `nodes`. For the first, it leads to the second.
+    """Return the network interface of each node that leads to the first of `nodes`; for the first node itself, the interface
+    that leads to the second.
 
     Simulated nodes that are not separate machines use the loopback interface. Raises MissingError if a node has no route.
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.unpack import MissingOutputs
 
 _MAX_NOTES = 20
-"""The most uncollected files to list by name on the screen."""
+"""The maximum number of uncollected files to list by name on the screen."""
 
 _JUDGING = threading.Lock()
 """Held while one run is drawn and judged: there is only one process that judges, and matplotlib is for one thread.
@@ -194,7 +194,7 @@ def _collect(
 def _make_collect_error(missed: list[MissingOutputs]) -> UnreachableError:
     """Return one error that names every node whose outputs could not be collected, with the reasons."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
-    return kind("; ".join(node.error.tell_of(node.node) for node in missed), hint=missed[0].error.hint)
+    return kind("; ".join(node.error.with_subject(node.node) for node in missed), hint=missed[0].error.hint)
 
 
 def _metrics(watch: Watcher, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:

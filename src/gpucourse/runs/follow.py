@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.follow import FollowBroken, FollowedJob, FollowResult
 
 
-# How long a node may be out of reach before the follower gives up: a sleeping laptop comes back, a dead process does not.
+# How long a node may be unreachable before the follower gives up. A sleeping laptop comes back, a dead process does not.
 GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
 NAMED = 3  # a title names at most this many nodes; for more, it shows their number
 

@@ -16,10 +16,10 @@ from gpucourse.workspace.files import copy_file
 
 
 def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
-    """Check that the exercise has this check and that the learner has edited one of its files. The name of the check may be
-    empty: it is still to be chosen.
+    """Check that the exercise has this check and that the learner has edited one of its files. `check` may be empty if the
+    learner has not chosen a check yet.
 
-    Raises UnknownName if it has no such check, UsageError if no file is edited.
+    Raises UnknownName if the exercise has no such check, UsageError if no file is edited.
     """
     checks = [item.id for item in exercise.checks]
     if check and check not in checks:
@@ -97,8 +97,9 @@ def find_explanation(exercise: Exercise, record: RunRecord, verdict: ExerciseVer
 
 
 def confirm_expectation(record: RunRecord, verdict: ExerciseVerdict | None) -> None:
-    """Check that the check that the learner named failed, and no other. Raises CheckFailed if another check, several checks
-    or no check failed."""
+    """Check that exactly one check failed, the one that the learner named. Raises CheckFailed if another check, several checks
+    or no check failed.
+    """
     if is_as_predicted(record, verdict):
         return
     red = list_red_checks(verdict)

@@ -190,7 +190,7 @@ def read_sweep(paths: WorkspacePaths, files: RunPaths) -> Sweep:
 
 def _complete(context: Context, record: Sweep, files: RunPaths) -> None:
     """Complete the record if no command follows the sweep and all its runs have ended."""
-    lock = runs.lock_of(context.paths, record.points[-1].run or record.id)  # of a run: the sweep's command holds it
+    lock = runs.lock_of(context.paths, record.points[-1].run or record.id)  # the lock of a run, which the sweep's command holds
     with try_lock(lock, f"complete the sweep {record.id}") as has_lock:
         if not has_lock:
             return

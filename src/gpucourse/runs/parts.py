@@ -28,7 +28,9 @@ from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
-MAX_PART_BYTES = 64 << 10  # bytes of a part, which is compared with its solutions; the course's parts have 3 KB
+MAX_PART_BYTES = (
+    64 << 10
+)  # the maximum size of a part, in bytes, because it is compared with its solutions; the course's parts have 3 KB
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
@@ -305,7 +307,7 @@ def keep(
 
 
 def list_try_times(paths: WorkspacePaths) -> dict[str, str]:
-    """Return when `try` last judged a part, for each exercise of which it has judged one."""
+    """Return the time at which `try` last judged a part of each exercise. Exercises that were never tried are left out."""
     numbers = [file.parent.name for file in paths.list_yours()]
     with suppress(NewerFormat):
         return {number: time for number in numbers if (time := _read_kept(paths, number).tried)}

@@ -123,8 +123,8 @@ def plan_run(
 def _plan_jobs(
     context: Context, fleet: Fleet, first: LaunchRequest, tasks: Sequence[ResolvedRun], deployment: Deployment
 ) -> list[LaunchPlan]:
-    """Return the plan of a run under Slurm, or those of several runs as tasks of a job array. The cluster is asked once, and
-    notes are about the first run. If another run cannot be planned, only the first plan is returned.
+    """Return the plan of a run under Slurm, or the plans of several runs as tasks of a job array. The cluster is queried once,
+    and notes are about the first run. If another run cannot be planned, only the first plan is returned.
 
     `first`: the request of the first run.
     """
@@ -140,7 +140,7 @@ def _plan_jobs(
             )
             request = replace(request, array_task=number)
             plans.append(slurm.plan_on(ignore_event, slurm_cluster, head, request, run, deployment))
-        except (UsageError, MissingError):  # when that run is started by itself, it says why
+        except (UsageError, MissingError):  # when that run is started separately, its error says why
             return plans[:1]
     return plans
 
@@ -182,7 +182,7 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
     lab = None if run.is_scheduled or isinstance(run.deployment, MissingError) else run.deployment
     if lab is not None and request.nodes is None:
         if script == exercise.script:
-            _tell_of_few(context.watch, exercise, lab)
+            _warn_of_few_nodes(context.watch, exercise, lab)
         count = min(exercise.launch.nodes, len(lab.nodes))
         if request.script is not None and launcher.one_process and count > 1:
             text = f"{request.script.name} is started {count} times, once on each node; --nodes 1 starts it once"
@@ -225,8 +225,8 @@ def _list_cuda_files() -> list[Upload]:
     return find_named_files((shared / CUDA_STARTER, shared / EMULATOR), shared)
 
 
-def _tell_of_few(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
-    """Warn if fewer nodes are deployed than an exercise is meant for. The warning contains the command that deploys more."""
+def _warn_of_few_nodes(watch: Watcher, exercise: Exercise, lab: Deployment) -> None:
+    """Warn if fewer nodes are deployed than an exercise is meant for. The warning names the command that deploys the rest."""
     deployed, intended = len(lab.nodes), exercise.launch.nodes
     if deployed < intended and not lab.uses_existing_machines:
         command = f"gpucourse deploy {lab.module}{lab.flag} --nodes {intended}"
@@ -248,7 +248,7 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 def plan_on(
     context: Context, fleet: Fleet, request: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
-    """Find out from the nodes what the plan needs (a free port, torch, the cores), then plan.
+    """Query the nodes for what the plan needs (a free port, torch, the cores), then plan.
 
     `skew_s`: a dictionary to fill with the seconds by which each node's clock is ahead.
     """
@@ -341,7 +341,9 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
     own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *neighbours]
     by_name = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
-    return f"./{name}" if name.startswith("-") else name, tuple(by_name.values())  # else it would be a flag of Python itself
+    return f"./{name}" if name.startswith("-") else name, tuple(
+        by_name.values()
+    )  # otherwise it would be a flag of Python itself
 
 
 def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:

@@ -65,7 +65,7 @@ class RunRequest:
 
     @property
     def command(self) -> str:
-        """Return the command that was typed, as far as it decides what the nodes are asked for."""
+        """Return the command that was typed, with only those options that decide which resources are requested."""
         subject = ["--script", str(self.script)] if self.script else [self.exercise]
         words = ["gpucourse", "run", *(["--module", self.python_module] if self.python_module else subject)]
         values = {

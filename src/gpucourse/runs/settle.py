@@ -97,7 +97,7 @@ def _reread(context: Context, record: RunRecord) -> RunRecord:
 def ask_clusters(records: Sequence[RunRecord], connections: Connections) -> dict[str, JobState]:
     """Return the states of runs under Slurm, by their ids, with one request for all runs of a lab.
 
-    Other runs are left out, and those on which a cluster does not report.
+    Runs that are not under Slurm are left out, and so are runs on which a cluster does not report.
     """
     from gpucourse.remote import jobs
 

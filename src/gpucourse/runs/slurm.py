@@ -82,14 +82,14 @@ def plan_on(
     run: ResolvedRun,
     deployment: Deployment,
 ) -> LaunchPlan:
-    """Refuse what the cluster of this deployment can never provide, then plan."""
+    """Refuse a request that the cluster of this deployment can never fulfil, then plan."""
     settings = merge_settings(deployment, run)
     if run.is_own_batch and run.request.script is not None:
         return _plan_own_batch(request, run, run.request.script, head, slurm_cluster, settings)
     typed = run.request
     nodes = batch.nodes_of(request, typed.nodes if typed.nodes is not None else _choose_count(request, run, deployment))
     if deployment.runs_as_jobs and request.processes is None and OWN_GPU_OPTIONS.isdisjoint(settings.options):
-        is_open = request.exercise.launch.procs_per_node == "gpu"  # other people wait for the other GPUs of a node
+        is_open = request.exercise.launch.procs_per_node == "gpu"  # one GPU, because other people wait for the others
         request = replace(request, processes=1) if is_open else request
     partition = _choose_partition(request, slurm_cluster, deployment, settings, nodes, typed)
     request = _limit_time(watch, request, partition, deployment, typed)
@@ -113,10 +113,10 @@ def plan_on(
 
 
 def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> int | None:
-    """Return how many nodes a job asks for if no number was typed, or None: as many as the exercise is meant for."""
+    """Return how many nodes a job requests if no number was typed. None means as many as the exercise is meant for."""
     if not isinstance(deployment, SlurmDeployment):
         return None
-    if run.request.script is not None:  # other people wait for the other nodes
+    if run.request.script is not None:  # because other people wait for the other nodes
         return 1
     return min(request.exercise.launch.nodes, deployment.run_nodes) if deployment.run_nodes else None
 
@@ -139,7 +139,7 @@ def merge_settings(deployment: Deployment, run: ResolvedRun) -> SlurmSettings:
 def _make_site(
     request: LaunchRequest, deployment: Deployment, settings: SlurmSettings, partition: Partition, gpus: int
 ) -> ClusterSite:
-    """Return what the settings of a Slurm cluster add to the jobs of a run; nothing for other labs."""
+    """Return what the settings of a Slurm cluster add to the jobs of a run. Other labs add nothing."""
     if not isinstance(deployment, SlurmDeployment):
         return ClusterSite()
     comment = f"--comment={deployment.comment}"
@@ -168,8 +168,9 @@ def _make_site(
 
 
 def _list_cpu_flags(request: LaunchRequest, deployment: SlurmDeployment, settings: SlurmSettings) -> tuple[str, ...]:
-    """Return the options of a job without a GPU. Unless the settings name a partition for it, it goes to one without GPUs, with
-    at most the time that this one allows."""
+    """Return the options of a job without a GPU. Unless the settings name a partition for such jobs, the job goes to one
+    without GPUs, with at most the time limit of that partition.
+    """
     flags = settings.flags(gpus=0)
     name = settings.cpu_partition or settings.partition
     facts = deployment.facts
@@ -182,8 +183,9 @@ def _list_cpu_flags(request: LaunchRequest, deployment: SlurmDeployment, setting
 
 
 def _choose_cores(settings: SlurmSettings, partition: Partition, gpus: int) -> int:
-    """Return the cores of each process with a GPU: its share of a node, at most MAX_CORES. Return 0 if the settings or Slurm
-    decide."""
+    """Return the cores of each process with a GPU: its share of a node's cores, at most MAX_CORES. Return 0 if the settings or
+    Slurm decide.
+    """
     if settings.cpus_per_gpu or not gpus or any(name.startswith("cpus-per-") for name in settings.options):
         return 0
     shares = [node.cores // node.gpus for node in partition.nodes if node.gpus >= gpus]
@@ -248,7 +250,9 @@ def _make_partition_error(name: str, slurm_cluster: SlurmCluster, typed: RunRequ
 
 
 def _choose_refusal(deployment: Deployment) -> type[GpucourseError]:
-    """Return the class of error for what a cluster does not have or allow: on a cluster of other people, it is missing."""
+    """Return the class of error for something that a cluster lacks or does not allow. On a cluster of other people, it is
+    MissingError.
+    """
     return MissingError if deployment.runs_as_jobs else UsageError
 
 
@@ -291,8 +295,9 @@ def _choose_partition(
 
 
 def _find_partition(request: LaunchRequest, deployment: Deployment, settings: SlurmSettings, nodes: int) -> str:
-    """Return the partition that fits a job, according to the facts of the lab. A job that can use a GPU gets one if there is
-    one. Return an empty string if no partition fits."""
+    """Return the partition that fits a job, according to the facts about the lab. A job that can use a GPU gets a partition
+    with GPUs if there is one. Return an empty string if no partition fits.
+    """
     if not isinstance(deployment, SlurmDeployment):
         return ""
     launch = request.exercise.launch
@@ -333,8 +338,8 @@ def _limit_time(
 def choose_gpus(request: LaunchRequest, partition: Partition, nodes: int, settings: SlurmSettings | None = None) -> int:
     """Return how many GPUs the job gets on each node.
 
-    An exercise that was not written for Slurm gets one GPU per process, as far as the nodes have enough. An option of the
-    learner's own comes first.
+    An exercise that was not written for Slurm gets one GPU per process, if the nodes have enough. An option that the learner
+    typed has priority.
     """
     settings = settings or SlurmSettings()
     has = _list_gpus(partition, settings.gpu)
@@ -395,7 +400,7 @@ def _check_nodes(
         has = " and ".join(filter(None, size))
         hint = replace(typed, nodes=enough).command + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else "")
         raise _choose_refusal(deployment)(
-            f"{nodes} node{'s were' if nodes > 1 else ' was'} asked for, but the partition {name} has {enough} "
+            f"{nodes} node{'s were' if nodes > 1 else ' was'} requested, but the partition {name} has {enough} "
             f"node{'s' if enough != 1 else ''}{f' with {has}' if has else ''}",
             hint=hint
             if fitting

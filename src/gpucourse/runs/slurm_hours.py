@@ -16,13 +16,13 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterHours:
-    """Represent the hours that the runs of one lab have used.
+    """The hours that the runs of one lab have used.
 
     `runs`: the number of runs.
-    `cpu_hours`, `gpu_hours`: the sums of the runs whose hours are known.
+    `cpu_hours`, `gpu_hours`: the totals of the runs whose hours are known.
     `unknown`: the number of ended runs whose hours are not known.
-    `reserved_gpu_hours`: the most that all other runs may use or have used, by their time limits: those that have not ended,
-    and those whose hours are not known.
+    `reserved_gpu_hours`: the most that all other runs may have used or may still use, by their time limits: the runs that have
+    not ended, and those whose hours are not known.
     """
 
     stack: str
@@ -70,11 +70,10 @@ def count_max_gpu_hours(plan: LaunchPlan) -> float | None:
 
 
 def check_hours(context: Context, run: ResolvedRun, plan: LaunchPlan, *, runs_alike: int = 1) -> None:
-    """Refuse a run after which more GPU hours than the limit could be used. Raises UsageError; nothing is submitted then.
+    """Refuse a run if more GPU hours than the limit could then be used. Raises UsageError, before anything is submitted.
 
-    `runs_alike`: the number of runs that need as much and that are submitted together.
-
-    The limit counts all runs of the workspace on such clusters. It was typed for this run, or is in the settings.
+    `runs_alike`: how many runs with the same needs are submitted together. The limit applies to all runs of the workspace on
+    such clusters. It was typed for this run, or is in the settings.
     """
     limit = run.request.max_gpu_hours if run.request.max_gpu_hours is not None else context.settings.max_gpu_hours
     if limit is None or is_simulated(plan.mode):

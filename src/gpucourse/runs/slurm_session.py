@@ -92,10 +92,10 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
     with stage(context.watch, "release", "asking Slurm whether the GPU is free again", record.phases_s):
         last = _wait_until_gone(open_session)
     if last is None or record.slurm is None:
-        record.state, record.error, record.ended, record.collected = "failed", "Slurm gave no node", now_utc(), True
+        record.state, record.error, record.ended, record.collected = "failed", "Slurm allocated no node", now_utc(), True
         runs.save(context.paths, record)
         raise ExerciseFailed(
-            f"run {record.id}: the session never began; Slurm gave it no node",
+            f"run {record.id}: the session never began, because Slurm allocated no node",
             hint=f"the output of srun is in {files.transcript}",
         )
     has_ended = slurm.has_ended(last)

@@ -53,14 +53,15 @@ class ArrayOfRuns:
 
     @property
     def run_ids(self) -> list[str]:
-        """Return the runs that were submitted; none if each value is a run by itself."""
+        """Return the ids of the runs that were submitted together. There are none if each value is a run of its own."""
         return [record.id for record in self._records]
 
     def submit(self, context: Context) -> bool:
-        """Submit all runs when this is called for the first time. Return whether they are one job array.
+        """Submit all runs on the first call. Return whether they are one job array.
 
-        They are not if the lab is no such cluster, if the runs ask for different resources, or if the cluster refuses the
-        array. Raises UsageError if the runs together may need too many GPU hours, and the other errors of `plan_run`.
+        Return False if the lab is not on a cluster that other people share, if the runs need different resources, or if the
+        cluster refuses the array. Raises UsageError if the runs together may need too many GPU hours, and the other errors of
+        `plan_run`.
         """
         if not self._is_tried:
             self._is_tried = True
@@ -84,14 +85,14 @@ class ArrayOfRuns:
             text = _join(planned.plans) if len(planned.plans) == len(tasks) else ""
             if not text:
                 context.watch(
-                    Note(text="the runs are no job array: their jobs ask for different things, or one of them cannot run")
+                    Note(text="each run is a separate job: the runs need different resources, or one of them cannot run")
                 )
                 return
             records: list[RunRecord] = []
             try:
                 self._record_and_submit(context, stack, planned, tasks, text, records)
             except MissingError as error:
-                context.watch(Note(text=f"the runs are no job array: {error.what}", level="warning"))
+                context.watch(Note(text=f"each run is a separate job, not a task of one array: {error.what}", level="warning"))
                 _forget(context, planned.fleet, records)
                 return
             self._records, self._fleet = records, planned.fleet
@@ -108,7 +109,7 @@ class ArrayOfRuns:
         text: str,
         records: list[RunRecord],
     ) -> None:
-        """Create all records, then copy the files of all runs. The first run comes last: it submits the array."""
+        """Create all records, then copy the files of all runs. The first run comes last, because it submits the array."""
         plans: list[LaunchPlan] = []
         for task, plan in zip(tasks, planned.plans, strict=True):
             run_id = runs.new_run(context.paths, task.request.place)
@@ -149,7 +150,7 @@ def _is_one_task(batch: Batch) -> bool:
 
 
 def _forget(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> None:
-    """Remove runs that were not submitted: first their folders on the cluster, which `destroy` finds by their records."""
+    """Remove runs that were not submitted. Their folders on the cluster go first: `destroy` finds them by the records."""
     from gpucourse.remote.slurm_client import remove_runs
 
     remove_runs(fleet.link(fleet.nodes[0]), [record.id for record in records])

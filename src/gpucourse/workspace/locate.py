@@ -28,7 +28,7 @@ rendezvous_ports: 29500-29599
 # For the target aws. Uncomment what you want to change; these are the defaults.
 # region: us-east-2
 # gpu: {first}                  # else the module's own choice: {choices}
-# other_gpus: [{second}]         # taken in this order if the wanted GPU is sold out
+# other_gpus: [{second}]         # used in this order if the requested GPU is sold out
 # spot: false
 # ttl: {hours:.0f}h                  # a lab ends itself after that
 # budget_usd: 20           # deploy refuses to go above it

@@ -18,7 +18,8 @@ EVIDENCE = ("run.json", "plan.json", "metrics.json")
 """The files of a run that checks and questions read."""
 
 _MAX_LENGTH, _MAX_PARTS = 2300, 201
-"""The most characters and parts of a file's name. The limits for outputs that are collected from a node are lower."""
+"""The maximum number of characters and parts of a file's name. The limits for outputs that are collected from a node are
+lower."""
 
 
 def read_seal(files: RunPaths) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`drive.py up|down ROOT STACK NODES`: works on a stack of tests/system/provisioning.py in a process that a test may kill."""
+"""Work on a stack of tests/system/provisioning.py in a process that a test may kill: `drive.py up|down ROOT STACK NODES`."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from gpucourse.provision.binary import find_terraform
 from gpucourse.provision.stack import TerraformStack
 from gpucourse.workspace.paths import StackPaths
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have ignored it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the process that started the tests may have ignored it
 action, root, name, nodes = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 stack = TerraformStack(
     paths=StackPaths(root / "stacks" / name),

@@ -1,4 +1,4 @@
-"""What moto lacks or gets wrong, mended one function at a time; each says why."""
+"""Patches for what moto lacks or does wrong, one function each, with the reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.mock_aws.state import State
 
 
 def install(state: State) -> None:
-    """Mend moto in this process. Later ones wrap what earlier ones put there."""
+    """Patch moto in this process. Later patches wrap earlier ones."""
     for module in (
         threads,
         images,

@@ -15,13 +15,15 @@ _given = itertools.count(1)
 
 
 def install(state: State) -> None:
-    """See each function."""
+    """Apply the patches of this file."""
     give_every_instance_another_public_address()
     let_computers_reach_each_other(state)
 
 
 def give_every_instance_another_public_address() -> None:
-    """moto draws them at random and may draw one twice; by its address an instance is found here."""
+    """Give each instance a different public address. moto chooses addresses at random and may repeat one, but an instance is
+    found here by its address.
+    """
 
     def next_address() -> str:
         number = next(_given)
@@ -31,7 +33,7 @@ def give_every_instance_another_public_address() -> None:
 
 
 def let_computers_reach_each_other(state: State) -> None:
-    """Give each instance the private address under which the others reach the computer behind it."""
+    """Give each instance the private address at which the others reach its computer."""
     usual, freed = Subnet.get_available_subnet_ip, Subnet.del_subnet_ip
     values: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""What an instance prints while it boots, with the public host key that it made."""
+"""The console output of an instance while it boots, with its public host key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOOTED = """\
 
 
 def install(state: State) -> None:
-    """Show the host key once the computer behind an instance has booted, and nothing before; moto shows a text from 2010."""
+    """Show the host key once the computer behind an instance has booted, and no output before. moto shows a text from 2010."""
 
     def get_console_output(self: Any) -> ActionResult:
         instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))

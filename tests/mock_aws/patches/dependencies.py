@@ -1,4 +1,4 @@
-"""What cannot be deleted while something else depends on it. moto deletes most of it; AWS answers DependencyViolation."""
+"""Resources that cannot be deleted while others depend on them. moto deletes most of them; AWS answers DependencyViolation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.mock_aws.state import State, list_instances
 
 
 def install(_state: State) -> None:
-    """Refuse each deletion while there are users."""
+    """Refuse each deletion of a resource that is in use."""
     _keep(SubnetBackend, "delete_subnet", _find_interfaces)
     _keep(SecurityGroupBackend, "_delete_security_group", _find_users_of_a_group)
     _keep(VPCBackend, "delete_vpc", _find_parts_of_a_vpc)
@@ -34,12 +34,12 @@ def _keep(owner: Any, name: str, find_users: Callable[..., list[str]]) -> None:
 
 
 def _find_interfaces(books: Any, place: str) -> list[str]:
-    """Find those of instances and mount targets in a subnet or a VPC."""
+    """Return the interfaces of instances and mount targets in a subnet or a VPC."""
     return [eni.id for eni in books.enis.values() if place in {eni.subnet.id, eni.subnet.vpc_id}]
 
 
 def _find_users_of_a_group(books: Any, _vpc_id: str | None, group_id: str) -> list[str]:
-    """Find interfaces in it, and other groups whose rules name it."""
+    """Return the interfaces in a security group, and other groups whose rules name it."""
     users = [eni.id for eni in books.enis.values() if group_id in {group.id for group in eni.group_set}]
     for group in (group for groups in books.groups.values() for group in groups.values() if group.id != group_id):
         rules = [*group.ingress_rules, *group.egress_rules]
@@ -48,12 +48,12 @@ def _find_users_of_a_group(books: Any, _vpc_id: str | None, group_id: str) -> li
 
 
 def _find_parts_of_a_vpc(books: Any, vpc_id: str) -> list[str]:
-    """Find what moto does not look for: groups beside the default one, gateways and interfaces."""
+    """Return the parts of a VPC that moto does not look for: groups besides the default one, gateways and interfaces."""
     groups = [group.id for group in books.groups.get(vpc_id, {}).values() if group.name != "default"]
     gateways = [gateway.id for gateway in books.internet_gateways.values() if gateway.vpc and gateway.vpc.id == vpc_id]
     return [*_find_interfaces(books, vpc_id), *groups, *gateways]
 
 
 def _find_mapped_addresses(books: Any, _gateway_id: str, vpc_id: str) -> list[str]:
-    """Find instances with a public address, which is mapped through the gateway."""
+    """Return the instances with a public address, which is mapped through the gateway."""
     return [instance.id for instance in list_instances(books) if instance.vpc_id == vpc_id and instance.public_ip]

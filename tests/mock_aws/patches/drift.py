@@ -1,4 +1,4 @@
-"""What moto forgets of what it was told, so that Terraform would see a difference where there is none."""
+"""Values that moto forgets, so that Terraform would see a difference where there is none."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tests.mock_aws.state import State
 
 
 def install(_state: State) -> None:
-    """See each function. The placement group of an instance is remembered in `launch`."""
+    """Apply the patches of this file."""
     keep_the_groups_of_an_instance()
     remember_what_a_rule_is_for()
 
 
 def keep_the_groups_of_an_instance() -> None:
-    """moto takes any change of an instance that it does not know for a change of its security groups, to none. What powering
-    off does cannot be changed for a spot instance."""
+    """Keep the security groups of an instance. moto treats any unknown change of an instance as a removal of its groups. Also
+    refuse to change what powering off does to a spot instance.
+    """
     usual = InstanceResponse._security_grp_instance_attribute_handler
 
     def handler(self: Any) -> bool:

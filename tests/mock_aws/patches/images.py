@@ -1,4 +1,4 @@
-"""The public images that the course starts from: in each region under ids of its own, each with a root disk of its own size."""
+"""The public images that the course uses. Each has a different id in each region, and a root disk of its own size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PUBLIC = ("/aws/service/deeplearning", "/aws/service/canonical")
 
 
 class PublicImage(NamedTuple):
-    """`parameter` is the name under which Systems Manager has its id."""
+    """A public image. `parameter`: the name under which Systems Manager stores its id."""
 
     name: str
     owner: str
@@ -25,7 +25,7 @@ class PublicImage(NamedTuple):
     parameter: str
 
     def id_in(self, region: str) -> str:
-        """Return its id in a region; an image has another one in each."""
+        """Return its id in a region. An image has a different id in each region."""
         return "ami-" + hashlib.sha256(f"{region} {self.name}".encode()).hexdigest()[:17]
 
 
@@ -38,14 +38,16 @@ IMAGES = (
 
 
 def install(_state: State) -> None:
-    """See each function."""
-    have_the_images_of_the_course()
-    tell_the_size_of_a_root_disk()
-    tell_the_newest_images()
+    """Apply the patches of this file."""
+    add_the_images_of_the_course()
+    report_the_size_of_a_root_disk()
+    publish_the_newest_images()
 
 
-def have_the_images_of_the_course() -> None:
-    """Replace moto's own list, which lacks them, and has the same ids in every region, so that a mix-up would go unseen."""
+def add_the_images_of_the_course() -> None:
+    """Replace moto's own list of images. It lacks these images, and has the same ids in every region, which would hide a
+    mix-up.
+    """
 
     def load(backend: Any) -> None:
         for image in IMAGES:
@@ -70,8 +72,8 @@ def have_the_images_of_the_course() -> None:
     AmiBackend._load_amis = load  # type: ignore[method-assign, assignment]
 
 
-def tell_the_size_of_a_root_disk() -> None:
-    """Tell the image's own size: moto says 15 GB of each, and a stack reads it to make its own disk large enough."""
+def report_the_size_of_a_root_disk() -> None:
+    """Report the image's own size. moto reports 15 GB for each image, but a stack reads the size to make its disk."""
 
     def mappings(ami: Any) -> list[dict[str, Any]]:
         ebs = {
@@ -91,8 +93,8 @@ def root_gb(ami: Any) -> int:
     return int(ami.ebs_snapshot.volume.size)
 
 
-def tell_the_newest_images() -> None:
-    """Have the public parameters with their ids. moto's store is asked about a key before a look-up."""
+def publish_the_newest_images() -> None:
+    """Add the public parameters with the ids of the images, just before moto looks up a key in its store."""
     store_class: Any = ssm.ParameterDict
     usual = store_class._check_loading_status
 
@@ -108,7 +110,7 @@ def tell_the_newest_images() -> None:
 
 
 def _make_parameter(store: Any, name: str, value: str) -> Any:
-    make: Any = ssm.Parameter  # its type says that it is abstract
+    make: Any = ssm.Parameter  # its type annotation says that it is abstract
     return make(
         account_id=store.account_id,
         name=name,

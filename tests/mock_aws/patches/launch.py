@@ -1,4 +1,4 @@
-"""RunInstances: the disks that the image says, and a memory of what it was told."""
+"""RunInstances: create the disks of the image, and remember the options of the launch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.mock_aws.state import State
 
 
 def install(_state: State) -> None:
-    """Complete a launch. A trial run tells of permissions only, as on AWS."""
+    """Complete a launch. A dry run only checks permissions, as on AWS."""
     usual = InstanceResponse.run_instances
 
     def run_instances(self: Any) -> ActionResult:
@@ -31,7 +31,9 @@ def install(_state: State) -> None:
 
 
 def _complete_disks(self: Any) -> None:
-    """Take what is not said of the root disk from the image: moto makes an 8 GB disk instead, or refuses."""
+    """Use the image's values for everything that the launch does not specify about the root disk. moto would create an 8 GB
+    disk instead, or refuse.
+    """
     image = self.ec2_backend.describe_images(ami_ids=[self._get_param("ImageId")])[0]
     disks = self.params.setdefault("BlockDeviceMappings", [])
     root = next((disk for disk in disks if disk.get("DeviceName") == image.root_device_name), None)
@@ -49,7 +51,9 @@ def _complete_disks(self: Any) -> None:
 
 
 def _remember(self: Any, instances: Iterable[Any]) -> None:
-    """Keep the group, without which Terraform sees drift, the market, and that what a launch makes ends with its instance."""
+    """Store the options of the launch: the placement group, without which Terraform sees drift, the market, and that its
+    resources end with the instance.
+    """
     tags = self._parse_tag_specification().get("spot-instances-request", {})
     for instance in instances:
         instance.placement.group_name = self._get_param("Placement.GroupName", "")
@@ -61,5 +65,7 @@ def _remember(self: Any, instances: Iterable[Any]) -> None:
             nic.delete_on_termination = True
         if self._get_param("InstanceMarketOptions.MarketType") == "spot":
             behaviour = self._get_param("InstanceInitiatedShutdownBehavior")
-            instance.instance_initiated_shutdown_behavior = behaviour or "terminate"  # moto's own default is that of on demand
-            spot.stand_behind(instance, self._get_param("InstanceMarketOptions.SpotOptions", {}), tags)
+            instance.instance_initiated_shutdown_behavior = (
+                behaviour or "terminate"
+            )  # moto's own default is for on-demand instances
+            spot.create_request(instance, self._get_param("InstanceMarketOptions.SpotOptions", {}), tags)

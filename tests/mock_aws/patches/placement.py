@@ -1,4 +1,4 @@
-"""Placement groups, which moto does not have."""
+"""Placement groups, which moto lacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUPS = "placement_groups"
 
 
 def install(_state: State) -> None:
-    """See each function."""
+    """Apply the patches of this file."""
     answer_create_placement_group()
     answer_describe_placement_groups()
     answer_delete_placement_group()
@@ -30,7 +30,7 @@ def groups_of(backend: Any) -> dict[str, dict[str, Any]]:
 
 
 def answer_create_placement_group() -> None:
-    """Let a name be taken once in a region."""
+    """Create a placement group. A name can exist only once in a region."""
 
     def create_placement_group(self: Any) -> ActionResult:
         name = self._get_param("GroupName")
@@ -53,7 +53,9 @@ def answer_create_placement_group() -> None:
 
 
 def answer_describe_placement_groups() -> None:
-    """By names, ids, and the filters that the project uses; one that is named and not there is an error."""
+    """Return placement groups by names, ids and the filters that the project uses. A named group that does not exist is an
+    error.
+    """
 
     def describe_placement_groups(self: Any) -> ActionResult:
         names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
@@ -74,7 +76,7 @@ def answer_describe_placement_groups() -> None:
 
 
 def answer_delete_placement_group() -> None:
-    """Not while an instance is in it."""
+    """Delete a placement group, unless an instance is in it."""
 
     def delete_placement_group(self: Any) -> EmptyResult:
         name = self._get_param("GroupName")
@@ -91,7 +93,7 @@ def answer_delete_placement_group() -> None:
 
 
 def let_placement_groups_be_tagged() -> None:
-    """moto looks up what is tagged by the beginning of its id, and knows no `pg-`."""
+    """Make the prefix `pg-` known to moto, which finds a tagged resource by the prefix of its id."""
     usual = EC2Backend.do_resources_exist
 
     def exist(self: Any, resource_ids: list[str]) -> bool:
@@ -107,6 +109,6 @@ def _describe_group(backend: Any, group: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fits(group: dict[str, Any], name: str, values: list[str]) -> bool:
-    """Return whether a group passes a filter by tag."""
+    """Return whether a group matches a filter by tag."""
     tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
     return tags.get(name.removeprefix("tag:")) in values

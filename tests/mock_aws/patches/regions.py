@@ -13,7 +13,7 @@ _OPEN = {"us-east-1", "us-east-2", "us-west-2", "eu-central-1", "eu-west-1"}
 
 
 def install(_state: State) -> None:
-    """Show a few regions as open. moto shows all that there are, 38 to look into."""
+    """Show only a few regions as enabled. moto shows all 38 regions, each of which would be scanned."""
 
     def describe_regions(self: Any) -> ActionResult:
         self.error_on_dryrun()

@@ -1,4 +1,4 @@
-"""The role of the backstop, which an administrator made: the policy of the course lets nobody make a role."""
+"""The role of the backstop, which an administrator has created: the course's policy does not allow creating roles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.mock_aws.state import ACCOUNT_ID, State
 
 
 def install(_state: State) -> None:
-    """Make the role when it is first read: moto loads its books of IAM slowly, and most tests never need them."""
+    """Create the role when it is first read, because moto loads its state of IAM slowly, and most tests never need it."""
     usual = iam.IAMBackend.get_role
     calls: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The spot market: the request that is behind each spot instance."""
+"""The spot market: the request behind each spot instance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.mock_aws.state import State
 
 
 def install(_state: State) -> None:
-    """Let a cancelled request still be described; its instance runs on."""
+    """Keep a cancelled request in descriptions. Its instance continues to run."""
 
     def cancel(self: Any, request_ids: list[str]) -> list[SpotInstanceRequest]:
         requests = [self.spot_instance_requests[request_id] for request_id in request_ids]
@@ -22,9 +22,10 @@ def install(_state: State) -> None:
     SpotRequestBackend.cancel_spot_instance_requests = cancel  # type: ignore[method-assign]
 
 
-def stand_behind(instance: Any, options: dict[str, Any], tags: dict[str, str]) -> None:
-    """Make the request of a spot instance that RunInstances launched, which moto does not; without it the provider reads no
-    spot options back and wants to replace the instance."""
+def create_request(instance: Any, options: dict[str, Any], tags: dict[str, str]) -> None:
+    """Create the request of a spot instance that RunInstances launched, which moto does not create. Without it, the provider
+    reads no spot options and wants to replace the instance.
+    """
     backend = instance.ec2_backend
     request: Any = object.__new__(_LaunchedRequest)
     request._instance = instance
@@ -57,7 +58,7 @@ def stand_behind(instance: Any, options: dict[str, Any], tags: dict[str, str]) -
 
 
 class _LaunchedRequest(SpotInstanceRequest):
-    """One whose instance is there already."""
+    """A request whose instance exists already."""
 
     _instance: Any
 

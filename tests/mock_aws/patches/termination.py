@@ -1,4 +1,4 @@
-"""The end of an instance: asked for, or on its own."""
+"""The end of an instance: on request, or by itself."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ CAUSES = {
 
 
 def install(_state: State) -> None:
-    """See each function."""
-    let_go_of_everything_at_the_end()
+    """Apply the patches of this file."""
+    close_the_spot_request_at_the_end()
     show_no_network_of_a_terminated_instance()
 
 
-def let_go_of_everything_at_the_end() -> None:
-    """Close the spot request. To terminate an instance again changes nothing; moto would fail over its interface."""
+def close_the_spot_request_at_the_end() -> None:
+    """Close the spot request of a terminated instance. Terminating an instance again changes nothing; in moto, it would fail
+    because of the network interface.
+    """
     usual = Instance.terminate
 
     def terminate(self: Any) -> InstanceState:
@@ -39,13 +41,15 @@ def let_go_of_everything_at_the_end() -> None:
 
 
 def show_no_network_of_a_terminated_instance() -> None:
-    """AWS tells a terminated instance's id, tags and reason, but no interface, address or subnet any more; moto tells all."""
+    """Show only the id, tags and reason of a terminated instance, as AWS does. moto also shows its interface, address and
+    subnet.
+    """
     for name, empty in (("network_interfaces", []), ("private_ip_address", None), ("subnet_id", None), ("vpc_id", None)):
         _hide(name, empty)
 
 
 def end_by_itself(state: State, instance_id: str, cause: str) -> None:
-    """End an instance that shut itself down, or that the spot market took back. Raises KeyError if there is none."""
+    """End an instance that shut itself down or that the spot market reclaimed. Raises KeyError if there is none."""
     code, text = CAUSES[cause]
     instance = next(
         (candidate for _region, candidate in state.instances() if candidate.id == instance_id and candidate.state != GONE), None

@@ -1,4 +1,4 @@
-"""Requests that are answered at the same moment."""
+"""Requests that are answered at the same time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tests.mock_aws.state import State
 
 
 def install(_state: State) -> None:
-    """See the function."""
+    """Apply the patch of this file."""
     read_a_copy_of_what_requests_change()
 
 
 @cache  # in one process once
 def read_a_copy_of_what_requests_change() -> None:
-    """moto keeps how answers are written in one table of a class, to which requests add entries. An answer that another thread
-    writes meanwhile goes through that table, and fails: "dictionary changed size during iteration"."""
+    """Use a copy of the table of response formats. moto keeps it in a class, and requests add entries. If another thread
+    iterates over the table at that moment, it fails with "dictionary changed size during iteration".
+    """
     make = AttributePicker.__init__
 
     def make_with_a_copy(

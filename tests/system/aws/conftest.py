@@ -13,14 +13,14 @@ from tests.system.aws.learner import CloudLearner, cloud_learner
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[CloudLearner]:
-    """Somebody with an empty workspace and an empty account."""
+    """Yield a learner with an empty workspace and an empty account."""
     with cloud_learner(tmp_path) as learner:
         yield learner
 
 
 @pytest.fixture(scope="module")
 def shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
-    """Somebody with a lab of two nodes."""
+    """Yield a learner with a lab of two nodes."""
     with cloud_learner(tmp_path_factory.mktemp("lab")) as learner:
         hand_made.lab(learner, nodes=2)
         yield learner
@@ -28,8 +28,9 @@ def shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearne
 
 @pytest.fixture
 def lab_owner(shared_lab: CloudLearner) -> Iterator[CloudLearner]:
-    """Yield the same, for a test that leaves the two nodes; its record and settings are then as before, and the account is
-    quiet."""
+    """Yield the same learner for a test that keeps the two nodes. The record and the settings are then restored, and the
+    account is undisturbed.
+    """
     files = [shared_lab.workspace / ".gpucourse/deployments/03-aws-t4.json", shared_lab.workspace / "gpucourse.yaml"]
     texts = [file.read_text(encoding="utf-8") for file in files]
     yield shared_lab

@@ -1,4 +1,4 @@
-"""A course with a module for each stack on AWS, so that every one of them can be stood up."""
+"""A course with one module for each stack on AWS, so that every stack can be deployed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LABS = {
 
 
 def write_course(folder: Path) -> Path:
-    """Write the course; for GPUCOURSE_COURSE."""
+    """Write the course into a folder for GPUCOURSE_COURSE."""
     for number, (name, template, lab) in _LABS.items():
         module, scripts = folder / "modules" / name, folder / "exercises" / name
         module.mkdir(parents=True)

@@ -1,6 +1,7 @@
-"""A lab that stands without Terraform: what a stack makes, made by single calls in a second, and the record of it.
+"""A lab that is made without Terraform: single calls create the resources of a stack in a second, together with the lab's
+record.
 
-As far as the account is concerned it is a lab of the course whose Terraform state was lost.
+To the account, it is a lab of the course whose Terraform state was lost.
 """
 
 from __future__ import annotations
@@ -28,29 +29,29 @@ USER, ACCOUNT = "ubuntu", "123456789012"
 
 
 def context(learner: CloudLearner) -> Context:
-    """Return what the verbs work with, as the learner's commands have it."""
+    """Return the context of the learner's commands."""
     environ = learner.environment
     return Context(workspace=open_workspace(learner.workspace), folders=find_course(environ), environ=environ)
 
 
 def run_destroy(learner: CloudLearner, which: DestroyRequest, *, discard: bool = False) -> DestroyResult:
-    """Return what `destroy` does after the question."""
+    """Run `destroy` without its question, and return the result."""
     learner_context = context(learner)
     return destroy(learner_context, survey(learner_context, which), discard=discard)
 
 
 def utc(hours: float) -> str:
-    """Return the time in so many hours, as records keep it."""
+    """Return the time in so many hours, in the form of a record."""
     return (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
 
 
 def identity(learner: CloudLearner) -> str:
-    """Return the workspace's id; made where there is none."""
+    """Return the workspace's id. Create the workspace if there is none."""
     return open_workspace(learner.workspace).id
 
 
 def tags_of(learner: CloudLearner, stack: str, **options: str) -> dict[str, str]:
-    """Return what marks a thing as ours."""
+    """Return the tags of this workspace's resources."""
     owner_tags = {
         "Project": "gpucourse",
         "Course": identity(learner),
@@ -62,13 +63,13 @@ def tags_of(learner: CloudLearner, stack: str, **options: str) -> dict[str, str]
 
 
 def make_tag_parameters(tags: dict[str, str], *kinds: str) -> dict[str, Any]:
-    """Return the tags as calls of EC2 take them."""
+    """Return the tags in the form of EC2's parameters."""
     entries = [{"Key": key, "Value": value} for key, value in tags.items()]
     return {"TagSpecifications": [{"ResourceType": kind, "Tags": entries} for kind in kinds]}
 
 
 def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tuple[str, str]:
-    """Return a network of ours with all that belongs to it: the subnet and the group."""
+    """Return a new network with these tags, with its subnet and its security group."""
     ec2 = learner.account.client("ec2", region)
     name = f"gpucourse-{tags['Stack']}"
     vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **make_tag_parameters(tags, "vpc"))["Vpc"]["VpcId"]
@@ -90,14 +91,14 @@ def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tu
 
 
 def instance(learner: CloudLearner, tags: dict[str, str], **options: Any) -> str:
-    """One instance with these tags, without a network of its own."""
+    """Launch an instance with these tags, without a network of its own."""
     return _launch(learner, tags, **options)
 
 
 def lab(
     learner: CloudLearner, *, module: str = "3", gpu: str = "t4", nodes: int = 1, spot: bool = False, hours: float = 4
 ) -> AwsDeployment:
-    """Return a lab with its record, ready to be used."""
+    """Return a ready lab with its record."""
     from gpucourse.remote.keys import ensure_client_key
 
     workspace = open_workspace(learner.workspace)
@@ -148,25 +149,25 @@ def lab(
 
 
 def read_record(learner: CloudLearner) -> AwsDeployment:
-    """Return the record of the lab, from disk."""
+    """Return the lab's record from disk."""
     deployment = deployments.load_as(open_workspace(learner.workspace).paths, "03-aws-t4", AwsDeployment)
     assert deployment is not None
     return deployment
 
 
 def cut_off(learner: CloudLearner) -> None:
-    """Let no node of the lab be reached any more, by its record."""
+    """Change the lab's record so that no node can be reached."""
     file = learner.workspace / ".gpucourse/deployments/03-aws-t4.json"
     file.write_text(file.read_text().replace("ssh_proxy.py", "no_such_proxy.py"))
 
 
 def state_folder(learner: CloudLearner, instance_id: str) -> Path:
-    """Return the folder of a node's marks."""
+    """Return the folder with a node's marks."""
     return Path(learner.account.computer(instance_id)["root"]) / "var/lib/gpucourse"
 
 
 def ids(learner: CloudLearner) -> list[str]:
-    """List the instances that exist, in the order of their launch."""
+    """Return the ids of the existing instances, in the order of their launch."""
     return [resource.id for resource in learner.list_resources("instance")]
 
 

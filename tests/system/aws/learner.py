@@ -1,4 +1,4 @@
-"""Somebody with a workspace and an AWS account, which is the mock one; the machines behind its instances answer SSH."""
+"""A learner with a workspace and a mock AWS account. The machines behind its instances answer SSH."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ class CloudLearner(Learner):
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of any learner; what `terraform init` made is shared, where the tests have a folder for that."""
+        """Return the environment of any learner. The results of `terraform init` are shared if the tests have a folder for
+        them.
+        """
         shared = os.environ.get(SHARED)
         return {**super().environment, **({"XDG_CACHE_HOME": shared} if shared else {})}
 
     def describe_surroundings(self) -> str:
-        """Return the account's last calls: which was refused, which was made twice."""
+        """Return the account's last calls, which show what was refused and what was sent twice."""
         calls = (
             f"{call.at:.3f} {call.service}:{call.action} {call.status} {call.code} {call.invocation[:8]}"
             for call in self.account.calls()[-60:]
@@ -44,7 +46,7 @@ class CloudLearner(Learner):
         return "\nthe account's last calls:\n" + "\n".join(calls)
 
     def deployment(self, stack: str = "03-aws-t4") -> dict[str, Any]:
-        """Return the record of a stack, from disk; empty if there is none."""
+        """Return a stack's record from disk, or an empty one if there is none."""
         return dict(read_json(self.workspace / ".gpucourse" / "deployments" / f"{stack}.json") or {})
 
     def inventory(self, stack: str = "03-aws-t4") -> list[dict[str, Any]]:
@@ -52,11 +54,11 @@ class CloudLearner(Learner):
         return list((self.deployment(stack).get("inventory") or {}).get("nodes", []))
 
     def list_resources(self, *kinds: str) -> list[Resource]:
-        """Return what the account holds that the course made."""
+        """Return the account's resources that the course created."""
         return self.account.resources(*kinds)
 
     def sets(self, **settings: object) -> None:
-        """Write settings into `gpucourse.yaml`, over those of the same name."""
+        """Write settings into `gpucourse.yaml`. They replace settings of the same name."""
         file = self.workspace / "gpucourse.yaml"
         old_settings = read_json(file) if file.exists() else {}  # JSON is YAML
         file.write_bytes(to_json({**dict(old_settings or {}), **settings}))
@@ -66,9 +68,9 @@ class CloudLearner(Learner):
 def cloud_learner(
     folder: Path,
 ) -> Iterator[CloudLearner]:
-    """Yield a learner in `folder` with an account that is empty and paid for. Skips without Terraform or the AWS provider.
+    """Yield a learner in `folder` with an empty account on the paid plan. Skip the test without Terraform or the AWS provider.
 
-    Proves at the end that no process of the workspace is left, and that the course's policy allowed every call.
+    At the end, check that no process of the workspace is left, and that the course's policy allowed every call.
     """
     any_terraform()
     if find_mirror(TERRAFORM / "modules" / "lab", os.environ) is None:

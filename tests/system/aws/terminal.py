@@ -1,4 +1,4 @@
-"""A command at a terminal: what it shows there, and what somebody types into it."""
+"""A command at a terminal: what it shows, and what a person types into it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.waiting import STUCK_S
 
 
 class Terminal:
-    """A command that has a terminal of 80 columns for its input and output."""
+    """A command with a terminal of 80 columns for its input and output."""
 
     def __init__(self, learner: Learner, *words: str, command: tuple[str, ...] = COMMAND) -> None:
         master, slave = pty.openpty()
@@ -31,7 +31,7 @@ class Terminal:
         self.screen = ""
 
     def shows(self, words: str) -> None:
-        """Wait until these words stand on the screen."""
+        """Wait until these words are on the screen."""
         deadline = time.monotonic() + STUCK_S
         while words not in self.screen:
             assert time.monotonic() < deadline, f"{words!r} is not on the screen:\n{self.screen}"
@@ -42,7 +42,7 @@ class Terminal:
         os.write(self._ours, f"{line}\n".encode())
 
     def ends(self) -> int:
-        """Wait for its end; the exit code."""
+        """Wait for the end of the command and return its exit code."""
         while self._reads():
             pass
         code = self.process.wait(STUCK_S)

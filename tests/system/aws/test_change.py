@@ -1,4 +1,4 @@
-"""What changes a lab on AWS that stands: stop and start, another address, a hold."""
+"""Commands that change an existing lab on AWS: stop and start, another address, a hold."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]
 
 @pytest.fixture
 def stopped(one_node: CloudLearner) -> Iterator[CloudLearner]:
-    """Somebody with a lab of one node, which is stopped."""
+    """Yield a learner with a stopped lab of one node."""
     stop_start.stop(hand_made.context(one_node), "3")
     yield one_node
     one_node.account.calm()
@@ -51,7 +51,7 @@ def test_start_after_a_stop_has_new_addresses_the_same_keys_and_the_later_deadli
     extension = extend.more_time(hand_made.context(learner), "3", 3600)
     extend.extend(hand_made.context(learner), extension)
     result = learner.types("start", "3", timeout=280)
-    assert "03-aws-t4 is back" in result.out
+    assert "03-aws-t4 is running again" in result.out
     after = learner.inventory()
     for old, new in zip(before, after, strict=True):
         assert new["address"] != old["address"]
@@ -103,7 +103,7 @@ def test_stop_refuses_a_lab_with_a_run(lab_owner: CloudLearner) -> None:
     runs.save(context.paths, run)
 
 
-def test_allow_ip_lets_another_address_in(lab_owner: CloudLearner) -> None:
+def test_allow_ip_opens_ssh_to_another_address(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     [change] = aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed
     assert change.startswith("198.51.100.4/32 instead of 203.0.113.7/32")
@@ -111,7 +111,7 @@ def test_allow_ip_lets_another_address_in(lab_owner: CloudLearner) -> None:
     assert "was allowed already" in aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
 
 
-def test_keep_holds_the_idle_agent_until_it_is_lifted(lab_owner: CloudLearner) -> None:
+def test_keep_pauses_the_idle_agent_until_it_is_cancelled(lab_owner: CloudLearner) -> None:
     context = hand_made.context(lab_owner)
     hold = hand_made.state_folder(lab_owner, hand_made.ids(lab_owner)[0]) / "hold"
     start = time.time()

@@ -9,7 +9,7 @@ from tests.system.aws.terminal import Terminal
 
 
 @pytest.mark.system
-def test_deploy_makes_nothing_without_a_yes(learner: CloudLearner) -> None:
+def test_deploy_builds_nothing_without_a_yes(learner: CloudLearner) -> None:
     terminal = Terminal(learner, "deploy", "1", "--target", "aws")
     terminal.shows("[y/N]")
     assert "13 to create" in terminal.screen

@@ -1,5 +1,6 @@
-"""`deploy` of labs on AWS: tagged and in the ledger, a run on one; again: unchanged, with a node gone, with an older state; two
-GPUs side by side."""
+"""`deploy` of labs on AWS: a new lab is tagged and entered in the ledger, and a run works on it. A repeated deploy changes
+nothing, replaces a lost node, and copes with an old state. Two GPUs give two labs.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SCRIPT = "import os\nfor name in ('RANK', 'WORLD_SIZE'):\n    print(name, os.env
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
-    """Yield Module 3's nodes on AWS, up."""
+    """Yield a learner with the lab of module 3 on AWS."""
     with cloud_learner(tmp_path_factory.mktemp("lab")) as learner:
         learner.types(*DEPLOY, "--yes", timeout=240)
         yield learner
@@ -50,7 +51,7 @@ def test_deploy_tags_its_nodes_schedules_their_end_and_enters_them_in_the_ledger
     assert json.loads((lab.workspace / ".gpucourse/regions.json").read_text())["regions"] == ["us-east-2"]
 
 
-def test_run_brings_the_output_of_the_node_home(lab: CloudLearner, tmp_path: Path) -> None:
+def test_run_collects_the_output_of_the_node(lab: CloudLearner, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SCRIPT)
     words = ("--script", str(tmp_path / "mine.py"), "--launcher", "python", "--nodes", "1")
     result = lab.types("run", *words, timeout=240)
@@ -88,7 +89,7 @@ def test_deploy_rebuilds_a_node_that_is_gone_and_no_other(lab: CloudLearner) -> 
 
 
 def test_deploy_with_an_older_state_builds_no_node_twice(lab: CloudLearner) -> None:
-    """The state of an earlier day, such as from the backup that Terraform leaves."""
+    """Deploy with the state of an earlier day, such as Terraform's backup."""
     old_ids = hand_made.ids(lab)
     file = lab.workspace / ".gpucourse/stacks/03-aws-t4/terraform/terraform.tfstate"
     state = json.loads(file.read_text())

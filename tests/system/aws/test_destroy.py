@@ -1,4 +1,4 @@
-"""destroy on AWS without Terraform's help: whatever was lost, everything of ours is found, removed and proved gone."""
+"""`destroy` on AWS without Terraform's help: whatever was lost, all our resources are found and removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.system
 
 
 def destroy_well(learner: CloudLearner, *, module: str | None = "3", discard: bool = False) -> Receipt:
-    """`destroy` that ends well: its one receipt."""
+    """Run a `destroy` that succeeds, and return its only receipt."""
     result = hand_made.run_destroy(learner, DestroyRequest(module=module), discard=discard)
     assert result.errors == []
     [receipt] = result.receipts
@@ -51,7 +51,7 @@ def test_destroy_with_expired_credentials_stops_before_anything_happens(lab_owne
 def test_destroy_of_a_lab_whose_state_is_lost_removes_it_and_nothing_else(learner: CloudLearner) -> None:
     stranger = launch(learner.account)
     lab = hand_made.lab(learner, nodes=2)
-    learner.account.deny("scheduler:DeleteScheduleGroup")  # a group that ends nothing any more, and costs nothing
+    learner.account.deny("scheduler:DeleteScheduleGroup")  # a schedule group that no longer ends anything, and costs nothing
     result = learner.types("destroy", "3", "--yes")
     assert hand_made.ids(learner) == [stranger]
     assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}

@@ -30,7 +30,7 @@ def index_findings(document: Any) -> dict[str, dict[str, str]]:
     return {finding["what"]: finding for finding in document["findings"]}
 
 
-def test_doctor_of_a_good_account_tells_the_price_of_the_course_and_changes_nothing(learner: Learner, account: Account) -> None:
+def test_doctor_of_a_good_account_shows_the_price_of_the_course_and_changes_nothing(learner: Learner, account: Account) -> None:
     call_count = len(account.calls())
     document = learner.documents("doctor", "--target", "aws")
     findings = index_findings(document)
@@ -43,7 +43,7 @@ def test_doctor_of_a_good_account_tells_the_price_of_the_course_and_changes_noth
     assert account.resources() == []
 
 
-def test_doctor_tells_everything_that_is_missing_at_once_with_its_cure(learner: Learner, account: Account) -> None:
+def test_doctor_lists_everything_that_is_missing_with_its_remedy(learner: Learner, account: Account) -> None:
     account.plan("FREE")
     account.quota(GRAPHICS, 0)
     account.deny("ec2:RunInstances")

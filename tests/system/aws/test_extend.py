@@ -1,4 +1,4 @@
-"""`extend` on AWS: more time reaches every killer, has a limit and a price, and survives a kill."""
+"""`extend` on AWS: the new end reaches everything that ends a lab, has a limit and a price, and survives a kill."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.system
 
 
 def read_end(learner: CloudLearner) -> datetime:
-    """Return when the lab ends, by its record."""
+    """Return the end of the lab according to its record."""
     return datetime.fromisoformat(learner.deployment()["cloud"]["expires"])
 
 
@@ -38,7 +38,7 @@ def arm_backstop(learner: CloudLearner) -> Account:
 
 
 def kill_extend(learner: CloudLearner, action: str) -> None:
-    """Kill `extend 3 2h` when a call of this name has taken effect, and its answer is held back."""
+    """Kill `extend 3 2h` when a call of this name has taken effect and its answer is held back."""
     learner.account.hold(action, after=True)
     extending = learner.begins("extend", "3", "2h")
     until(lambda: any(action in call for call in learner.account.list_held_calls()), f"{action} is held back")
@@ -47,7 +47,7 @@ def kill_extend(learner: CloudLearner, action: str) -> None:
     learner.account.calm()
 
 
-def test_extend_reaches_every_killer(lab_owner: CloudLearner) -> None:
+def test_extend_reaches_everything_that_ends_a_node(lab_owner: CloudLearner) -> None:
     account = arm_backstop(lab_owner)
     new_end = read_end(lab_owner) + timedelta(minutes=90)
     document = lab_owner.documents("extend", "3", "90m")

@@ -1,6 +1,7 @@
-"""What may go wrong while Terraform builds or removes a lab: the exit code, the words, and what is left of it.
+"""Failures while Terraform builds or removes a lab: the exit code, the message, and what is left.
 
-One test for each way on from a failure. The words for every code of AWS are in tests/unit/aws/test_failures.py.
+There is one test for each way to continue after a failure. The messages for AWS's error codes are tested in
+tests/unit/aws/test_failures.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SUBNET = "ec2:DeleteSubnet"
 
 @pytest.fixture(scope="module")
 def shared_learner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
-    """Yield a learner whose module 1 is one node."""
+    """Yield a learner whose module 1 has a lab of one node."""
     folder = tmp_path_factory.mktemp("failures")
     with cloud_learner(folder) as learner:
         learner.environ["GPUCOURSE_COURSE"] = str(write_course(folder / "course"))
@@ -37,7 +38,7 @@ def shared_learner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLe
 
 @pytest.fixture
 def learner(shared_learner: CloudLearner) -> Iterator[CloudLearner]:
-    """Yield the same, in an account that is quiet again afterwards, and empty after a `destroy`."""
+    """Yield the same learner. Afterwards, the account is undisturbed again, and empty after a `destroy`."""
     yield shared_learner
     shared_learner.account.calm()
     shared_learner.types("destroy", "--all", "--yes", timeout=300)
@@ -73,7 +74,7 @@ def test_deploy_after_a_kill_finds_the_instance_that_no_state_knows(learner: Clo
 
 
 def test_deploy_that_ctrl_c_stops_says_what_exists_and_what_it_costs(learner: CloudLearner) -> None:
-    learner.account.hold("CreateSubnet", after=True)  # so Terraform ends without knowing of the subnet
+    learner.account.hold("CreateSubnet", after=True)  # so Terraform ends without recording the subnet
     deploy = learner.begins(*DEPLOY)
     wait_for_held(learner, "ec2:CreateSubnet")
     deploy.send_signal(signal.SIGINT)

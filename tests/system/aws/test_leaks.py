@@ -1,4 +1,4 @@
-"""`leaks`: what the account holds in every region, removed only if no lab explains it."""
+"""`leaks`: find everything of the course in the account, in every region, and remove only what belongs to no lab."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
 
 pytestmark = pytest.mark.system
-FAR = "eu-west-1"  # none of the regions that the course knows
+FAR = "eu-west-1"  # not a region of the course
 
 
 def test_leaks_after_a_lost_workspace_finds_and_removes_our_own_things_alone(learner: CloudLearner) -> None:

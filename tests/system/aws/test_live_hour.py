@@ -1,4 +1,4 @@
-"""The live hour as it is typed, against the mock account: agreed to by a person, and driven to its end."""
+"""The live hour against the mock account: a person agrees to it, and it runs to its end."""
 
 from __future__ import annotations
 

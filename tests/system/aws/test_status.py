@@ -1,4 +1,4 @@
-"""`status` of labs on AWS: the account is asked, not only this machine's records."""
+"""`status` of labs on AWS: the account is queried, not only this machine's records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_outlook(learner: CloudLearner) -> Outlook:
     return stack.cloud
 
 
-def test_status_tells_the_nodes_the_money_and_every_killer(lab_owner: CloudLearner) -> None:
+def test_status_shows_the_nodes_the_cost_and_everything_that_ends_them(lab_owner: CloudLearner) -> None:
     lab = hand_made.read_record(lab_owner)
     account = Account(REGION, lab_owner.environment)
     first, second = hand_made.ids(lab_owner)
@@ -55,7 +55,7 @@ def test_status_tells_the_nodes_the_money_and_every_killer(lab_owner: CloudLearn
     [stack] = lab_owner.documents("status")["stacks"]
     assert stack["healthy"] is True
     assert stack["cloud"]["usd_per_hour"].startswith("1.5")
-    assert read_outlook(lab_owner).idle == []  # not asked: to the agent a connection is somebody at work
+    assert read_outlook(lab_owner).idle == []  # the agent is not queried, because it takes a connection for a person at work
 
 
 def test_status_of_an_account_that_does_not_answer_is_unknown_and_never_healthy(lab_owner: CloudLearner) -> None:
@@ -90,7 +90,7 @@ def test_status_says_why_a_node_ended_and_lists_what_no_record_has(learner: Clou
     current = read_status(learner)
     cloud = current.stacks[0].cloud
     assert cloud is not None
-    assert "AWS took the spot instance back" in cloud.ended[0]
+    assert "AWS reclaimed the spot instance" in cloud.ended[0]
     assert [node.healthy for node in current.stacks[0].nodes] == [True, False]
     assert untracked in current.warnings[0]
     learner.account.shut_down(first)

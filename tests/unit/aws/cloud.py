@@ -1,4 +1,4 @@
-"""Accounts for tests: one that answers from a script, checked against AWS's own models, and one that asks moto."""
+"""Accounts for tests: one answers from a script, checked against AWS's own models, the other queries moto."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ class ScriptedAccount(Account):
 
 
 class MotoAccount(Account):
-    """Asks moto. It knows no placement groups, so there are none. `fail` holds errors to raise instead of asking, once each."""
+    """An account that queries moto. moto has no placement groups, so there are none.
+    `fail`: errors to raise instead, once each.
+    """
 
     def __init__(self, region: str = REGION, environ: Any = None) -> None:
         super().__init__(region, environ or ENVIRON)
@@ -104,7 +106,9 @@ class MotoAccount(Account):
 
 @cache
 def _session() -> boto3.Session:
-    """AWS's models are large: they are loaded once for all tests. Made after moto was imported, which botocore has to know."""
+    """Return a session with AWS's models, which are large and loaded once for all tests. botocore must know of moto, so moto is
+    imported first.
+    """
     return Account(REGION, ENVIRON)._start_session()
 
 
@@ -116,7 +120,7 @@ def _client(service: str, region: str) -> Any:
 
 
 class Clock:
-    """A clock that only moves when somebody sleeps."""
+    """A clock that moves only when its `sleep` is called."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -129,35 +133,35 @@ class Clock:
 
 
 def make_host_key(kind: str, *fields: bytes) -> str:
-    """Return a public key as OpenSSH writes it: its type, then its fields, each after its length."""
+    """Return a public key in OpenSSH's format: its type, then its fields, each after its length."""
     blob = b"".join(len(field).to_bytes(4, "big") + field for field in (kind.encode(), *fields))
     return f"{kind} {base64.b64encode(blob).decode()}"
 
 
 def make_refusal(action: str = "ec2:Whatever") -> PermissionRefused:
-    """AWS says no."""
+    """Return AWS's refusal of an action."""
     return PermissionRefused(f"{action}: refused", hint="the policy", action=action)
 
 
 def make_expiry() -> CredentialsError:
-    """Return the refusal of a session that has run out."""
+    """Return AWS's error for expired credentials."""
     return CredentialsError("the AWS credentials have expired", hint="sign in again")
 
 
 def error(code: str, message: str = "") -> CloudError:
     """Return an error of AWS with that code, as the session would raise it."""
     failure = failures.classify(code, message)
-    return CloudError(failure.tell, hint=failure.cure, cloud_code=code, message=message, kind=failure.kind)
+    return CloudError(failure.meaning, hint=failure.remedy, cloud_code=code, message=message, kind=failure.kind)
 
 
 def as_tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
-    """Tags as AWS lists them."""
+    """Return tags in the form in which AWS lists them."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 @cache
 def service_model(service: str) -> ServiceModel:
-    """AWS's own description of a service: what boto3 itself works by."""
+    """Return AWS's own description of a service, which boto3 also uses."""
     return botocore.session.get_session().get_service_model(service)
 
 
@@ -169,7 +173,7 @@ def operation_model(service: str, operation: str) -> OperationModel:
 
 
 def _valid(values: dict[str, Any], shape: Any, *, whole: bool = True) -> None:
-    """Every key exists and has its type; with `whole` no required one is missing."""
+    """Return whether every key exists and has the right type; with `whole`, also whether no required key is missing."""
     if shape is not None:
         report = ParamValidator().validate(values, shape)
         problems = [line for line in report.generate_report().splitlines() if whole or not line.startswith("Missing required")]

@@ -1,4 +1,4 @@
-"""A lab in moto: everything that a stack of the course makes, with our tags, and a stranger's things beside it."""
+"""A lab in moto, with everything that a stack of the course creates and our tags, next to another owner's resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMAGE = "ami-0123456789abcdef0"  # moto takes any
 
 @dataclass
 class Lab:
-    """Ids of what was made."""
+    """The ids of the created resources."""
 
     vpc: str
     subnet: str
@@ -38,7 +38,7 @@ def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoAccount]:
 
 
 def make_lab(account: MotoAccount, tags: dict[str, str], *, node: str = "node0") -> Lab:
-    """Return a whole lab with these tags; without any, a stranger's."""
+    """Return a whole lab with these tags. Without tags, it belongs to another owner."""
     ec2 = account.client("ec2")
 
     def tag(*kinds: str) -> dict[str, Any]:
@@ -82,5 +82,5 @@ def lab(moto: MotoAccount) -> Lab:
 
 @pytest.fixture
 def foreign(moto: MotoAccount) -> Lab:
-    """Return a lab of somebody else, without tags."""
+    """Return another owner's lab, without tags."""
     return make_lab(moto, {})

@@ -1,4 +1,4 @@
-"""The commands that the failure table tells people to type can be typed."""
+"""The commands in the failure table can be typed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TABLE = [*ROWS, UNKNOWN]
 _COMMAND = re.compile(r"gpucourse ((?:doctor|leaks|deploy|destroy|cost)[^,;:()]*)")
 
 
-def list_commands(cure: str) -> list[str]:
-    """Return the gpucourse commands of a cure, as they are typed."""
-    return [match.strip() for match in _COMMAND.findall(cure)]
+def list_commands(remedy: str) -> list[str]:
+    """Return the gpucourse commands of a remedy, as they are typed."""
+    return [match.strip() for match in _COMMAND.findall(remedy)]
 
 
-def test_cure_names_only_commands_that_can_be_typed() -> None:
-    commands = {command for row in TABLE for command in list_commands(row.cure)}
+def test_remedy_names_only_commands_that_can_be_typed() -> None:
+    commands = {command for row in TABLE for command in list_commands(row.remedy)}
     assert len(commands) > 5
     for command in sorted(commands):
         try:
@@ -41,11 +41,11 @@ def test_cure_names_only_commands_that_can_be_typed() -> None:
         ("s3:GetObject", False),
     ],
 )
-def test_cure_is_the_policy_only_when_the_policy_allows_the_action(action: str, by_policy: bool) -> None:
-    """Who has the policy and is refused what it does not allow would be told to attach it, for ever."""
+def test_remedy_is_the_policy_only_when_the_policy_allows_the_action(action: str, by_policy: bool) -> None:
+    """Classify a refusal. A user who has the policy must not be told to attach it again if it does not allow the action."""
     words = f"User: arn:aws:iam::1:user/ada is not authorized to perform: {action} on resource: *"
-    assert policy.names(action) is by_policy
+    assert policy.allows(action) is by_policy
     for failure in (classify("AccessDenied", words), classify("UnauthorizedOperation", "no", action)):
-        assert ("doctor --policy" in failure.cure) is by_policy
-        assert (failure.cure == failure_table.ADMINISTRATOR) is not by_policy
-    assert ("if this identity already has it" in classify("AccessDenied", words).cure) is by_policy
+        assert ("doctor --policy" in failure.remedy) is by_policy
+        assert (failure.remedy == failure_table.ADMINISTRATOR) is not by_policy
+    assert ("if this identity already has it" in classify("AccessDenied", words).remedy) is by_policy

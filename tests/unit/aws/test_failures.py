@@ -70,8 +70,8 @@ def test_classify_gives_a_code_its_kind_from_boto3_and_from_terraform(
 ) -> None:
     failure = classify(code, message)
     assert (failure.kind, failure.elsewhere) == (kind, elsewhere)
-    assert failure.tell
-    assert failure.cure
+    assert failure.meaning
+    assert failure.remedy
     assert code.split(".", 1)[-1] in sentence(failure) or code in sentence(failure)
     from_terraform = from_text(BY_TERRAFORM.format(code, message or "no more"))
     assert from_terraform is not None
@@ -111,7 +111,7 @@ def refuse_mount_target() -> Failure:
 def test_classify_names_the_command_for_a_role_of_aws_that_may_not_be_made(failure: Failure, service: str) -> None:
     assert (failure.kind, failure.action) == ("permission", "iam:CreateServiceLinkedRole")
     assert f"(iam:CreateServiceLinkedRole) [{failure.code}" in sentence(failure)
-    assert f"aws iam create-service-linked-role --aws-service-name {service}.amazonaws.com" in failure.cure
+    assert f"aws iam create-service-linked-role --aws-service-name {service}.amazonaws.com" in failure.remedy
 
 
 def test_from_text_takes_the_call_for_the_permission_that_a_refusal_does_not_name() -> None:
@@ -123,13 +123,13 @@ def test_from_text_takes_the_call_for_the_permission_that_a_refusal_does_not_nam
     assert failure.action == "servicequotas:ListServiceQuotas"
     efs_failure = from_text(f"operation error EFS: CreateFileSystem, x, api error AccessDeniedException: {STORAGE}")
     assert efs_failure is not None
-    assert (efs_failure.action, "--policy" in efs_failure.cure) == ("elasticfilesystem:CreateFileSystem", True)
+    assert (efs_failure.action, "--policy" in efs_failure.remedy) == ("elasticfilesystem:CreateFileSystem", True)
 
 
-def test_classify_returns_a_cure_that_says_what_to_open_to_type_or_to_change() -> None:
-    assert "105 GiB" in classify("InvalidBlockDeviceMapping", SNAPSHOT).cure
-    assert "Paid plan" in classify("InvalidParameterCombination", FREE).cure
-    assert "--request-quota" in classify("VcpuLimitExceeded", VCPU).cure
+def test_classify_returns_a_remedy_that_says_what_to_open_to_type_or_to_change() -> None:
+    assert "105 GiB" in classify("InvalidBlockDeviceMapping", SNAPSHOT).remedy
+    assert "Paid plan" in classify("InvalidParameterCombination", FREE).remedy
+    assert "--request-quota" in classify("VcpuLimitExceeded", VCPU).remedy
 
 
 @pytest.mark.parametrize(

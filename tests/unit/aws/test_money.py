@@ -1,4 +1,4 @@
-"""Money: what a lab costs before it exists, what it costs while it does, and what AWS has billed."""
+"""The cost of a lab before it exists and while it exists, and the amount that AWS has billed."""
 
 from __future__ import annotations
 
@@ -54,12 +54,13 @@ def cents(need: LabNeed, market: Market = "on-demand", book: PriceBook = BOOK) -
     ids=["M1-T4", "M2-T4", "M3-T4", "M4"],
 )
 def test_usd_per_hour_and_estimate_are_what_was_worked_out_by_hand(need: LabNeed, usd: str) -> None:
-    """100 GB of gp3 and one IPv4 a node (20 GB on a head): M1 is 3 h x (0.526 + 0.005 + 100 x 0.08/730) = 1.63.
-    A head may use 1.6 vCPUs above its baseline, at $0.05 an hour each."""
+    """Compare with amounts calculated by hand. A node has 100 GB of gp3 (a head 20 GB) and one IPv4 address, so module 1 costs
+    3 h x (0.526 + 0.005 + 100 x 0.08/730) = 1.63. A head may use 1.6 vCPUs above its baseline, at $0.05 an hour each.
+    """
     assert cents(need) == usd
 
 
-def test_instance_on_spot_costs_the_dearest_zone_unless_one_is_named() -> None:
+def test_instance_on_spot_has_the_price_of_the_most_expensive_zone_unless_one_is_named() -> None:
     assert BOOK.instance("g6.2xlarge", "spot").usd_per_hour == Decimal("0.3568")
     rates = [("us-east-2a", "0.30"), ("us-east-2b", "0.20")]
     fresh: dict[PriceKey, Rate] = {

@@ -72,7 +72,7 @@ def test_zones_ignore_local_zones_and_other_places() -> None:
         ("us-east-2", ""),
         ("xx-new-9", ""),  # AWS may have regions that boto3 does not know yet
         ("frankfurt", "'frankfurt' is not the name of an AWS region"),
-        ("us-gov-west-1", "us-gov-west-1 is a region of AWS's partition aws-us-gov; the course's prices"),
+        ("us-gov-west-1", "us-gov-west-1 is a region of AWS's partition aws-us-gov; the course has only prices"),
     ],
 )
 def test_validate_region_refuses_other_words_and_other_partitions(region: str, complaint: str) -> None:

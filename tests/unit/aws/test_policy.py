@@ -1,4 +1,4 @@
-"""The policy is the least that the course needs, and no less: every call that this package makes is in it."""
+"""The policy is exactly what the course needs: it allows every call of this package, and nothing else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INSTANCE = "arn:aws:ec2:us-east-2:123456789012:instance/i-0123"
 
 
 def calls() -> Iterator[tuple[str, str]]:
-    """Every (service, operation) that a call of the package or a kind of resource names."""
+    """Return every (service, operation) in a call of the package or in a kind of resource."""
     for path in SOURCE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call):
@@ -76,14 +76,14 @@ def test_policy_text_allows_every_call_of_the_program() -> None:
 
 
 def split(statement: Statement) -> Iterator[tuple[str, Statement]]:
-    """Yield the statement without one of its actions, and without one of its resources, each with what is left out."""
+    """Yield the statement without one of its actions or resources, together with the removed item."""
     for key, entries in (("Action", actions(statement)), ("Resource", resources(statement))):
         for item in entries:
             yield item, {**statement, key: [entry for entry in entries if entry != item]}
 
 
 def needs(item: str) -> bool:
-    """Whether a call of the program that no test makes to the account needs the action, or a resource of that type."""
+    """Return whether a call that no test makes to the account needs the action, or a resource of that type."""
     recorded_actions = {request.action for request in RECORDED}
     calls = {iam_action(*call) for call in CALLS} - recorded_actions
     kinds = {kind.removesuffix("*") for action in calls for kind in TABLE["actions"].get(action, {})}
@@ -92,7 +92,7 @@ def needs(item: str) -> bool:
 
 @pytest.mark.parametrize("index", range(len(STATEMENTS)), ids=NAMES)
 def test_policy_text_allows_nothing_that_is_not_needed(index: int) -> None:
-    """Without any action or any resource of a statement, something that was asked for is refused."""
+    """Remove one action or resource of a statement. A recorded permission is then refused."""
     concerned = [
         request for request in RECORDED if allows([STATEMENTS[index]], request.action, request.resource, request.context)
     ]
@@ -120,7 +120,7 @@ def test_policy_text_allows_no_change_on_everything_if_a_resource_can_be_named()
 
 
 def test_policy_text_names_one_service_and_one_type_in_each_resource() -> None:
-    """`arn:aws:ec2:*:*:*` would be everything by another name."""
+    """Check the resources, because `arn:aws:ec2:*:*:*` would match everything."""
     for resource in {name for statement in STATEMENTS for name in resources(statement)} - {"*"}:
         _arn, _partition, service, _region, _account, name = resource.split(":", 5)
         kind, slash, _id = name.partition("/")

@@ -1,4 +1,4 @@
-"""The file for whoever manages an account: it makes what the program itself knows, with the parameters that the page names."""
+"""The file for the administrator of an account: it creates what the program uses, with the parameters that the page names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks before anything costs money: what each misses, and what mends it."""
+"""The checks before anything costs money: what each of them finds, and the remedy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def role(name: str) -> dict[str, Any]:
 
 
 def a_good_account(**changes: Any) -> ScriptedAccount:
-    """Return an account that a course can be taken on. `changed`: other answers, by operation."""
+    """Return an account that is ready for the course. `changed`: other answers, by operation."""
     names = [*CANDIDATES["pytorch"][:1], *CANDIDATES["ubuntu"][:1]]
     answers: dict[tuple[str, str], Any] = {
         **EVERYTHING_EMPTY,
@@ -166,7 +166,7 @@ MISSES: list[tuple[str, Any, str, str, str, str]] = [
 @pytest.mark.parametrize(
     ("operation", "answer", "message", "state", "detail", "mend"), MISSES, ids=[f"{miss[2]}-{miss[4]}" for miss in MISSES]
 )
-def test_preflight_reports_each_miss_with_what_mends_it(
+def test_preflight_reports_each_missing_item_with_its_remedy(
     operation: str, answer: Any, message: str, state: str, detail: str, mend: str
 ) -> None:
     if isinstance(answer, float):

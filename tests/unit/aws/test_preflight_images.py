@@ -26,7 +26,7 @@ def account(parameters: dict[str, str]) -> ScriptedAccount:
     return ScriptedAccount({("ssm", "get_parameters"): {"Parameters": entries}, ("ec2", "describe_images"): images})
 
 
-def test_resolve_takes_the_best_that_is_there() -> None:
+def test_resolve_returns_the_best_available_image() -> None:
     image = resolve(account({SECOND: "ami-2", FIRST: "ami-1"}), "pytorch")
     assert (image.id, image.parameter, image.root_gib) == ("ami-1", FIRST, 105)
     assert resolve(account({SECOND: "ami-2"}), "pytorch").id == "ami-2"

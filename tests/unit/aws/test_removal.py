@@ -18,7 +18,7 @@ REGIONS = ["us-east-2", "us-west-2"]
 
 
 class Result:
-    """What a removal left, with the time that it took on its clock and the events that it sent."""
+    """The leftovers of a removal, its duration on its clock, and the events that it sent."""
 
     def __init__(self, account: MotoAccount | ScriptedAccount, things: list[CloudResource]) -> None:
         self.clock, self.events = Clock(), list[ResourceEvent]()
@@ -37,8 +37,9 @@ def make_thing(kind: str, thing_id: str, **options: Any) -> CloudResource:
 
 
 def make_network(*answers: Any) -> ScriptedAccount:
-    """Return an account with one VPC of ours; `delete_vpc` gives these answers one after the other, and the last one from then
-    on."""
+    """Return an account with one VPC of ours. `delete_vpc` returns these answers one after the other, and then repeats the last
+    one.
+    """
     remaining = list(answers)
 
     def delete(_parameters: dict[str, Any]) -> Any:
@@ -91,7 +92,7 @@ def test_remove_takes_a_whole_lab_in_two_regions_and_nothing_else(moto: MotoAcco
     assert len(moto.client("efs").describe_file_systems()["FileSystems"]) == 1
 
 
-def test_remove_unties_two_groups_that_name_each_other(moto: MotoAccount, lab: Lab) -> None:
+def test_remove_deletes_two_groups_that_name_each_other(moto: MotoAccount, lab: Lab) -> None:
     ec2 = moto.client("ec2")
     tagged = [{"ResourceType": "security-group", "Tags": as_tag_list(TAGS)}]
     second_group = ec2.create_security_group(VpcId=lab.vpc, GroupName="b", Description="d", TagSpecifications=tagged)["GroupId"]
@@ -169,7 +170,7 @@ class LingeringStorage(ScriptedAccount):
             yield {"FileSystemId": "fs-1", "LifeCycleState": state, "Tags": as_tag_list(TAGS)}
 
 
-def test_remove_waits_for_storage_that_is_still_going() -> None:
+def test_remove_waits_for_storage_that_is_being_deleted() -> None:
     account = LingeringStorage({("efs", "delete_file_system"): {}})
     result = Result(account, [make_thing("file system", "fs-1")])
     assert result.left == []
@@ -205,7 +206,7 @@ def test_remove_does_not_touch_what_is_not_ours(thing: CloudResource, note: str)
     assert account.calls == []
 
 
-def test_remove_does_not_touch_what_has_our_tags_no_more() -> None:
+def test_remove_does_not_touch_what_no_longer_has_our_tags() -> None:
     account = ScriptedAccount({("ec2", "describe_volumes"): {"Volumes": []}})
     assert Result(account, [replace(NETWORK, kind="volume", id="vol-1")]).left == []
     assert {"Name": "tag:Stack", "Values": ["s-1"]} in account.list_calls("describe_volumes")[0]["Filters"]

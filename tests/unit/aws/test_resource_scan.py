@@ -28,7 +28,7 @@ LAB_KINDS = [
 
 
 def make_account(**changes: Any) -> ScriptedAccount:
-    """Return an account that holds nothing. `changed`: other answers, by operation."""
+    """Return an empty account. `changed`: other answers, by operation."""
     answers = {**EVERYTHING_EMPTY, ("ec2", "describe_vpcs"): {}}
     return ScriptedAccount(answers | {key: changes[key[1]] for key in answers if key[1] in changes})
 
@@ -38,7 +38,7 @@ def kinds(things: list[CloudResource]) -> list[str]:
 
 
 def test_find_lists_a_lab_in_the_order_of_removal_with_commands(moto: MotoAccount, lab: Lab, foreign: Lab) -> None:
-    """And nothing of the stranger's."""
+    """Find our lab, and nothing of another owner's."""
     things = resource_scan.find(moto)
     assert kinds(things) == LAB_KINDS
     assert all(thing.tags["Stack"] == "s-1" and thing.region == "us-east-2" and thing.seen for thing in things)
@@ -79,7 +79,7 @@ def test_find_is_wider_by_stack_by_course_and_by_project(moto: MotoAccount) -> N
 
 
 def test_find_hides_nothing_of_other_regions_when_one_was_disabled() -> None:
-    """AWS closes a region to the credentials and continues to bill what it holds."""
+    """Scan an account with a disabled region. AWS rejects the credentials there, but continues to bill its resources."""
     account = make_account(describe_volumes={"Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list(TAGS)}]})
 
     def refuse_in_the_west(region: str) -> ScriptedAccount:
@@ -140,7 +140,7 @@ REFUSED = make_refusal("tag:GetResources")
 
 
 class Places(ScriptedAccount):
-    """An account whose regions differ, besides the known ones: what listing by tag gives there, and what describing volumes."""
+    """An account whose regions differ, besides the known ones: the answers to listing by tag, and to describing volumes."""
 
     def __init__(self, regions: dict[str, tuple[object, object]]) -> None:
         names = [{"RegionName": name} for name in (*KNOWN, *regions)]
@@ -158,13 +158,13 @@ class Places(ScriptedAccount):
 def test_find_regions_in_use_names_a_region_that_cannot_be_looked_at(trouble: GpucourseError) -> None:
     disk = {"Volumes": [{"VolumeId": "vol-1"}]}
     account = Places({"eu-west-1": (REFUSED, disk), "eu-west-3": (REFUSED, trouble), "eu-north-1": (REFUSED, {})})
-    regions, unasked = find_regions_in_use(account, known_regions=KNOWN)
+    regions, unchecked = find_regions_in_use(account, known_regions=KNOWN)
     assert regions == ["eu-west-1"]
-    assert unasked.endswith(": eu-west-3")
+    assert unchecked.endswith(": eu-west-3")
 
 
 @pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeRegions"), CloudUnreachable("no answer")])
 def test_find_regions_in_use_says_that_regions_could_not_be_listed(trouble: GpucourseError) -> None:
-    regions, unasked = find_regions_in_use(ScriptedAccount({("ec2", "describe_regions"): trouble}), known_regions=KNOWN)
+    regions, unchecked = find_regions_in_use(ScriptedAccount({("ec2", "describe_regions"): trouble}), known_regions=KNOWN)
     assert regions == []
-    assert "could not be listed" in unasked
+    assert "could not be listed" in unchecked

@@ -16,7 +16,7 @@ WHO = {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/ada", "
 
 @pytest.fixture(scope="module")
 def session() -> boto3.Session:
-    """Return what botocore has loaded, for all tests."""
+    """Return a session whose models are loaded once for all tests."""
     return Account(REGION, ENVIRON)._start_session()
 
 
@@ -27,7 +27,7 @@ def account(session: boto3.Session) -> Account:
     return new_account
 
 
-def test_identity_says_who_asks_and_whether_it_is_the_root_user(account: Account) -> None:
+def test_identity_is_that_of_the_caller_and_says_whether_it_is_the_root_user(account: Account) -> None:
     with Stubber(account.client("sts")) as sts:
         sts.add_response("get_caller_identity", WHO, {})
         sts.add_response("get_caller_identity", {**WHO, "Arn": "arn:aws:iam::123456789012:root"}, {})

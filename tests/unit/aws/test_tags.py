@@ -1,4 +1,4 @@
-"""The tags that make something ours: what a person is called."""
+"""The tags that mark a resource as ours, with any name of a user."""
 
 from __future__ import annotations
 

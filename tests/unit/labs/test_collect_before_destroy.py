@@ -1,4 +1,4 @@
-"""Runs that are collected before their lab goes: one that fails spoils no other."""
+"""Runs are collected before their lab is destroyed, and one that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Course:
 
 
 class _Lab:
-    """A lab of two nodes with runs that have ended there, and that nobody has collected."""
+    """A lab of two nodes, with runs that have ended there and are not collected."""
 
     def __init__(self, root: Path) -> None:
         folders = CourseFolders(root, root, root)
@@ -70,7 +70,7 @@ class _Lab:
             self.told.append(event.text)
 
     def leaves_runs(self, count: int, *, large: int | None = None) -> None:
-        """Leave runs on both nodes; the one of the number `large` has a file that is too large."""
+        """Leave runs on both nodes. The run with the number `large` has a file that is too large."""
         for number in range(count):
             run_id = f"20260101-{number:06}-{runs.WORDS[number % len(runs.WORDS)]}"
             outputs = {"result": run_id.encode() * 50}
@@ -90,7 +90,7 @@ class _Lab:
         return collect_runs(self.context, self.deployment, discard=False)
 
     def check_whole(self) -> None:
-        """Every run is here as it is on its nodes."""
+        """Check that every collected run equals the one on its nodes."""
         for record in self.records:
             files = runs.files_of(self.context.paths, record)
             assert runs.reread(self.context.paths, record).collected

@@ -1,4 +1,4 @@
-"""`destroy` with --forget-unreachable: of labs that cannot cost anything and may be out of reach."""
+"""`destroy --forget-unreachable`, for labs that cannot cost money and may be unreachable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.ui.examples import deployment
 
 
 def test_survey_refuses_to_forget_a_lab_that_may_be_billed(tmp_path: Path) -> None:
-    """Among others it is taken down as usual."""
+    """Request several labs. The one that may be billed is taken down as usual."""
     context, events = context_in(tmp_path)
     deployments.save(context.paths, deployment_of("1"))
     with pytest.raises(UsageError, match="01-aws-t4 is never forgotten: it may be billed") as caught:

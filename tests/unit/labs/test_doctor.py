@@ -1,4 +1,4 @@
-"""`doctor --module`: the programs that a module's exercises start, and what is not measured without others."""
+"""`doctor --module`: the programs that a module's exercises start, and the measurements that are left out without others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When Slurm has every node of a lab, and what is said of those that it has not; with a head that answers from a script."""
+"""When Slurm has every node of a lab, and the message about missing nodes. A head answers from a script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAB = Inventory(stack="02-aws-t4", nodes=(HEAD, WORKER))
 
 
 class Cluster:
-    """A workspace whose lab has a head and one worker. `sinfo` is what Slurm lists, `log` the end of each daemon's log."""
+    """A workspace whose lab has a head and one worker. `sinfo`: Slurm's list of nodes. `log`: the end of each daemon's log."""
 
     def __init__(self, folder: Path) -> None:
         context, self.events = context_in(folder)

@@ -1,4 +1,4 @@
-"""The command that comes back in hints is the one that was typed."""
+"""The command in hints is the one that was typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line in the learner's own ~/.ssh/config: undone to the byte, and never put where it may not be."""
+"""The line in the learner's own ~/.ssh/config: it is removed without a trace, and never written where it is not allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's c
 
 
 def register_home(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Make this folder the home that the system has of the user."""
+    """Make this folder the home that the system has registered for the user."""
     patch.setattr(ssh, "find_registered_home", lambda: folder)
 
 

@@ -12,7 +12,7 @@ from tests.unit.labs.records import record
 
 
 class Blind:
-    """As much of a target as `status` asks for."""
+    """The part of a target that `status` uses."""
 
     def health(self, *_: object, **options: object) -> Health:
         raise MissingError("it is dark")

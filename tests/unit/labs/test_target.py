@@ -1,4 +1,4 @@
-"""Targets through their registry: which one is meant, what each can do, and labs on one that is not installed."""
+"""Targets through their registry: which one is meant, what each can do, and labs on a target that is not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drills change what nodes are asked to do, and nothing else; if there is nothing to break they are refused."""
+"""Drills change only the orders for the nodes, and are refused if there is nothing to break."""
 
 from __future__ import annotations
 

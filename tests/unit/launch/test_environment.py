@@ -1,4 +1,4 @@
-"""The variables of a rank: what is set for it, and what was typed, which wins; a value that is handed on is in no plan."""
+"""The variables of a rank. Typed variables override others, and a passed-on value is in no plan."""
 
 from __future__ import annotations
 

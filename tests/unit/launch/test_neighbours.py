@@ -1,4 +1,4 @@
-"""Which files a script of the learner's own takes along."""
+"""The files that are uploaded with a learner's own script."""
 
 from __future__ import annotations
 

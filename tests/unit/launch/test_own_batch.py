@@ -1,4 +1,4 @@
-"""A batch file of the learner's own: what it wishes for is read, what the learner typed overrules it, and nothing else does."""
+"""A learner's own batch file: its requests are read, and only typed options override them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def request(*arguments: str, environment: dict[str, str] | None = None, handed_o
 
 
 def make_plan(batch: own_batch.OwnBatch) -> tuple[LaunchPlan, Batch]:
-    """Return the plan for a file with which nothing else was typed, and what is submitted."""
+    """Return the plan for a file without typed options, and the submitted file."""
     plan = own_batch.plan(request(), HEAD, batch, nodes=None, partition="", default="gpu", time_s=None, module="2")
     assert plan.batch is not None
     return plan, plan.batch
@@ -92,7 +92,7 @@ def test_read_finds_where_standard_error_goes(tmp_path: Path, wish: str, error: 
 
 @pytest.mark.parametrize("error", ["/scratch/me/e.txt", "../e.txt", "logs/%x.%j.out"])
 def test_plan_joins_errors_that_cannot_be_collected_to_the_output(tmp_path: Path, error: str) -> None:
-    """A folder of somebody's own cluster is not here; and one file for both stays one."""
+    """Plan error files in folders that do not exist here, or in the same file as the output."""
     batch_file = own_batch.read(file(tmp_path, "--output=logs/%x.%j.out", f"--error={error}"))
     plan, batch = make_plan(batch_file)
     assert batch.files[0].error == ""

@@ -71,7 +71,7 @@ def test_choose_nodes_takes_the_head_first_and_no_more_than_asked(
 
 
 def test_choose_nodes_refuses_more_than_deployed_with_the_command_for_more() -> None:
-    with pytest.raises(UsageError, match="3 nodes were asked for, but only 2 are deployed") as caught:
+    with pytest.raises(UsageError, match="3 nodes were requested, but only 2 are deployed") as caught:
         launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0), node(1))), 3, "3")
     assert caught.value.hint == "gpucourse deploy 3 --nodes 3"
 

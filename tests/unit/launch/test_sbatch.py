@@ -1,4 +1,4 @@
-"""The files for sbatch, word for word, and their lines as a shell runs them."""
+"""The files for sbatch, compared word for word, and their lines as a shell runs them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_render_removes_temporary_files_at_the_end(tmp_path: Path, tasks: int) -
 
 
 def test_render_with_restarts_notes_each_life_of_a_rank(tmp_path: Path) -> None:
-    """The lines of the file are run as torchrun runs them, for two lives."""
+    """Run the lines of the file as torchrun does, for two lives."""
     text = text_of(ELASTIC)
     prepare = text[text.index("rm -rf") : text.index("# srun starts one torchrun")]
     rank = 'bash -c "$rank_command" bash sh -c "printf $life; exit $((9 - 9 * life))"'
@@ -109,7 +109,7 @@ def test_render_sets_a_typed_variable_once() -> None:
 
 @pytest.mark.parametrize(("address", "interface"), [("127.0.0.1", "lo"), ("192.0.2.9", "eth7"), ("head-of-cluster", "")])
 def test_render_finds_the_interface_on_each_machine(tmp_path: Path, address: str, interface: str) -> None:
-    """The lines of the file are run, with an `ip` that knows lo by its address and eth7 by a route."""
+    """Run the lines of the file with an `ip` that knows lo by its address and eth7 by a route."""
     ip_script = "case $* in *addr*127.0.0.1*) echo '1: lo    inet 127.0.0.1/8 scope host lo' ;; "
     ip_script += "*route*192.0.2.9*) echo '192.0.2.9 dev eth7 src 192.0.2.1 uid 0' ;; *addr*) ;; *) exit 1 ;; esac"
     (tmp_path / "ip").write_text(f"#!/bin/sh\n{ip_script}\n")
@@ -178,8 +178,9 @@ def fatal_hangup() -> Iterator[None]:
 )
 @pytest.mark.usefixtures("fatal_hangup")
 def test_render_setup_never_notes_a_success_of_a_job_that_a_signal_ends(tmp_path: Path, name: str, command: str) -> None:
-    """The commands before succeeded, the one under way may end well in spite of the signal, and a note of an earlier start is
-    there."""
+    """End the job by a signal. Earlier commands succeeded, the current one may succeed in spite of the signal, and the note of
+    an earlier start exists.
+    """
     (tmp_path / "ended-7").write_text("0\n")
     launch_request = replace(request({"kind": "slurm"}), written_batch=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
     batch = batch_of(make_plan(launch_request))
@@ -206,7 +207,7 @@ def test_render_setup_never_notes_a_success_of_a_job_that_a_signal_ends(tmp_path
     ],
 )
 def test_render_starts_the_ranks_by_the_launcher_of_the_request(launcher: str, command: str, tmp_path: Path) -> None:
-    """Its Python, its container and the learner's lines come from the settings of the cluster."""
+    """Render with the Python, the container and the lines from the settings of the cluster."""
     site = ClusterSite(
         flags=("--account=abc",),
         setup=("module load x",),

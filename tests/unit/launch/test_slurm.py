@@ -1,4 +1,4 @@
-"""What is submitted to Slurm, and how often; `test_sbatch` has the text of the files."""
+"""The submissions to Slurm and their number; `test_sbatch` tests the text of the files."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def make_plan(
 
 
 def batch_of(plan: LaunchPlan) -> Batch:
-    """Return what is submitted."""
+    """Return the submission."""
     assert plan.batch is not None
     return plan.batch
 
 
 def text_of(plan: LaunchPlan) -> str:
-    """Return the first file that is submitted."""
+    """Return the first submitted file."""
     return batch_of(plan).files[0].text
 
 
@@ -106,7 +106,7 @@ def test_plan_with_restarts_has_one_torchrun_on_each_node() -> None:
 
 @pytest.mark.parametrize(("procs", "backend"), [(1, "nccl"), (2, "gloo")])
 def test_plan_with_more_processes_than_gpus_by_choice_computes_on_processors(procs: int, backend: str) -> None:
-    """NCCL refuses two ranks on one GPU."""
+    """Plan two ranks for one GPU, which NCCL refuses."""
     plan = make_plan(request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, procs=procs), nodes=2, mode="aws")
     assert f"export GPUCOURSE_BACKEND={backend}" in text_of(plan)
 
@@ -207,7 +207,7 @@ def test_plan_submits_a_file_of_the_learner_as_it_is() -> None:
 
 
 def test_tasks_of_an_exercise_of_one_process_is_one_on_a_node_with_many_gpus() -> None:
-    """`--procs` is torchrun's, as with the exercise's own launcher."""
+    """Ignore `--procs`, which is only for torchrun, as with the exercise's own launcher."""
     single_request = request({"kind": "python", "procs_per_node": "gpu"})
     assert [slurm.tasks_of(replace(single_request, processes=procs), 8) for procs in (None, 4)] == [1, 1]
     plan = make_plan(single_request, gpus=1)

@@ -1,4 +1,4 @@
-"""torchrun's own options: what goes through, what gpucourse gives itself, also where a name is cut short."""
+"""torchrun's own options: which are passed on, and which gpucourse sets itself, even if the name is abbreviated."""
 
 from __future__ import annotations
 

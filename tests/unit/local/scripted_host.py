@@ -1,4 +1,4 @@
-"""A host of simulated nodes whose answers a test gives, and the description of a node."""
+"""A host of simulated nodes that answers from a script, and the description of a node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def make_spec(uid: str, **options: Any) -> Spec:
 
 @contextmanager
 def host(folder: Path, answers: dict[str, list[str | None]]) -> Iterator[list[str]]:
-    """Yield a socket in the folder that gives the next answer for each verb; None: no answer until the asker gives up."""
+    """Yield a socket in the folder that returns the next answer for each verb. None: it does not answer until the client gives
+    up.
+    """
     heard: list[str] = []
     silent: list[socket.socket] = []
     with socket.socket(socket.AF_UNIX) as server:

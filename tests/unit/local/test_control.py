@@ -1,4 +1,4 @@
-"""The line between a driver and its host."""
+"""The connection between a driver and its host."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def test_ask_raises_if_no_host_answers(folder: Path) -> None:
     with pytest.raises(control.HostAbsent):
         control.ask("ping", "{}", timeout_s=STUCK_S)
     with host(folder, {"add": ["", 'node {"port": 7}\n']}):
-        with pytest.raises(control.HostAbsent, match="it hung up"):
+        with pytest.raises(control.HostAbsent, match="closed before the answer"):
             control.ask("add", "{}", timeout_s=STUCK_S)
         assert control.ask("add", "{}", timeout_s=STUCK_S) == ("node", '{"port": 7}')

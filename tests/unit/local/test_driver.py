@@ -1,4 +1,4 @@
-"""What a driver makes of the answers of a host, which a test gives."""
+"""How a driver reacts to the answers of a scripted host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.waiting import STUCK_S
 
 @pytest.fixture
 def host_process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a process that the folder names as its host."""
+    """Yield a process that is recorded as the folder's host."""
     process = subprocess.Popen(["sleep", "600"], env={**os.environ, processes.STACK: folder.name})
     (folder / layout.HOST).write_text(json.dumps({"pid": process.pid, "uid": folder.name}))
     yield process
@@ -55,7 +55,7 @@ def test_main_trim_leaves_what_is_no_node(
 def test_main_down_refuses_what_is_no_name_of_a_node(
     tmp_path: Path, name: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Names in a state file are from outside."""
+    """Pass names from a state file, which others may have written."""
     for place in ("precious", "nodes/notes", "nodes/host", "nodes/node0/home"):
         (tmp_path / place).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)

@@ -17,7 +17,7 @@ from tests.waiting import STUCK_S, until
 
 @contextmanager
 def saying(line: bytes) -> Iterator[int]:
-    """Yield a port where somebody says `line` to whoever connects, and nothing more."""
+    """Yield a port that sends `line` to each client, and nothing more."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         sockets: list[socket.socket] = []
 
@@ -41,7 +41,7 @@ def saying(line: bytes) -> Iterator[int]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Yield a folder whose host lives."""
+    """Yield a folder whose host is alive."""
     lock = take(tmp_path / layout.LOCK)
     assert lock is not None
     layout.write_json(tmp_path / layout.HOST, {"uid": "s-1", "pid": 1})
@@ -121,7 +121,7 @@ def test_find_leftovers_lists_what_is_there(folder: Path) -> None:
 
 
 def test_end_everything_ends_a_driver_that_outlived_its_terraform(tmp_path: Path) -> None:
-    """One that is so slow that its lab is taken down first; a new host ends whatever carries the stack's own mark."""
+    """Take down a lab whose driver is still running. A new host ends every process with the stack's mark."""
     stack = Path(__file__).parents[3] / "terraform" / "stacks" / "simulated" / "main.tf"
     assert f"{processes.DRIVER} = var.uid" in stack.read_text(encoding="utf-8")
     uid = f"test-{tmp_path.name}-{os.getpid()}"

@@ -1,4 +1,4 @@
-"""The host of the nodes as a driver starts, ends and replaces it."""
+"""Starting, ending and replacing the host of the nodes, as a driver does it."""
 
 from __future__ import annotations
 

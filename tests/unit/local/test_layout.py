@@ -52,7 +52,7 @@ def test_remove_opens_a_folder_that_its_owner_closed(tmp_path: Path) -> None:
 
 
 def test_find_links_finds_only_those_into_the_folder(tmp_path: Path) -> None:
-    """What a run that was killed leaves in the folder for temporary files of everybody."""
+    """Find the links that a killed run left in the system's temporary folder."""
     folder, near = tmp_path / "nodes", tmp_path / "nodes2"
     links = [Path("/tmp", f"gpucourse-test-{os.getpid()}-{number}") for number in range(3)]
     try:

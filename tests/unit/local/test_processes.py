@@ -17,7 +17,7 @@ STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + ME
 
 
 class Nursery:
-    """Processes that a test starts, and ends."""
+    """Processes that a test starts and ends."""
 
     def __init__(self) -> None:
         self.uid = uuid4().hex
@@ -107,7 +107,7 @@ def test_list_session_processes_finds_members_that_hide_their_environment(nurser
 
 
 def test_list_carriers_asks_ps_when_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on macOS, where `ps -E` puts the environment behind the command."""
+    """List processes as on macOS, where `ps -E` prints the environment after the command."""
     answer = "  71 /bin/sleep 600 A=1 GPUCOURSE_STACK_UID=u1 B=x y\n 72 sh -c GPUCOURSE_STACK_UID=u12 \n   73 (defunct)\n"
     (tmp_path / "ps").write_text(
         f"#!/bin/sh\ncase $* in -axEww*) printf '%s' '{answer}';; *pid=,ppid=*) echo ' 71 1';; *) echo 1;; esac\n"

@@ -1,4 +1,4 @@
-"""The host keys of the SSH server; its sessions are in the contract of all transports and in the system tests."""
+"""The host keys of the SSH server. Its sessions are tested in the contract of all transports and in the system tests."""
 
 from __future__ import annotations
 

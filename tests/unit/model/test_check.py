@@ -1,4 +1,4 @@
-"""A check of a manifest has one comparison; what ranks print is described in one form."""
+"""A check of a manifest has exactly one comparison, and the description of what ranks print has one form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The turns that lanes need in shared memory, and what a row one element wider gives."""
+"""The passes that lanes need in shared memory, and the effect of padding each row by one element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that a manifest may have, and what is refused of each."""
+"""The values that a manifest accepts and refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of an exercise and its plots that no single key shows."""
+"""Rules of an exercise and its plots that involve more than one key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run ended, and the process groups that its ranks made, beside those that were planned."""
+"""How a run ended, and its process groups compared with the planned ones."""
 
 from __future__ import annotations
 

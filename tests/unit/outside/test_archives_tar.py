@@ -1,4 +1,4 @@
-"""A tar as it arrives: bounded in everything, and never waited for beyond its end."""
+"""Reading a tar as it arrives: it is limited in every way, and nothing waits beyond its end."""
 
 from __future__ import annotations
 

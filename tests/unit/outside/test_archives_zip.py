@@ -1,4 +1,4 @@
-"""A zip on disk: nothing that it says about names, links, sizes or counts is believed."""
+"""Reading a zip on disk: its statements about names, links, sizes and counts are not trusted."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ def patch_bytes(data: bytes, old: bytes, new: bytes) -> bytes:
 
 
 def end_changed(data: bytes, at: int, new: bytes) -> bytes:
-    """With other bytes in the last record, of 22 bytes."""
+    """Return the zip with other bytes in its last record, which has 22 bytes."""
     at += len(data) - 22
     return data[:at] + new + data[at + len(new) :]
 
 
 def with_large_form(members: int) -> bytes:
-    """Return a zip whose end has the longest comment, so that the record of the large form lies before all that a reader of the
-    last 65,557 bytes sees; that form says how many members there really are."""
+    """Return a zip with the longest comment, so that the record of the large form is before the last 65,557 bytes. That record
+    contains the real number of members.
+    """
     entry = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 0, 20, 0, *(0,) * 14)
     contents = b"".join(entry[:28] + b"\4\0" + entry[30:] + b"%04d" % number for number in range(members))
     large = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, members, members, len(contents), 0)
@@ -57,7 +58,7 @@ def with_large_form(members: int) -> bytes:
 
 
 def with_offset(offset: int) -> bytes:
-    """Return a zip with one file that begins at `offset`, said in the field for large archives."""
+    """Return a zip with one file that begins at `offset`, given in the field for large archives."""
     file = zip_members(("a", b"1"))
     at = file.index(b"PK\1\2")
     extra = struct.pack("<HHQ", 1, 8, offset)

@@ -1,4 +1,4 @@
-"""JSON from outside: whatever is wrong with it, one kind of error with one plain sentence."""
+"""JSON from outside: every error is of one kind, with one plain sentence."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_parse_typed_escapes_the_words_of_an_error() -> None:
 
 @pytest.mark.parametrize("wide", ["\U0001f600", "\\ud83d\\ude00"])
 def test_parse_json_refuses_a_long_document_of_wide_characters(wide: str) -> None:
-    """In memory it takes four bytes a character, so that 32 MiB would become 128."""
+    """Parse characters of four bytes each in memory, so that 32 MiB would become 128 MiB."""
     text = '"' + "a" * (17 << 20) + wide + '"'
     with pytest.raises(OutsideError, match="the limit is"):
         parse_json(text, max_bytes=32 << 20)

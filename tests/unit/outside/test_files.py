@@ -1,4 +1,4 @@
-"""Files that somebody else named: only regular ones inside their folder, and nothing is waited for."""
+"""Files that another person named: only regular files inside their folder are read, and no read waits."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_read_bounded_refuses_a_larger_file(root: Path) -> None:
 
 
 def lead_to(path: Path, name: str) -> Path:
-    """`path` as a link to a file without an end, to one that is too large, or to none."""
+    """Make `path` a link to an endless file, to a file that is too large, or to a missing one."""
     big, pipe = path.with_name("big"), path.with_name("pipe")
     if name == "big":
         with big.open("wb") as file:

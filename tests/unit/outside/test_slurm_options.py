@@ -1,4 +1,4 @@
-"""What sbatch reads of a file, and srun of a line: held to what the real ones say of the same words."""
+"""Reading the options of sbatch and srun, compared with what the real programs read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML from outside as plain data, by the words of YAML 1.2; the complaints about files are in tests/unit/course."""
+"""YAML from outside as plain data, with the words of YAML 1.2. Complaints about files are tested in tests/unit/course."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Terraform is found, with small programs in the place of the real ones."""
+"""Finding Terraform, with small programs in place of the real ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Install = Callable[..., Path]
 
 @pytest.fixture
 def install(tmp_path: Path) -> Install:
-    """Put a program into bin/ that answers like Terraform, and notes each time that it was asked."""
+    """Put a program into bin/ that answers like Terraform and records each call."""
 
     def put(name: str = "terraform", version: str = "1.9.8", *, body: str | None = None, folder: str = "bin") -> Path:
         path = tmp_path / folder / name

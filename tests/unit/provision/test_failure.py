@@ -1,4 +1,4 @@
-"""The sentences for a Terraform that failed."""
+"""The messages for a failed Terraform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner and its interrupts, with a Python program in Terraform's place that counts the signals it gets."""
+"""The runner and its interrupts, with a Python program in place of Terraform that counts the signals it receives."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ def python(code: str, *arguments: str) -> list[str]:
 
 
 class Presser:
-    """A watcher that presses Ctrl-C `times` times: at the first event, then `pause` resource events after each note (two
-    signals at once would be one)."""
+    """A watcher that presses Ctrl-C `times` times: at the first event, then after `pause` resource events following each note,
+    because two signals at once would count as one.
+    """
 
     def __init__(self, times: int, *, pause: int = 2) -> None:
         self.left = times
@@ -95,7 +96,7 @@ def test_run_passes_ctrl_c_on_sparingly(
 
 
 def test_run_passes_no_second_ctrl_c_on_while_terraform_saves(paths: StackPaths) -> None:
-    """It reaches Terraform once only: a second one would make it forget what it built."""
+    """Press Ctrl-C again. It must reach Terraform only once, because a second one would make it forget what it built."""
     slow_script = STUBBORN.replace("count += 1", "count += 1; time.sleep(0.3)")
     presser = Presser(2, pause=0)
     with pytest.raises(Interrupted, match="stopped after 0 changes"):

@@ -1,4 +1,4 @@
-"""A stack with a program in Terraform's place; with Terraform itself it is in tests/system/test_provision_stack.py."""
+"""A stack with a program in place of Terraform. tests/system/test_provision_stack.py uses Terraform itself."""
 
 from __future__ import annotations
 

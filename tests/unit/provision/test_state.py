@@ -1,4 +1,4 @@
-"""The state that Terraform keeps, as far as it is read here."""
+"""Reading Terraform's state."""
 
 from __future__ import annotations
 

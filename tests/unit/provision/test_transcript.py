@@ -1,4 +1,4 @@
-"""What becomes of lines that Terraform rarely says, and of junk; two releases of Terraform are read in tests/system."""
+"""Rare and meaningless lines in Terraform's output. tests/system reads the output of two real releases."""
 
 from __future__ import annotations
 

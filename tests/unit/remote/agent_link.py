@@ -1,4 +1,4 @@
-"""Links to nodes that are this computer with other home folders, where the real agent answers."""
+"""Links to nodes that are this computer with other home folders, in which the real agent answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ END = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 0, "at": 1.0}
 
 
 class AgentLink(LocalLink):
-    """A link that keeps the verbs which it was asked."""
+    """A link that records the requested verbs."""
 
     def __init__(self, home: Path, node: Node = HEAD) -> None:
         super().__init__(home)
@@ -53,7 +53,7 @@ class AgentLink(LocalLink):
 
 
 class AgentNodes:
-    """A transport to nodes, each with a folder of its own below `root`, and the links that it made."""
+    """A transport to nodes, each with its own folder below `root`. It records the links that it makes."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.links = root, list[AgentLink]()
@@ -73,7 +73,7 @@ class AgentNodes:
 
 
 def make_nodes(count: int) -> tuple[Node, ...]:
-    """Nodes whose agent is run by this Python."""
+    """Return nodes whose agent runs with this Python."""
     return tuple(replace(HEAD, name=f"node{number}", role="worker" if number else "head") for number in range(count))
 
 

@@ -1,4 +1,4 @@
-"""Nodes whose agent gives the answers of a test."""
+"""Nodes whose agent returns scripted answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AnsweringLink:
 
 
 class AnsweringNodes:
-    """A transport to such nodes: their answers by the name of the node. It keeps the links that it made."""
+    """A transport to such nodes, with their answers by the name of the node. It records the links that it makes."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers, self.links = answers, list[AnsweringLink]()

@@ -13,7 +13,7 @@ from tests.unit.remote.scripted import Answer, Scripted
 
 @pytest.fixture
 def script_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Scripted]:
-    """Make Slurm answer what a test expects, for runs in the test's own folder."""
+    """Return a function that scripts the answers of Slurm's commands, for runs in the test's own folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
     def make(kind: type[Scripted] = Scripted, **answers: list[Answer] | Answer) -> Scripted:

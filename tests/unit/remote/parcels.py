@@ -1,4 +1,4 @@
-"""What a node sends of its outputs, as tests make it."""
+"""A node's tar of outputs, as tests make it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Parcel:
-    """A tar as an honest agent sends it, with whatever a hostile node adds."""
+    """A tar as an honest agent sends it, with everything that a hostile node adds."""
 
     def __init__(self, **listing: object) -> None:
         self._file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Slurm's commands with answers that are given beforehand, for a run whose folder is a test's own."""
+"""Slurm's commands with scripted answers, for a run in a test's own folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_ACCOUNTS = commands.Controller("Slurm accounting storage is disabled")
 
 
 class Scripted:
-    """Slurm's commands with answers given beforehand; the last answer of a command stays."""
+    """Slurm's commands with scripted answers. The last answer of a command is repeated."""
 
     def __init__(self, **answers: list[Answer] | Answer) -> None:
         self.answers = {name: list(answer) if isinstance(answer, list) else [answer] for name, answer in answers.items()}

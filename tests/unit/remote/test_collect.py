@@ -1,4 +1,4 @@
-"""The request for outputs, which says what is here already."""
+"""The request for outputs, which lists the files that are already here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One command on a channel that says what a test tells it to: what is a result, and what is an error with an end."""
+"""One command on a scripted channel: which endings are results, and which are errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Say = Callable[[], bytes]
 
 
 class ScriptedChannel:
-    """A channel whose streams are what two functions give; it has ended with `code` from the start (None: it has not)."""
+    """A channel whose streams come from two functions. It has ended with `code` from the start (None: it has not)."""
 
     def __init__(self, stdout: Say, stderr: Say, code: int | None) -> None:
         self.recv_stdout, self.recv_errors = stdout, stderr
@@ -42,10 +42,10 @@ class ScriptedChannel:
         return len(s)
 
     def settimeout(self, timeout: float | None) -> None:
-        """Whatever the functions do."""
+        """Ignore the timeout, because the functions decide when they return."""
 
     def shutdown_write(self) -> None:
-        """No command of these tests reads input."""
+        """Do nothing, because no command of these tests reads input."""
 
     def close(self) -> None:
         self.closed = True
@@ -64,7 +64,7 @@ def outcome(
     marks: Request | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> bytes:
-    """Return what comes of the command, both streams one after the other."""
+    """Return the result of the command, with both streams one after the other."""
     channel = ScriptedChannel(stdout, stderr, code)
     exchange = Exchange("node7", cast("Any", channel), marks or Request("true"), silence_s, clock=clock)
     try:

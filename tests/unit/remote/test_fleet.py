@@ -1,4 +1,4 @@
-"""One outcome a node, in order; one error that names each."""
+"""One outcome for each node, in order, and one error that names each failed node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following a run: what a node may not say of it, and what a failure means while torchrun may start all ranks again."""
+"""Following a run: invalid reports of a node, and the effect of a failure while torchrun may restart all ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of ours is on a machine: only what was asked about is believed, and nothing else goes."""
+"""Our files on a machine: only requested items are believed, and nothing else is removed."""
 
 from __future__ import annotations
 

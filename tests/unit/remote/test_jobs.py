@@ -1,4 +1,4 @@
-"""What a person reads of a node that answers with an error of its own."""
+"""The messages about a node that answers with its own error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_answer_hints_how_to_check_an_error_of_the_disk() -> None:
     [
         (b"tar: No space left on device", StorageError, "no space left on the node's disk"),
         (b"mkdir: Read-only file system", StorageError, "cannot be written: read-only file system"),
-        (b"Segmentation fault", UnreachableError, "start ended there with code 3 and printed: Segmentation fault"),
+        (b"Segmentation fault", UnreachableError, "start ended with code 3 on the node and printed: Segmentation fault"),
     ],
 )
 def test_failure_explains_what_the_node_said(stderr: bytes, kind: type[GpucourseError], words: str) -> None:

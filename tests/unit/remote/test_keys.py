@@ -1,4 +1,4 @@
-"""Keys and the files for plain OpenSSH, judged by the real `ssh`."""
+"""Keys and files for plain OpenSSH, checked by the real `ssh`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands through login shells of every kind: what arrives there, and what of their output is taken for the command's own."""
+"""Commands through login shells of every kind: how they arrive, and which output counts as the command's own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ lines" 'ünïcødé 日本' '~' '\047' '`id`' '#'; """
 
 
 def through(shell: str, command: str, home: Path) -> tuple[bytes, bytes, int]:
-    """Return the command's own outputs and its code, through a shell that says a word on both streams where it can."""
+    """Return the command's own outputs and its code, through a shell that prints a word on both streams if it can."""
     request = Request(command)
     if SHELLS[shell]:
         start = home / SHELLS[shell]

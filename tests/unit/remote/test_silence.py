@@ -1,4 +1,4 @@
-"""Who is named as silent, when, and in which words; time is the test's."""
+"""Which ranks are reported as silent, when, and in which words. The tests set the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster that Slurm runs, as its agent describes it."""
+"""A Slurm cluster as the agent describes it."""
 
 from __future__ import annotations
 

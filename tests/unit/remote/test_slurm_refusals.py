@@ -1,4 +1,4 @@
-"""The errors for what Slurm's commands refuse; what its releases said is in agent/slurm/test_words_releases.py."""
+"""The errors for refusals of Slurm's commands. agent/slurm/test_words_releases.py has the messages of real releases."""
 
 from __future__ import annotations
 

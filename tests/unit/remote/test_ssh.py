@@ -1,4 +1,4 @@
-"""An SSH server that keeps to no rule of the protocol takes no memory and no time without end."""
+"""An SSH server that violates the protocol cannot use unlimited memory or time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANY = 40 * WINDOW
 
 
 class _Greedy(paramiko.ServerInterface):
-    """Lets everybody in, and sends without regard to the window once a command is asked for."""
+    """Accepts every login, and ignores the window when it sends the output of a command."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -68,7 +68,7 @@ def listening() -> Iterator[tuple[socket.socket, Node]]:
 
 @contextmanager
 def _serve(server: _Frozen) -> Iterator[Node]:
-    """Serve one connection; yields the node, with its host key on record."""
+    """Serve one connection, and yield the node with its host key."""
     host_key = paramiko.RSAKey.generate(2048)
 
     def serve(door: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""How plain ssh would reach a machine, as OpenSSH's own client says it."""
+"""The route of plain ssh to a machine, according to OpenSSH's own client."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_find_ssh_route_refuses_a_revoked_key(home: Path) -> None:
 
 
 def test_find_ssh_route_needs_an_account(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenSSH refuses to run for it."""
+    """Use a user ID without an account, for which OpenSSH refuses to run."""
     entries: dict[int, str] = {}
     monkeypatch.setattr("pwd.getpwuid", entries.__getitem__)
     for environ in ({}, {"HOME": str(home)}):

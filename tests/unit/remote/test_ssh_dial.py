@@ -1,4 +1,4 @@
-"""The connection by a proxy command: its tokens, and what happens if it leads nowhere."""
+"""Connecting through a proxy command: its tokens, and errors if it leads nowhere."""
 
 from __future__ import annotations
 

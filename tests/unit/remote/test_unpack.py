@@ -1,4 +1,4 @@
-"""What a node sends is taken as a stranger's parcel, and is on the disk before it has a name."""
+"""Unpacking a node's files: none is trusted, and each is on the disk before it gets its name."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_unpack_removes_what_changed_while_it_was_read(paths: RunPaths) -> None:
 
 @pytest.fixture
 def here(paths: RunPaths, tmp_path: Path) -> Path:
-    """Return a file of the learner outside the run, links to it, and a file that is home already."""
+    """Return a file of the learner outside the run, links to it, and a file that has already been collected."""
     secret_file = tmp_path / "learner_secret.txt"
     secret_file.write_bytes(b"secret")
     root = paths.node_outputs("node0")
@@ -205,7 +205,7 @@ def test_unpack_names_a_file_that_the_disk_does_not_take(paths: RunPaths, monkey
 
 
 def test_unpack_refuses_a_second_name_that_is_the_same_to_the_disk(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that does not tell capital letters from small ones, as far as this is about it."""
+    """Simulate a disk that does not distinguish upper and lower case."""
     replace, look = os.replace, os.lstat
     monkeypatch.setattr(os, "replace", lambda source, target: replace(source, target.lower()))
     monkeypatch.setattr(os, "lstat", lambda path, **options: look(str(path).replace("/DATA", "/data"), **options))
@@ -218,7 +218,7 @@ def test_unpack_refuses_a_second_name_that_is_the_same_to_the_disk(paths: RunPat
 def test_unpack_loses_nothing_when_it_is_killed_before_files_have_names(
     paths: RunPaths, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """Between writing and the sync, and between the sync and the first name."""
+    """Kill the program between writing and the sync, and between the sync and the first rename."""
     data = Parcel().add("files/a/1", b"1").add("files/2", b"2").finish()
     open_file = os.open
 

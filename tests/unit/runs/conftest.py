@@ -1,4 +1,4 @@
-"""A workspace with nothing in it, and a learner whose runs end at once."""
+"""An empty workspace, and a learner whose runs end at once."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def context(tmp_path: Path) -> Context:
 
 @pytest.fixture
 def lacking() -> set[str]:
-    """Return the exercises that need what no node has."""
+    """Return the exercises with requirements that no node meets."""
     return set()
 
 
 @pytest.fixture
 def running(learning: Learning, lacking: set[str], monkeypatch: pytest.MonkeyPatch) -> Learning:
-    """Return a learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
+    """Return a learner whose runs end at once. Depth 13 fails, 14 is wrong, 15 is unreachable, and 16 is detached."""
 
     def run(_context: Any, resolved: ResolvedRun, **_options: Any) -> RunResult:
         order = resolved.request

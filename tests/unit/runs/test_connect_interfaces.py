@@ -1,4 +1,4 @@
-"""Which interface leads from one node to the others, asked of the node."""
+"""The network interface that leads from one node to the others, according to the node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORKER = node("node1", address="10.77.1.6")
 
 
 def answer(node: Node, command: str) -> CommandResult:
-    """Return what `ip -o route get` says on a machine of AWS."""
+    """Return the output of `ip -o route get` on a machine of AWS."""
     peer = command.rsplit(maxsplit=1)[-1]
     if peer == node.private_address:
         return make_completed(f"local {peer} dev lo src {peer} uid 1000 \\    cache <local>\n")

@@ -1,4 +1,4 @@
-"""What the coach is shown of a run whose ranks had several lives: the last one."""
+"""The coach's input for a run whose ranks had several lives: only the last one."""
 
 from __future__ import annotations
 

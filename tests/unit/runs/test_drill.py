@@ -16,7 +16,7 @@ RUN = "20260101-000000-otter"
 
 
 def break_run(context: Context, fault: How, rank: int | None = None) -> None:
-    """Store a run of 3.2 that ended with this fault in it."""
+    """Store an ended run of 3.2 with this fault."""
     rank_exit = RankExit(node="node1", rank=1, code=137, at=1.0)
     record = RunRecord(
         id=RUN, exercise="3.2", module="3", stack="03-local", mode="local", launcher="torchrun", state="broken", drill=True,

@@ -1,4 +1,4 @@
-"""What lands in `deliverables/`: the newest good run's, whole, beside what the learner put there."""
+"""The files in `deliverables/`: those of the newest good run, complete, next to the learner's own files."""
 
 from __future__ import annotations
 
@@ -115,8 +115,9 @@ NODE = Node(
 
 
 class Answering:
-    """A transport to one node that answers every stream with the same bytes and keeps what it was asked. Implements
-    ports.Transport and ports.Link."""
+    """A transport to one node that answers every stream with the same bytes and records the requests. Implements
+    ports.Transport and ports.Link.
+    """
 
     node = NODE
     alive = True
@@ -169,7 +170,7 @@ LOG = b"found it\nand left\n"
 
 
 def leave_run(learning: Learning, code: int = 0) -> tuple[RunRecord, AgentNodes]:
-    """Return a run of 1.1 that has ended on its node, and of which nothing is collected yet."""
+    """Return a run of 1.1 that has ended on its node and is not collected."""
     record = learning.record(
         state="running", collected=False, started="2026-01-31T14:25:01+00:00", node_exits=[NodeExit(node="node0", code=code)]
     )

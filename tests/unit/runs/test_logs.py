@@ -18,7 +18,7 @@ BEGAN = 1000.0
 
 
 def write_log(folder: Path, *pieces: tuple[float, bytes], part: LogPart | None = None, newest: float = 0.0) -> StoredLog:
-    """Return a log whose pieces arrived so many seconds after the run began."""
+    """Return a log whose pieces arrived this many seconds after the run began."""
     path, times, size = folder / "node0-rank0.log", folder / "node0-rank0.times", 0
     with path.open("wb") as log, times.open("w") as notes:
         for seconds, data in pieces:
@@ -63,7 +63,7 @@ def test_read_grep_returns_the_lines_that_match_and_tail_the_last_of_them(tmp_pa
     ("since", "text"), [(0.5, b"four\n"), (2.5, b"three\nfour\n"), (9, b"one\ntwo\nthree\nfour\n"), (0, b"four\n")]
 )
 def test_read_since_counts_back_from_the_newest(tmp_path: Path, since: float, text: bytes) -> None:
-    """A line came when its end came."""
+    """Read lines, each of which counts as arrived when its end arrived."""
     pieces = (1, b"one\ntw"), (4, b"o\nthr"), (8, b"ee\n"), (10, b"four\n")
     assert text_of(write_log(tmp_path, *pieces, part=LogPart(since=since), newest=10)) == text
 

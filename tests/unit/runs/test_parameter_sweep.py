@@ -1,4 +1,4 @@
-"""`run --sweep`: one record over several runs; the runs themselves are recorded ones here."""
+"""`run --sweep`: one record over several runs. The runs themselves are recorded ones."""
 
 from __future__ import annotations
 

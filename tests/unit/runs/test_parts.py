@@ -1,4 +1,4 @@
-"""What is handed in of the parts that a learner writes: the best state, and only with the file that earned it."""
+"""The handed-in results of the parts that a learner writes: the best result counts, and only with the file that earned it."""
 
 from __future__ import annotations
 

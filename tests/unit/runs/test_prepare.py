@@ -1,4 +1,6 @@
-"""What a run is told of its lab before anything is planned: the speed of its link, and that it has fewer nodes than meant."""
+"""Facts about the lab that a run is told before it is planned: the speed of its link, and that it has fewer nodes than
+intended.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
 
 
 def lab(context: Context, nodes: int, *, link: str = "", module: str = "3") -> None:
-    """Record a lab that exists."""
+    """Record an existing lab."""
     stands = tuple(
         Node(name=f"node{n}", role="worker" if n else "head", mode="local", address="127.0.0.1", port=2200 + n,
              private_address="127.0.0.1", user="me", gpus=0, instance_type="simulated", python="python3")

@@ -1,4 +1,4 @@
-"""`run MODULE --all`; the runs themselves are recorded ones here."""
+"""`run MODULE --all`. The runs themselves are recorded ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which batch file is submitted, with how many GPUs; what a cluster can never give is refused before, in our words."""
+"""The submitted batch file and its number of GPUs. A request that the cluster can never fulfil is refused in our words."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> LaunchR
 
 
 def enough(launch_request: LaunchRequest, queue: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
-    """Return what is reported on the way; raise if the cluster has not enough."""
+    """Return the reported notes. Raise an error if the cluster does not have enough resources."""
     messages: list[str] = []
     slurm._check_nodes(
         lambda event: messages.append(event.text if isinstance(event, Note) else ""),
@@ -167,7 +167,7 @@ def test_choose_partition_of_an_unknown_name_is_refused_and_of_none_is_the_defau
 
 
 def test_choose_partition_returns_the_one_that_its_file_or_the_login_names() -> None:
-    """As sbatch reads them; the record, the screen and the warning about GPUs are of that partition."""
+    """Choose as sbatch does. The record, the screen and the warning about GPUs refer to that partition."""
     site = cluster(
         partition(node("c1", gpus=0), name="cpu"),
         partition(node("g1"), name="gpu-short", default=False),
@@ -208,7 +208,7 @@ def test_choose_partition_refuses_one_that_is_down() -> None:
     ],
 )
 def test_choose_nodes_refuses_more_than_there_are_with_the_command_that_works(kind: str, mode: Mode, hint: str) -> None:
-    with pytest.raises(UsageError, match="4 nodes were asked for, but the partition gpu has 2 nodes with 1 GPU each") as caught:
+    with pytest.raises(UsageError, match="4 nodes were requested, but the partition gpu has 2 nodes with 1 GPU each") as caught:
         enough(request(kind), partition(node("a"), node("b")), 4, mode=mode)
     assert caught.value.hint == hint
 
@@ -216,8 +216,8 @@ def test_choose_nodes_refuses_more_than_there_are_with_the_command_that_works(ki
 @pytest.mark.parametrize(
     ("processes", "gpus", "message"),
     [
-        (8, 1, "1 node was asked for, but the partition gpu has 0 nodes with 1 GPU each and 8 cores each"),
-        (None, 2, "1 node was asked for, but the partition gpu has 0 nodes with 2 GPU each"),
+        (8, 1, "1 node was requested, but the partition gpu has 0 nodes with 1 GPU each and 8 cores each"),
+        (None, 2, "1 node was requested, but the partition gpu has 0 nodes with 2 GPU each"),
     ],
 )
 def test_choose_nodes_refuses_more_than_a_node_has(processes: int | None, gpus: int, message: str) -> None:

@@ -14,7 +14,7 @@ from tests.unit.ui.examples import deployment
 
 
 def test_terminal_starts_in_the_folder_of_the_run_with_its_variables(context: Context, tmp_path: Path) -> None:
-    """The line is run as sshd runs it, with a command that prints in the place of srun."""
+    """Run the line as sshd does, with a command that prints in place of srun."""
     (work := tmp_path / "it's work").mkdir()
     plan = _name_plan(make_plan(request({"kind": "slurm-pty"})), "20260131-142501-otter")
     program = (

@@ -1,4 +1,4 @@
-"""The deadline on a node: its script under a clock that stands still, with stand-ins for the system's programs."""
+"""The deadline on a node: its script with a stopped clock, and stand-ins for the system's programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOUR = 3600
 
 
 class Node:
-    """A folder that stands for the root of a node which has been up for a day."""
+    """A folder that replaces the root of a node that has been up for a day."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -43,7 +43,7 @@ class Node:
         (self.state / "deadline").write_text(text)
 
     def look(self, **options: str) -> str:
-        """One look at the deadline; what was done to end the node."""
+        """Check the deadline once, and return the commands that would end the node."""
         environment = {
             "GPUCOURSE_ROOT": str(self.root),
             "TTL_SECONDS": str(4 * HOUR),

@@ -1,4 +1,4 @@
-"""The idle agent's decisions, under a clock that only moves when told; and what it sees, in a folder that stands for a node."""
+"""The idle agent's decisions with a clock that the tests move, and its observations in a folder that replaces a node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ agent = _load()
 
 
 class Clock:
-    """A node that is looked at each minute. `at_rest` is what there is to see when nobody uses it."""
+    """A node that is observed once a minute. `at_rest`: the observations while nobody uses it."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -44,7 +44,7 @@ class Clock:
         self.at_rest = agent.Sight(now=self.now, boot="first", set_up=True, gpu_percent=0.0)
 
     def look(self, minutes: float = 1, **fields: Any) -> Any:
-        """Look each minute for so long, each time at the same; the view after the last look."""
+        """Observe the node once a minute for this long, always with the same result. Return the last view."""
         for _ in range(int(minutes)):
             self.now += MINUTE_S
             self.view = agent.decide(replace(self.at_rest, now=self.now, **fields), self.view, LIMIT_S)
@@ -53,7 +53,7 @@ class Clock:
         return self.view
 
     def minutes_to_the_end(self, **fields: Any) -> int:
-        """How many more looks it takes until the node ends; fails after ten hours."""
+        """Return how many more observations it takes until the node ends. Fail after ten hours."""
         for count in range(1, 600):
             if self.look(**fields).end:
                 return count
@@ -87,7 +87,7 @@ def test_decide_ends_a_node_after_half_an_hour_of_rest(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("fields", "reason"), IN_USE.values(), ids=IN_USE)
-def test_decide_ends_no_node_in_use_and_starts_the_half_hour_anew(clock: Clock, fields: dict[str, Any], reason: str) -> None:
+def test_decide_ends_no_node_in_use_and_restarts_the_half_hour(clock: Clock, fields: dict[str, Any], reason: str) -> None:
     view = clock.look(24 * 60, **fields)
     assert (view.end, view.idle_since, view.ends_at) == (False, None, None)
     assert view.busy == (reason,)
@@ -105,7 +105,7 @@ def test_decide_leaves_the_whole_half_hour_after_a_hold(clock: Clock) -> None:
     assert clock.now == until + LIMIT_S
 
 
-def test_decide_starts_the_half_hour_anew_after_a_reboot(clock: Clock) -> None:
+def test_decide_restarts_the_half_hour_after_a_reboot(clock: Clock) -> None:
     clock.look(29)
     clock.at_rest = replace(clock.at_rest, boot="second")
     assert clock.minutes_to_the_end() == 31
@@ -217,7 +217,9 @@ def test_remember_keeps_what_it_saw_unless_it_is_damaged(root: Path) -> None:
 
 
 class Node:
-    """The agent as the timer runs it, in a folder. What a stand-in prints is given by name; the end of the node is noted."""
+    """The agent as the timer runs it, in a folder. The outputs of stand-ins are given by name, and the end of the node is
+    recorded.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -234,7 +236,7 @@ class Node:
         self.program(self.bin / name, body)
 
     def idle_for(self, seconds: float) -> None:
-        """As if it had been looked at all the time until now, and nobody had used the node for so long."""
+        """Pretend that the node has been observed all the time and has been idle for this long."""
         now = time.time()
         view = agent.View(now - 60, "first", idle_since=now - seconds)
         agent.Machine(root=str(self.root)).remember(view)
@@ -303,7 +305,7 @@ def test_agent_does_not_ask_the_gpu_of_a_node_in_use(node: Node) -> None:
 
 
 def test_agent_of_a_node_in_use_keeps_the_others_of_its_lab(tmp_path: Path) -> None:
-    """A learner with a shell on node0 alone; node1 hears of it through the shared folder, and passes nothing on."""
+    """Use a shell on node0 only. node1 learns of it through the shared folder, but does not pass it on."""
     lab, names = tmp_path / "shared" / "in-use", ("node0", "node1", "node2")
     at_work, at_rest, third = (agent.Machine(root=str(tmp_path / name), name=name, lab=str(lab)) for name in names)
     for name in names:

@@ -1,4 +1,4 @@
-"""Records of labs: each target's own class, also for what the versions before it wrote."""
+"""Records of labs: each target has its own class, and records of earlier versions are still read."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_every_leaves_out_the_record_that_readable_names(paths: WorkspacePaths) 
             read(paths)
 
 
-def test_list_receipts_gives_the_oldest_first_and_names_a_damaged_one(paths: WorkspacePaths) -> None:
+def test_list_receipts_returns_the_oldest_first_and_names_a_damaged_one(paths: WorkspacePaths) -> None:
     for stamp, stack in (("20260102-000000", "03-local"), ("20260101-000000", "04-local")):
         receipt = Receipt(stack=stack, uid="u", module="3", mode="local", created="", destroyed=NOW)
         write_record(paths.receipt(stamp, stack), receipt)

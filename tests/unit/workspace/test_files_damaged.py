@@ -1,5 +1,6 @@
-"""One file of a workspace that cannot be used, whoever wrote it: an honest script, a full disk, somebody else. Commands that
-are about others go on, and nobody calls it a fault of the program."""
+"""A file of a workspace that cannot be used, whether a script, a full disk or another user wrote it. Commands about other files
+continue, and none reports a bug of the program.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_find_other_knows_the_workspace_that_other_folders_use(tmp_path: Path) -
 
 
 def name_account(patch: pytest.MonkeyPatch, home: str | None) -> None:
-    """Let this account have that home folder; None for a number without an account."""
+    """Give this account that home folder. None means a user ID without an account."""
 
     def entry(number: int) -> SimpleNamespace:
         if home is None:

@@ -61,7 +61,9 @@ def test_try_lock_succeeds_after_the_end_of_the_process_that_held_it(tmp_path: P
 
 
 def test_hold_lock_takes_the_new_file_when_the_old_one_was_removed(tmp_path: Path) -> None:
-    """The first holder removes the stack's files, its own lock among them; a third one must not get in beside the second."""
+    """Remove the stack's files, including the first holder's lock. A third process must not hold the lock together with the
+    second.
+    """
     path, waiting, entered, leave = tmp_path / "a.lock", threading.Event(), threading.Event(), threading.Event()
 
     def second() -> None:

@@ -118,7 +118,7 @@ def test_new_run_never_goes_back_when_the_clock_does(tmp_path: Path) -> None:
 
 
 def test_list_unfinished_has_runs_without_a_seal(paths: WorkspacePaths) -> None:
-    """The record of a run that is sealed is not even read."""
+    """List the runs without reading the record of a sealed run."""
     write_record(paths.run("3.2", "20260101-100000-otter").hashes, {})
     paths.run("3.2", "20260101-100000-otter").record.write_text("not JSON")
     runs.save(paths, replace(record("20260101-110000-heron"), state="cancelled"))
@@ -168,7 +168,7 @@ def test_is_newer_compares_times_and_ids_of_a_damaged_record(paths: WorkspacePat
     assert runs.is_newer(paths, late_run.id, early_run)
 
 
-def test_list_collected_gives_sealed_runs_of_which_nothing_is_missing(paths: WorkspacePaths) -> None:
+def test_list_collected_returns_sealed_runs_of_which_nothing_is_missing(paths: WorkspacePaths) -> None:
     refusals = [RefusedFile(node="node0", name="x", reason="too large")]
     changes: list[dict[str, Any]] = [
         {},

@@ -1,4 +1,4 @@
-"""Digests of the files of a run: of every file below its folder, and of nothing else."""
+"""Digests of a run's files: every file below its folder, and nothing else."""
 
 from __future__ import annotations
 

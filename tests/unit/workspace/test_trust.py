@@ -1,4 +1,6 @@
-"""Whose workspace is used without a question, and whose only after `gpucourse trust`. Owners need root: those tests skip."""
+"""Which workspaces are trusted at once, and which only after `gpucourse trust`. Tests with other owners need root, and are
+skipped otherwise.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def open_to_all(path: Path) -> None:
 
 
 def let_in(folder: Path, kind: str) -> None:
-    """Give SOMEBODY a folder by a POSIX access list: its own (`access`), or that of what is made in it (`default`)."""
+    """Give SOMEBODY access to a folder by a POSIX access list: the folder's own list (`access`), or the one for new files in it
+    (`default`).
+    """
     owner, user, group, mask, other, none = 1, 2, 4, 16, 32, (1 << 32) - 1
     entries = [(owner, 7, none), (user, 7, SOMEBODY), (group, 5, none), (mask, 7, none), (other, 5, none)]
     packed = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)

@@ -101,7 +101,7 @@ def reserve(
     try:
         yield
     finally:
-        if deployment.cloud.reservation is booked:  # else the block has replaced it
+        if deployment.cloud.reservation is booked:  # otherwise the block has replaced it
             deployment.cloud.reservation = None
         deployments.save(context.paths, deployment, error=deployment.error)
 

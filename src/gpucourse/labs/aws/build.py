@@ -148,7 +148,7 @@ def _note_attempt(
     """Record a failed attempt, and report where the next one will be made."""
     cloud = deployment.cloud
     if failure.elsewhere or next_launch is not None:
-        reason = failure.tell + (", with nodes close together (placement group)" if launch.placement_group else "")
+        reason = failure.meaning + (", with nodes close together (placement group)" if launch.placement_group else "")
         cloud.tried.append(
             PlacementAttempt(
                 zone=launch.zone,
@@ -162,7 +162,7 @@ def _note_attempt(
         return
     place = f"{next_launch.instance_type} in {next_launch.zone}"
     separation = " without a placement group" if launch.placement_group and not next_launch.placement_group else ""
-    text = f"{launch.instance_type} in {launch.zone}: {failure.tell} [{failure.code}]. Next: {place}{separation}"
+    text = f"{launch.instance_type} in {launch.zone}: {failure.meaning} [{failure.code}]. Next: {place}{separation}"
     watch(Note(text=text, level="warning"))
 
 
@@ -198,7 +198,7 @@ def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
 
 
 def _arm_remains(context: Context, lab: CloudLab) -> None:
-    """Schedule the end of what a failed or interrupted build left: the user may never come back to it."""
+    """Schedule the end of the resources that a failed or interrupted build left, because the user may never come back to it."""
     try:
         if any(instance.alive for instance in instances.find(lab.account, stack=lab.deployment.uid)):
             _arm(context, lab, listed_s=0.0)

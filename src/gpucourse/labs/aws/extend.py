@@ -112,7 +112,9 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
     with lock_lab(context, module, gpu=gpu, verb="keep") as deployment:
         cloud = deployment.cloud
         if cloud.stopped:
-            raise MissingError(f"{deployment.stack} is stopped: there is nothing to keep", hint=f"gpucourse start {module}")
+            raise MissingError(
+                f"{deployment.stack} is stopped, so its idle agents do not run", hint=f"gpucourse start {module}"
+            )
         until = ledger.now() + timedelta(seconds=seconds)
         with stage(context.watch, "hold", "updating the idle agents"):
             if seconds:

@@ -346,7 +346,9 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
         lab_instances = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
         if not any(instance.alive for instance in lab_instances):
             cloud.expires = later(now_utc(), cloud.ttl_hours * 3600)
-            context.watch(Note(text=f"the time of {deployment.stack} was over: it gets {cloud.ttl_hours:g} hours more"))
+            context.watch(
+                Note(text=f"the deadline of {deployment.stack} had passed: the lab gets {cloud.ttl_hours:g} more hours")
+            )
     return deployment
 
 
@@ -478,8 +480,9 @@ def _list_reasons(blockers: list[Finding], fewer: int) -> tuple[str, str]:
 def make_environment(
     context: Context, quotas: Quotas, labs: Sequence[LabNeed], book: PriceBook, market: Market, ssh_cidr: str
 ) -> LabEnvironment:
-    """Return the input of the preflight checks for labs of this workspace. This computer's address is included only if it is
-    already known."""
+    """Return the input of the preflight checks for labs of this workspace. This computer's address is left out unless it is
+    known already.
+    """
     budget = read_budget(context, ())
     public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")
     types = [machines.instance_type for lab in labs for machines in lab.machines]
@@ -494,7 +497,7 @@ def make_environment(
         book=book,
         budget=budget.budget,
         spent=budget.spent + budget.reserved,
-        standing=frozenset(
+        recorded_stacks=frozenset(
             deployment.uid for deployment in deployments.every(context.paths) if isinstance(deployment, AwsDeployment)
         ),
         regions=regions.read_used_regions(context.paths),

@@ -86,7 +86,7 @@ def wait_until_ready(
             _check_torch(context.watch, fleet, with_gpu)
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
-                collective_check.hold(context, fleet, with_gpu, simulated)
+                collective_check.run(context, fleet, with_gpu, simulated)
     inventory = replace(inventory, nodes=tuple(_count_reported_gpus(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED
@@ -161,7 +161,7 @@ def _pin_host_keys(
             raise InfrastructureError(
                 f"{node.name} ({running[node.name].id}) did not show its SSH host key on its console within {seconds:.0f} s, "
                 "so the machine at its address cannot be trusted",
-                hint="type gpucourse deploy again: it asks once more",
+                hint="type gpucourse deploy again, which reads the console again",
             )
         return replace(node, host_key=key)
 

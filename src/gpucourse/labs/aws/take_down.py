@@ -112,7 +112,7 @@ def remove_all(
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {name}", text):
         blocked = removal.remove(account, resources, context.watch, sleep=make_pause(context.stop))
-    with stage(context.watch, f"look again {name}", "looking once more"):
+    with stage(context.watch, f"look again {name}", "searching for leftovers again"):
         leftovers = look()
     notes = {(resource.kind, resource.id): resource.note for resource in blocked}
     return [replace(resource, note=resource.note or notes.get((resource.kind, resource.id), "")) for resource in leftovers]

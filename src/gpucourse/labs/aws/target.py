@@ -48,7 +48,7 @@ class AwsTarget(Target[PricedProposal, AwsDeployment]):
             return Health()
         return aws.status.health(context, labs, ask_nodes=ask_nodes)
 
-    def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
+    def advise_on_unreachable(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
         """Return the current cost, and advice: start stopped nodes, or allow this computer's new address."""
         mend = f"gpucourse allow-ip {deployment.module} lets this computer in if its address changed"
         if deployment.is_stopped:

@@ -29,7 +29,7 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
     deadline = datetime.fromisoformat(expires) if expires else None
     is_late = deadline is not None and end is not None and end >= deadline - SLACK
     if code in TAKEN_BACK:
-        return "AWS took the spot instance back"
+        return "AWS reclaimed the spot instance"
     if code in FROM_INSIDE:
         return "its deadline passed" if is_late else "it powered itself off, because it was idle or because of a command"
     if code in BY_A_CALL:

@@ -68,10 +68,10 @@ def _find_usable(python: str) -> _Usable:
         completed = subprocess.run([python, "-c", _LOOK], capture_output=True, text=True, timeout=LOOK_S, check=False)
         return parse_typed(completed.stdout.splitlines()[-1], _Usable)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingError(f"{python} could not be asked about torch: {error}", hint=hint) from error
+        raise MissingError(f"{python} could not be queried about torch: {error}", hint=hint) from error
     except (IndexError, OutsideError) as error:
         last = (completed.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise MissingError(f"{python} could not be asked about torch: {last}", hint=hint) from error
+        raise MissingError(f"{python} could not be queried about torch: {last}", hint=hint) from error
 
 
 def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tup
     cards = list_cards(environ)
     if not cards:
         raise MissingError("no GPU here: use simulated nodes", hint=simulated)
-    lacks = f"its torch {usable.torch} does not see it" if usable.torch else "it has no torch"
+    lacks = f"its torch {usable.torch} cannot see the GPU" if usable.torch else "it has no torch"
     raise MissingError(
         f"{cards[0]} is in this computer, but {python} cannot use it: {lacks}",
         hint=f"install a build for CUDA: {python} -m pip install torch; or name another Python: node_python in gpucourse.yaml",

@@ -138,7 +138,7 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
         or not all(port == 0 or ports[0] <= port <= ports[1] for port in open_ports)
     ):
         raise UnreachableError(
-            f"{head.node.typed}: {head.node.python} should listen, but instead of ports it printed {text.strip()[:100]!r}",
+            f"{head.node.typed}: {head.node.python} printed text at startup, before the port numbers: {text.strip()[:100]!r}",
             hint="remove the code that makes its Python print at startup, such as sitecustomize.py",
         )
     if 0 in open_ports:

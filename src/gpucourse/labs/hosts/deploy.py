@@ -109,7 +109,7 @@ def build(context: Context, proposal: HostsProposal) -> BuildResult:
     with record_outcome(context.paths, deployment):
         if proposal.removed_nodes:
             collect_runs(context, deployment, discard=False, removed_nodes=proposal.removed_nodes)
-        _let_go(context, deployment, nodes)
+        _release(context, deployment, nodes)
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
         deployments.save(context.paths, deployment)
         lab.up(proposal.fleet)
@@ -161,7 +161,7 @@ def _refuse_login_nodes(module: Module, entered: Sequence[EnteredHost], former: 
 
 
 def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
-    """Report problems that do not stop the lab but will affect its results."""
+    """Report problems that do not prevent the lab but will affect its results."""
     for host in entered:
         facts = host.facts
         if not facts.torch:
@@ -193,10 +193,10 @@ def _machine(node: Node) -> tuple[str, str, int]:
     return node.user, node.address, node.port
 
 
-def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]) -> None:
+def _release(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]) -> None:
     """Remove this program's files from the machines that are no longer among `nodes`.
 
-    A machine that does not answer is forgotten, and a warning names it.
+    If a machine does not answer, it is forgotten, and a warning names it.
     """
     machines = {_machine(node) for node in nodes}
     if deployment.inventory is None:
@@ -216,8 +216,8 @@ def _let_go(context: Context, deployment: HostsDeployment, nodes: Sequence[Node]
 def _meet(context: Context, nodes: Sequence[Node], proposal: HostsProposal) -> None:
     """Prove that the machines can work together. Raises InfrastructureError."""
     try:
-        ways = _find_interfaces(proposal)
-        collective_check.hold(context, proposal.fleet, nodes, set(), meet=proposal.meet, ways=ways)
+        interface_by_node = _find_interfaces(proposal)
+        collective_check.run(context, proposal.fleet, nodes, set(), port=proposal.meet, interface_by_node=interface_by_node)
     except InfrastructureError as error:
         first, last = context.settings.ports
         raise InfrastructureError(

@@ -95,7 +95,7 @@ class HostsLab:
         answers = self._ask(self._clear)
         for node, belongings in zip(self.nodes, answers, strict=True):
             if belongings.others:
-                text = f"{_address(node)}: another lab of yours uses it as well, so their shared files in ~/.gpucourse stay"
+                text = f"{_address(node)}: another lab of yours uses this machine too, so shared files in ~/.gpucourse stay"
                 watcher(Note(text=text))
         return [_address(node) for node, belongings in zip(self.nodes, answers, strict=True) if not belongings.found]
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class EnteredHost:
-    """A machine that accepts the login, with its node and the facts found on it."""
+    """A machine that accepts the login: its node, and the facts about it."""
 
     node: Node
     facts: HostFacts

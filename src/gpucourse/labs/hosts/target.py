@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ForgettableTarget(Target[P, D_contra]):
-    """A kind of lab on machines of other owners: they may be gone for good, and then the lab can be forgotten.
+    """A kind of lab on machines that belong to others. They may be gone permanently; such a lab can be forgotten.
 
     `is_gone`: the condition under which the learner may forget a node.
     """
@@ -90,9 +90,9 @@ class HostsTarget(ForgettableTarget["HostsProposal", HostsDeployment]):
 
         return open_hosts(context, deployment, without=without)
 
-    def reach_again(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
+    def advise_on_unreachable(self, context: Context, deployment: HostsDeployment) -> tuple[str, str]:
         """Return advice: try the machines again, or forget a machine that is gone for good."""
-        retry = f"gpucourse deploy {deployment.module}{deployment.flag} looks at the machines again"
+        retry = f"gpucourse deploy {deployment.module}{deployment.flag} examines the machines again"
         return "", f"{retry}; if one is gone for good: gpucourse destroy {deployment.module} --forget-unreachable"
 
 

@@ -1,4 +1,4 @@
-"""`deploy --target slurm`: look at a cluster, choose what jobs ask for, and prove it with one short job.
+"""`deploy --target slurm`: examine a cluster, choose the resources that jobs request, and test them with one short job.
 
 Nothing is installed unless the learner asks for it, and nothing keeps running on the login node.
 """
@@ -45,12 +45,12 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class SlurmProposal(LabProposal):
-    """A cluster that was looked at, and the partition that the probe goes to.
+    """An examined cluster, and the partition to which the probe is submitted.
 
     `node`: the login node.
-    `probe_nodes`: the most compute nodes that the probe looks at.
-    `is_new`: whether the lab does not exist yet, so that nothing of it may stay if the probe fails.
-    `install`: whether a virtual environment with the course's packages is made on the cluster.
+    `probe_nodes`: the maximum number of compute nodes that the probe examines.
+    `is_new`: whether the lab does not exist yet; if the probe then fails, everything of the lab is removed.
+    `install`: whether to make a virtual environment with the course's packages on the cluster.
     """
 
     deployment: SlurmDeployment
@@ -65,10 +65,10 @@ class SlurmProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]:
-    """Look at the cluster and propose it for the lab of a module. Nothing is changed there.
+    """Examine the cluster and propose it as the lab of a module. Nothing is changed there.
 
-    Raises UsageError, MissingError if the cluster lacks what was typed, UnreachableError, and InfrastructureError if Slurm does
-    not answer.
+    Raises UsageError, MissingError if the cluster lacks something that was typed, UnreachableError, and InfrastructureError if
+    Slurm does not answer.
     """
     start_s = time.monotonic()
     module = context.catalog.module(request.module)
@@ -77,9 +77,9 @@ def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]
         existing = deployments.load_as(context.paths, stack, SlurmDeployment)
         typed = merge(existing.typed if existing else SlurmSettings(), _read_typed(request))
         settings = read_settings(context, request, typed)
-        typed = replace(typed, login=settings.login)  # a name of gpucourse.yaml may mean another cluster later
+        typed = replace(typed, login=settings.login)  # a name in gpucourse.yaml may later mean another cluster
         _check_same_cluster(module, existing, settings)
-        with stage(context.watch, "look", "looking at the cluster"):
+        with stage(context.watch, "look", "examining the cluster"):
             node, fleet = enter_cluster(context, request, settings, key=_find_key(existing))
             with _closed_on_error(fleet):
                 facts = look(fleet.link(node), settings)
@@ -116,10 +116,10 @@ def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]
 
 
 def build(context: Context, proposal: SlurmProposal) -> BuildResult:
-    """Record the lab, and submit the probe. Wait a minute for its result.
+    """Record the lab, submit the probe, and wait up to a minute for its result.
 
-    If the probe proves that no job can work, nothing of a new lab stays, and its error is raised: MissingError without torch,
-    InfrastructureError if a compute node does not see the folder.
+    If the probe shows that jobs cannot work there, a new lab is removed again and the error is raised: MissingError without
+    torch, InfrastructureError if a compute node does not see the folder.
     """
     deployment, lab = proposal.deployment, proposal.lab
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
@@ -140,7 +140,7 @@ def _prove(context: Context, proposal: SlurmProposal, fleet: Fleet) -> None:
     deployment, link = proposal.deployment, fleet.link(proposal.node)
     partition, nodes, ports = proposal.partition, proposal.probe_nodes, context.settings.ports
     if proposal.install:
-        with stage(context.watch, "install", "making an environment with torch on the cluster"):
+        with stage(context.watch, "install", "creating an environment with torch on the cluster"):
             deployment.environment = _try_accounts(
                 context, proposal, lambda: install.install(context, link, deployment, partition)
             )
@@ -148,7 +148,7 @@ def _prove(context: Context, proposal: SlurmProposal, fleet: Fleet) -> None:
         context, proposal, lambda: probe.submit(link, deployment, partition, nodes=nodes, ports=ports)
     )
     deployments.save(context.paths, deployment)
-    with stage(context.watch, "probe", f"looking at a compute node (job {deployment.probe.job})"):
+    with stage(context.watch, "probe", f"examining a compute node (job {deployment.probe.job})"):
         deployment.probe = probe.wait(link, deployment, context.stop)
     deployment.lacks = "" if deployment.probe.state == "failed" else describe_lacks(deployment)
 
@@ -192,7 +192,7 @@ def describe_lacks(deployment: SlurmDeployment) -> str:
     result = deployment.probe
     if result.state == "pending":
         start = f", expected to start at {result.expected} by the cluster's clock" if result.expected else ""
-        return f"not proved yet: the probe, job {result.job}, waits in the queue ({result.reason or 'PENDING'}{start})"
+        return f"not tested yet: the probe (job {result.job}) is waiting in the queue ({result.reason or 'PENDING'}{start})"
     if result.state == "failed":
         return f"{result.problem}: {result.hint}"
     if result.state == "passed" and not result.gpu:
@@ -203,12 +203,11 @@ def describe_lacks(deployment: SlurmDeployment) -> str:
 def choose(
     module: Module, settings: SlurmSettings, facts: SlurmFacts, *, nodes: int, typed: SlurmSettings
 ) -> tuple[SlurmSettings, PartitionFacts]:
-    """Return the settings with the account that jobs name, and the partition of jobs with a GPU.
+    """Return the settings with the account for jobs, and the partition for jobs with a GPU.
 
-    `typed`: the settings that were typed, which the commands in hints repeat.
+    `typed`: the settings that were typed. The commands in hints repeat them.
 
-    Raises MissingError for a partition, an account or a GPU that the cluster does not have, and if it has fewer nodes than
-    needed.
+    Raises MissingError if the cluster lacks the partition, the account, the GPU or the number of nodes.
     """
     check_names(settings, facts, module.id, typed)
     partition = facts.find_partition(settings.partition.partition(",")[0]) if settings.partition else None
@@ -316,7 +315,7 @@ def _suggest_account(settings: SlurmSettings, facts: SlurmFacts) -> str:
 
 
 def list_accounts(facts: SlurmFacts, partition: PartitionFacts) -> list[str]:
-    """Return the learner's accounts that the partition admits, the default one first. Without accounting, there are none."""
+    """Return the learner's accounts that may use the partition, the default one first. Without accounting, there are none."""
     return [account for account in facts.accounts if partition.admits([account])]
 
 
@@ -347,9 +346,9 @@ def _read_typed(request: DeployRequest) -> SlurmSettings:
 
 
 def read_settings(context: Context, request: DeployRequest, typed: SlurmSettings | None = None) -> SlurmSettings:
-    """Return the settings of the cluster that the request means: those of gpucourse.yaml, overridden by the typed ones.
+    """Return the settings of the requested cluster: those in gpucourse.yaml, overridden by the typed ones.
 
-    `typed`: those of this lab; by default, those of the request. Raises UsageError.
+    `typed`: the settings that were typed for this lab; by default, those in the request. Raises UsageError.
     """
     typed = _read_typed(request) if typed is None else typed
     return merge(context.settings.slurm.choose(cluster=request.cluster, login=typed.login), typed)
@@ -358,9 +357,9 @@ def read_settings(context: Context, request: DeployRequest, typed: SlurmSettings
 def enter_cluster(context: Context, request: DeployRequest, settings: SlurmSettings, *, key: str = "") -> tuple[Node, Fleet]:
     """Connect to the login node. Return it as the only node of the lab, with the open connection.
 
-    `key`: the private key of an earlier deploy, which is used if the request names none.
+    `key`: the private key of an earlier deploy, used if the request names none.
 
-    Raises UsageError if no cluster is named, MissingError if it has no Python 3.8, and UnreachableError.
+    Raises UsageError if no cluster is named, MissingError if it has no Python 3.8 or newer, and UnreachableError.
     """
     if not settings.login and shutil.which("sbatch", path=context.environ.get("PATH")) is None:
         raise UsageError(
@@ -384,7 +383,7 @@ def enter_cluster(context: Context, request: DeployRequest, settings: SlurmSetti
 
 
 def _describe_login(context: Context, login: str, key: str) -> Node:
-    """Return the login node before anything on it is known. Without a login, it is this computer."""
+    """Return the login node, before any fact about it is known. Without a login, it is this computer."""
     route = find_ssh_route(login, context.environ) if login else None
     return Node(
         name="login",
@@ -409,7 +408,7 @@ def _find_key(existing: SlurmDeployment | None) -> str:
 
 
 def _check_same_cluster(module: Module, existing: SlurmDeployment | None, settings: SlurmSettings) -> None:
-    """Check that a lab that exists stays on its cluster. Raises UsageError."""
+    """Check that an existing lab stays on its cluster. Raises UsageError if it does not."""
     if existing is not None and existing.inventory is not None and existing.settings.login != settings.login:
         raise UsageError(
             f"the lab of module {module.id} is on {existing.settings.login or 'this computer'}, not on "
@@ -419,7 +418,7 @@ def _check_same_cluster(module: Module, existing: SlurmDeployment | None, settin
 
 
 def _list_former(existing: SlurmDeployment | None, folder: str) -> list[str]:
-    """Return the folders of earlier deploys that may contain files of the lab, without the one that is used now."""
+    """Return the folders of earlier deploys that may still contain files of the lab, without the current folder."""
     if existing is None or existing.inventory is None:
         return []
     folders = dict.fromkeys([*existing.former_folders, existing.shared])
@@ -427,7 +426,7 @@ def _list_former(existing: SlurmDeployment | None, folder: str) -> list[str]:
 
 
 def _remove(context: Context, proposal: SlurmProposal) -> None:
-    """Remove everything of a new lab whose probe failed. What cannot be removed stays on record, for `destroy`."""
+    """Remove a new lab whose probe failed. If something of it cannot be removed, keep the lab's record for `destroy`."""
     with suppress(GpucourseError), proposal.lab:
         proposal.lab.down(lambda _event: None)
         if not proposal.lab.scan_leftovers():

@@ -1,4 +1,4 @@
-"""`doctor --target slurm`: ask the login node of a cluster for everything that labs need there. No job is submitted."""
+"""`doctor --target slurm`: query the login node of a cluster about everything that labs need. No job is submitted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def examine(context: Context, request: DeployRequest) -> LoginReport:
     Raises UsageError without a login, MissingError if the machine has no Slurm, UnreachableError, and InfrastructureError.
     """
     settings = read_settings(context, request)
-    with stage(context.watch, "look", "looking at the cluster"):
+    with stage(context.watch, "look", "examining the cluster"):
         node, fleet = enter_cluster(context, request, settings)
         with fleet:
             facts = look(fleet.link(node), settings)
@@ -110,5 +110,5 @@ def _describe_software(settings: SlurmSettings, facts: SlurmFacts) -> Finding:
     if modules:
         return Finding(what="torch", state="ok", detail=f"environment modules: {', '.join(modules[:6])}")
     deploy = SlurmSettings(login=settings.login).write_command("3")
-    mend = f"{deploy} --install makes an environment with torch on the cluster"
+    mend = f"{deploy} --install creates an environment with torch on the cluster"
     return Finding(what="torch", state="warning", detail="no environment module is named after it", mend=mend)

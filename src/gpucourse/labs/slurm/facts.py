@@ -1,4 +1,4 @@
-"""Ask a Slurm cluster about itself and about the learner's account, in one request. Nothing is changed there."""
+"""Query a Slurm cluster about itself and the learner's account, in one request. Nothing is changed there."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def read_facts(link: Link, text: str, mark: str) -> SlurmFacts:
 
 
 def read_partitions(sinfo: Iterable[str], scontrol: Iterable[str]) -> list[PartitionFacts]:
-    """Return the partitions in the lines of sinfo (one for each group of equal nodes) and of `scontrol -o show partition`."""
+    """Return the partitions in the output of sinfo (one line for each group of equal nodes) and of `scontrol -o show
+    partition`.
+    """
     partitions: dict[str, PartitionFacts] = {}
     for line in sinfo:
         fields = line.strip().split("|")

@@ -64,7 +64,7 @@ nice {python} -m pip download --disable-pip-version-check --no-input -q -d wheel
 
 @dataclass(frozen=True, kw_only=True)
 class _Answer:
-    """Represent the login node's answer about the job: Slurm's word for its state, and its result."""
+    """The login node's answer about the job: its state in Slurm's words, and its result."""
 
     state: str
     result: str
@@ -73,21 +73,23 @@ class _Answer:
 
 
 def list_packages() -> list[str]:
-    """Return the packages that exercises need on a node, as pip accepts them: those of the extra `local`."""
+    """Return the packages that exercises need on a node, in the form that pip accepts: the packages of the extra `local`."""
     requirements = importlib.metadata.requires("gpucourse") or []
     local = [text.partition(";")[0].strip() for text in requirements if re.search(r"extra == ['\"]local['\"]", text)]
     return [text for text in local if not text.startswith(_ELSEWHERE)]
 
 
 def install(context: Context, link: Link, deployment: SlurmDeployment, partition: PartitionFacts) -> str:
-    """Make the environment, and return its folder. If it exists already, nothing is done.
+    """Create the environment and return its folder. If it exists already, do nothing.
 
     The link works in the lab's folder. Raises MissingError without a suitable Python, InfrastructureError if pip fails, and the
     errors of `slurm_refusals`.
     """
     answer = _run(context, link, deployment, partition, source="")
     if answer is not None and answer.result == "failed" and _NO_NETWORK.search(answer.output):
-        context.watch(Note(text="compute nodes reach no package index: the login node fetches the packages as wheels"))
+        context.watch(
+            Note(text="compute nodes cannot reach a package index, so the login node downloads the packages as wheels")
+        )
         _fetch(link, deployment, answer.version)
         answer = _run(context, link, deployment, partition, source="--no-index --find-links wheels")
     if answer is not None and answer.result != "made":
@@ -157,8 +159,8 @@ def _wait(context: Context, link: Link, deployment: SlurmDeployment, job: str, f
             # Two of these jobs would write to one folder.
             link.run(f"{PLACES}; export PATH; scancel {job}", timeout_s=ANSWER_S)
             raise Interrupted(
-                f"stopped while job {job} made the environment; the job is cancelled",
-                hint=f"{deployment.command} --install begins again",
+                f"stopped while job {job} was creating the environment; the job was cancelled",
+                hint=f"{deployment.command} --install starts over",
             )
 
 
@@ -190,12 +192,12 @@ def _explain(deployment: SlurmDeployment, answer: _Answer) -> MissingError | Inf
         )
     reason = _find_last_line(answer.output) or "the job ended without a result"
     return InfrastructureError(
-        f"the environment could not be made: {reason}",
+        f"the environment could not be created: {reason}",
         hint="a quota or a time limit may be too small: name another folder or cpu_partition under slurm: in gpucourse.yaml",
     )
 
 
 def _find_last_line(output: str) -> str:
-    """Return the last line of pip's output that is an error, otherwise the last line."""
+    """Return the last line of pip's output that reports an error; if there is none, the last line."""
     lines = [printable(line.strip(), 300) for line in output.strip().splitlines() if line.strip()]
     return next((line for line in reversed(lines) if line.startswith("ERROR")), lines[-1] if lines else "")

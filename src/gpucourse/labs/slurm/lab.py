@@ -63,7 +63,7 @@ class SlurmLab(HostsLab):
             message = printable(result.stderr.decode("utf-8", "replace").strip()[-300:])
             raise InfrastructureError(
                 f"{link.node.label}: Slurm does not say which jobs are in the queue ({message})",
-                hint=f"gpucourse destroy {self.deployment.module} asks again",
+                hint=f"gpucourse destroy {self.deployment.module} tries again",
             )
         jobs: dict[str, None] = {}
         for line in result.stdout.decode("utf-8", "replace").splitlines():
@@ -84,7 +84,7 @@ class SlurmLab(HostsLab):
         return self._combine([host_probe.clear(link, self.deployment.uid, runs, place) for place in self._places()])
 
     def _places(self) -> list[str]:
-        """Return the folder of the lab and those of earlier deploys; an empty string is the home folder."""
+        """Return the lab's current folder and the folders of its earlier deploys. An empty string means the home folder."""
         return list(dict.fromkeys([*self.deployment.former_folders, self.deployment.shared]))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The probe: a short job that looks at a compute node, because a login node says little about it.
+"""The probe: a short job that examines a compute node, because a login node shows little about it.
 
 It reports which Python has torch, whether torch sees a GPU, and whether the nodes see the folder and reach each other.
 """
@@ -101,7 +101,7 @@ exit 0
 
 @dataclass(kw_only=True)
 class _NodeReport:
-    """Represent the report of one compute node."""
+    """The report of one compute node."""
 
     host: str
     version: str
@@ -121,11 +121,11 @@ class _NodeReport:
 
 @dataclass(kw_only=True)
 class _Answer:
-    """Represent the login node's answer about the probe.
+    """The login node's answer about the probe.
 
     `state`, `reason`, `expected`: Slurm's words while the job is in the queue.
     `setup`: the last error message of the setup lines.
-    `final`: Slurm's word for the state of a job that has ended, if Slurm still knows it.
+    `final`: the state of an ended job in Slurm's words, if Slurm still remembers the job.
     """
 
     state: str = ""
@@ -153,11 +153,9 @@ def name_folder(uid: str) -> str:
 def submit(
     link: Link, deployment: SlurmDeployment, partition: PartitionFacts, *, nodes: int, ports: tuple[int, int]
 ) -> ProbeFacts:
-    """Submit the probe to a partition, and cancel a former one that still waits. Return its state, which is `pending`.
+    """Submit the probe to a partition, and cancel an earlier probe that is still waiting. Return its state, `pending`.
 
-    The link works in the lab's folder.
-
-    Raises the errors of `slurm_refusals` if Slurm refuses it.
+    The link works in the lab's folder. Raises the errors of `slurm_refusals` if Slurm refuses the job.
     """
     settings = deployment.settings
     count = max(1, min(nodes, MAX_NODES, partition.count_nodes(gpus=1 if partition.gpus else 0, gpu=settings.gpu)))
@@ -189,10 +187,10 @@ def submit_job(
     prepare: str,
     files: Mapping[str, str],
 ) -> str:
-    """Write these files into a folder of the lab, and submit the last one as a job. Return its number.
+    """Write these files into a folder of the lab, and submit the last one as a job. Return the job's number.
 
-    `minutes`: its time limit, unless the partition allows less. `prepare`: shell commands that are carried out first. The link
-    works in the lab's folder. Raises the errors of `slurm_refusals`.
+    `minutes`: the job's time limit, unless the partition allows less.
+    `prepare`: shell commands to run first. The link works in the lab's folder. Raises the errors of `slurm_refusals`.
     """
     seconds = minutes * 60.0 if partition.max_s is None else min(minutes * 60.0, partition.max_s)
     settings = replace(deployment.settings, partition=partition.name, cpu_partition="")
@@ -216,7 +214,7 @@ def submit_job(
 
 
 def explain_refusal(link: Link, deployment: SlurmDeployment, message: str, flags: Sequence[str]) -> GpucourseError:
-    """Return the error for a job that Slurm refused, with what it asked for (`flags`) and what the learner can change."""
+    """Return the error for a job that Slurm refused: what the job requested (`flags`), and what the learner can change."""
     error = explain(link.node, message)
     if isinstance(error, InfrastructureError):
         return error
@@ -228,7 +226,7 @@ def explain_refusal(link: Link, deployment: SlurmDeployment, message: str, flags
         return MissingError(error.what, hint=f"{command}{yours}; the administrator knows your account")
     return MissingError(
         error.what,
-        hint=f"the job asked for {typed}{yours}. Change one: {deployment.command} with another --partition, --account, --qos, "
+        hint=f"the job requested {typed}{yours}. Change one: {deployment.command} with another --partition, --account, --qos, "
         "--gpu or --slurm",
     )
 
@@ -250,7 +248,7 @@ def write_script(settings: SlurmSettings, ports: tuple[int, int]) -> str:
 
 
 def wait(link: Link, deployment: SlurmDeployment, stop: threading.Event, *, wait_s: float = WAIT_S) -> ProbeFacts:
-    """Return the result of the probe, or its state in the queue after `wait_s`. The link works in the lab's folder."""
+    """Return the result of the probe, or its state in the queue after `wait_s` seconds. The link works in the lab's folder."""
     probe, start_s, missing_since = deployment.probe, time.monotonic(), 0.0
     polls = iter(_POLL_S)
     poll_s = next(polls)
@@ -270,7 +268,7 @@ def wait(link: Link, deployment: SlurmDeployment, stop: threading.Event, *, wait
 
 
 def check(deployment: SlurmDeployment) -> None:
-    """Raise the error of a probe that failed, if it failed: MissingError without torch, otherwise InfrastructureError."""
+    """Raise the error of a failed probe: MissingError without torch, otherwise InfrastructureError."""
     probe = deployment.probe
     if probe.state == "failed":
         kind: type[GpucourseError] = MissingError if probe.lacks_software else InfrastructureError
@@ -302,7 +300,7 @@ def _read(link: Link, deployment: SlurmDeployment) -> _Answer:
 
 
 def _explain_wait(answer: _Answer) -> str:
-    """Return why the job waits: Slurm's word, and what it means if that is known."""
+    """Return why the job waits: Slurm's word and, if it is known, its meaning."""
     meaning = words.explain_reason(answer.reason)
     return f"{answer.reason}: {meaning}" if meaning else answer.reason or answer.state
 
@@ -336,7 +334,7 @@ def _judge(deployment: SlurmDeployment, answer: _Answer) -> ProbeFacts:
         if not first.torch:
             result.lacks_software = True
             result.problem = f"{answer.python} ({first.version}) on the compute node {first.host} has no torch"
-            result.problem += "" if settings.python else ", and no other Python was found that has"
+            result.problem += "" if settings.python else ", and neither has any other Python that was found"
             result.problem += _quote(answer.setup)
             result.hint = _advise_torch(deployment, retry)
         elif unmet is not None:
@@ -363,11 +361,11 @@ def _explain_silence(deployment: SlurmDeployment, answer: _Answer) -> tuple[str,
 
 
 def _advise_torch(deployment: SlurmDeployment, retry: str) -> str:
-    """Return what to type if no Python of a compute node has torch: a module that looks right, and `--install`."""
+    """Return what to type if no Python on a compute node has torch: load a module that may contain it, or use `--install`."""
     module = next((name for name in deployment.facts.modules if "torch" in name.lower()), "")
     setup = shlex.quote(f"setup=module load {module}")
-    load = f"{retry} --slurm {setup} loads a module that looks right; or " if module else ""
-    return f"{load}{retry} --install makes an environment with torch on the cluster"
+    load = f"{retry} --slurm {setup} loads a module that may contain torch; or " if module else ""
+    return f"{load}{retry} --install creates an environment with torch on the cluster"
 
 
 def _quote(output: str, title: str = "the setup lines printed") -> str:

@@ -31,19 +31,19 @@ class SlurmTarget(ForgettableTarget["SlurmProposal", SlurmDeployment]):
     example = ("--login", "me@cluster")
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[SlurmProposal]:
-        """Look at the cluster and propose it as a lab: see labs.slurm.deploy."""
+        """Examine the cluster and propose it as a lab: see labs.slurm.deploy."""
         from gpucourse.labs.slurm.deploy import propose
 
         return propose(context, request)
 
     def build(self, context: Context, proposal: SlurmProposal) -> BuildResult:
-        """Record the proposed lab and prove it with a job: see labs.slurm.deploy."""
+        """Record the proposed lab and test it with a job: see labs.slurm.deploy."""
         from gpucourse.labs.slurm.deploy import build
 
         return build(context, proposal)
 
     def look(self, context: Context, request: DeployRequest) -> LoginReport:
-        """Return what the login node says about the cluster: see labs.slurm.doctor."""
+        """Return the login node's report on the cluster: see labs.slurm.doctor."""
         from gpucourse.labs.slurm.doctor import examine
 
         return examine(context, request)
@@ -67,7 +67,7 @@ class SlurmTarget(ForgettableTarget["SlurmProposal", SlurmDeployment]):
 
         return open_lab(context, deployment, without=without)
 
-    def reach_again(self, context: Context, deployment: SlurmDeployment) -> tuple[str, str]:
+    def advise_on_unreachable(self, context: Context, deployment: SlurmDeployment) -> tuple[str, str]:
         """Return advice: try the login node again, or forget a cluster without an account."""
         retry = f"gpucourse deploy {deployment.module}{deployment.flag} tries the login node again"
         return "", f"{retry}; if your account is gone: gpucourse destroy {deployment.module} --forget-unreachable"

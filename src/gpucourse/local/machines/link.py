@@ -65,5 +65,5 @@ def _milliseconds(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms)", text)
     value = float(match[1]) / (1000 if match[2] == "us" else 1) if match else -1.0
     if not 0 < value <= _MAX_MS:
-        raise ValueError(f"{text!r} is not a delay: write 200us to {_MAX_MS:g}ms")
+        raise ValueError(f"{text!r} is not a delay: write a delay from 200us to {_MAX_MS:g}ms")
     return value

@@ -140,7 +140,7 @@ def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
         )
     except FileNotFoundError as error:
         raise MissingError(
-            f"there is no {argv[0]} here: packages can be unpacked on Debian and Ubuntu only",
+            f"there is no {argv[0]} here: packages can be unpacked only on Debian and Ubuntu",
             hint="install slurmctld, slurmd, Slurm's commands and munged with this system's own tool; or: --target aws",
         ) from error
     except subprocess.TimeoutExpired as error:

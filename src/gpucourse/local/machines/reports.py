@@ -26,7 +26,7 @@ _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest
     (r"Orphan StepId", "slurmctld was killed before it had stored a job that had just begun: it is lost, submit it again"),
     (r"Duplicate jobid", "slurmctld was killed before it had stored a job that had just begun"),
 )
-_REFUSED = re.compile(r"Unable to decode|Protocol authentication error")  # whatever munge's reason is, this follows
+_REFUSED = re.compile(r"Unable to decode|Protocol authentication error")  # this line follows every error of munge
 _START_LINE = re.compile(r"slurm(?:ctl)?d (?:version \S+ )?started")
 _GOOD_STATES = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from gpucourse.local.machines import kernel
 
-_COPIED = (  # of /etc: what programs need to run at all; names of users and groups are changed afterwards
+_COPIED = (  # the files of /etc that programs need to run; names of users and groups are changed afterwards
     "alternatives", "bash.bashrc", "debian_version", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "login.defs",
     "lsb-release", "mime.types", "nsswitch.conf", "os-release", "pam.d", "passwd", "group", "profile", "profile.d", "protocols",
     "rpc", "security", "services", "shells", "ssl", "pki", "crypto-policies", "terminfo",

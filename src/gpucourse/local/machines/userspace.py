@@ -61,11 +61,11 @@ def read_lent_ids(file: str, own_id: int) -> tuple[int, int]:
         names = {str(own_id), pwd.getpwuid(os.getuid()).pw_name}
     except KeyError as error:
         raise OSError(
-            f"user {os.getuid()} has no account on this computer, and {file} gives subordinate IDs to accounts only"
+            f"user {os.getuid()} has no account on this computer, and {file} assigns subordinate IDs only to accounts"
         ) from error
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         name, _, numbers = line.partition(":")
         if name in names and numbers.count(":") == 1:
             first, count = map(int, numbers.split(":"))
             return first, min(count, _MAX_IDS)
-    raise OSError(f"{file} gives no subordinate IDs to this user")
+    raise OSError(f"{file} assigns no subordinate IDs to this user")

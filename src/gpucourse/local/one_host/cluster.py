@@ -113,9 +113,9 @@ class SlurmDaemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables that point Slurm's commands to this cluster, and gloo to the interface between the nodes.
+        """Return the variables that direct Slurm's commands to this cluster, and gloo to the interface between the nodes.
 
-        Without the latter, gloo looks up this computer's own name, which some computers cannot resolve.
+        Without the variable for gloo, gloo looks up this computer's own name, which some computers cannot resolve.
         """
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
@@ -182,7 +182,7 @@ class SlurmDaemons:
     async def _configure(self, files: Mapping[str, str]) -> dict[str, int]:
         """Write the daemons' configuration and return their ports. If it changed, stop the daemons that read it."""
         if not self._daemons:
-            layout.remove(self._folder / "state")  # of an earlier host: every job ended with it
+            layout.remove(self._folder / "state")  # the state of an earlier host, whose jobs all ended with it
         self._make_folders()
         ports_file = self._folder / "ports.json"
         running = {key for key, daemon in self._daemons.items() if daemon.alive}
@@ -228,7 +228,7 @@ class SlurmDaemons:
             if key in self._daemons:
                 self._daemons[key].kill()
             if key == MUNGED:
-                layout.remove(self._munge_socket)  # of one that was killed
+                layout.remove(self._munge_socket)  # the socket of a killed munged
             self._daemons[key] = daemon = self._daemon(key, port_numbers)
             marks = {processes.STACK: self._uid, **({} if key in _HEAD else {processes.NODE: f"{self._uid}/{key}"})}
             daemon.start(self._command(key), {**self._controller.environment, **marks})

@@ -1,6 +1,6 @@
 """The frames that `follow` sends. Each has a kind, the stream of a log, the offset in the log, and the bytes.
 
-The line to the client that follows a run carries frames, and a sign of life while there is nothing to send.
+The connection to the client carries frames and, while there is nothing to send, a sign of life.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def frame(kind: bytes, stream: int = 0, offset: int = 0, payload: bytes = b"") -
 
 BEAT_S = 0.5
 PIECE = 1 << 17
-"""The most bytes of one log that are read in one step."""
+"""The maximum number of bytes of one log that are read in one step."""
 
 _NAP_S = 0.05
 
 
 class Line:
-    """An open file descriptor for"""
+    """The connection to the client that follows a run: an open file descriptor."""
 
     def __init__(self, out: int) -> None:
         self._out, self._last_sent = out, 0.0

@@ -9,7 +9,7 @@ from gpucourse.remote.agent.job import Job
 from gpucourse.remote.agent.reap import read_stat
 
 _SAMPLE_S = 0.3
-_BUSY = 0.5  # of one core
+_BUSY = 0.5  # the share of one core above which a process counts as computing
 
 
 def list_activities(job: Job) -> dict[str, str]:

@@ -21,7 +21,7 @@ Refusal = Tuple[str, str]
 """A file that is not sent, and the reason."""
 
 MAX_FILES = 20_000
-"""The most result files that one node sends. A script that writes more has to pack them."""
+"""The maximum number of result files that one node sends. A script that writes more has to pack them."""
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. The files are between them, under `files/`."""
@@ -30,7 +30,7 @@ EVERYTHING = "**"
 """The pattern for the whole work folder. The folder is then walked, not matched, because matching follows links without end."""
 
 MAX_NAMED = 2000
-"""The most files to list by name as not sent. Any others are only counted."""
+"""The maximum number of files to list by name as not sent. Any others are only counted."""
 
 PACKED = "packed.json"
 """The file with the last request that was completely fulfilled, and the time at which it began. `prune` reads this file."""

@@ -29,7 +29,7 @@ def run(job: Job, argv: list[str]) -> int:
     if restart:
         _begin_again(job, rank, restart, log)
     group_file = job.path("ranks", f"{rank}.{GROUP}")
-    if os.path.exists(group_file):  # from before the restart
+    if os.path.exists(group_file):  # the file of the rank's life before the restart
         os.unlink(group_file)
     os.environ[GROUP_FILE] = group_file
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)

@@ -16,7 +16,9 @@ from gpucourse.remote.agent.job import MARK, Job
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _STEP_S = 0.03
-_LOOK_S = 0.3  # with many processes, a look at all of them is slow: in between, only those that were found are checked
+_LOOK_S = (
+    0.3  # with many processes, examining all of them is slow, so that meanwhile only the processes found so far are checked
+)
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 

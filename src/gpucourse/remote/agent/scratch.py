@@ -14,8 +14,8 @@ from contextlib import suppress
 from gpucourse.remote.agent.job import Job, home
 
 MAX_PATH = 60
-"""The most bytes in the path of TMPDIR. Programs make sockets there, with names of up to 40 bytes, and a socket's whole path
-may have at most 103 bytes."""
+"""The maximum number of bytes in the path of TMPDIR. Programs make sockets there, with names of up to 40 bytes, and a socket's
+whole path may have at most 103 bytes."""
 
 LINKS = "/tmp/gpucourse-"  # noqa: S108 (only a link of ours, which is compared before it is used)
 

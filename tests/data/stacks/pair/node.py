@@ -1,8 +1,8 @@
-"""`node.py up|down MARKS`: leaves MARKS.up while the node stands. MARKS.do, if there is one, is run first: one word a line.
+"""`node.py up|down MARKS`: leaves MARKS.up while the node exists. MARKS.do, if it exists, is run first, line by line.
 
 say N        print N lines
 fail WORDS   say WORDS on stderr and exit with 3
-wait         leave MARKS.here, then wait until MARKS.go appears (at most some minutes)
+wait         leave MARKS.here, then wait until MARKS.go appears (for some minutes at most)
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""A workspace, a module, and nodes that answer from a script: what tests of labs on AWS share."""
+"""Fakes for tests of labs on AWS: a workspace, a module, and nodes that answer from a script."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Answer = Callable[[Node, str], CommandResult]
 
 
 def context_in(folder: Path) -> tuple[Context, list[Event]]:
-    """Return a workspace with the real course, and everything that a command told while it worked."""
+    """Return a workspace with the real course, and the events that a command reports."""
     events: list[Event] = []
     workspace = open_workspace(folder / "work")
     context = Context(workspace=workspace, folders=FOLDERS, environ={}, watch=events.append)
@@ -45,7 +45,7 @@ def module_with(lab: AwsLab, context: Context, number: str = "3") -> Module:
 
 
 def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, standing: AwsDeployment | None = None) -> Choice:
-    """Return a lab that somebody wants."""
+    """Return the choice of a lab."""
     lab = module.lab.aws
     assert lab is not None
     return Choice(
@@ -104,7 +104,7 @@ def deployment_of(module: str = "3", *, gpu: str = "t4", hours: float = 4.0, **c
 
 
 def node(name: str, *, gpus: int = 1, role: str = "worker", address: str = "127.0.0.1") -> Node:
-    """One node of such a lab."""
+    """Return one node of such a lab."""
     return Node(
         name=name,
         role="head" if role == "head" else "worker",
@@ -143,7 +143,7 @@ class ScriptedLink:
 
 
 def answer_probe(text: str) -> CommandResult:
-    """Return what the agent on such a node sees: every module, no program but sh, and free ports in the middle of the range."""
+    """Return the agent's answer on such a node: every module, no program but sh, and free ports in the middle of the range."""
     request = json.loads(text)
     answer = {
         "python_version": "3.12.3",
@@ -167,12 +167,12 @@ class ScriptedNodes:
 
 
 def fleet_of(answer: Answer, *nodes: Node) -> Fleet:
-    """Such nodes, as actions work with them."""
+    """Return such nodes in the form in which actions use them."""
     return Fleet(ScriptedNodes(answer), nodes)
 
 
 def make_completed(text: str = "", *, code: int = 0, complaint: str = "") -> CommandResult:
-    """Return what a node says to a command."""
+    """Return the result of a command on a node."""
     return CommandResult(code=code, stdout=text.encode(), stderr=complaint.encode())
 
 

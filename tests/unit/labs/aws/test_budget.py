@@ -1,4 +1,4 @@
-"""One gate for every command that makes a lab cost more: what it says, and what others see while it works."""
+"""The budget check of every command that makes a lab cost more: its messages, and what other commands see in the meantime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DISK = Rate(usd_per_hour=Decimal("0.01"), source="a list", date="2026-11-21")
 
 
 def make_spending(usd: str, *, hours: float = 1.0, command: str = "gpucourse start 3") -> dict[str, Any]:
-    """So many USD an hour, for so many hours from now."""
+    """Return this many USD an hour, for this many hours from now."""
     until = datetime.now(UTC) + timedelta(hours=hours)
     return {"per_hour": Decimal(usd), "until": until, "remedy": "less time", "command": command}
 

@@ -1,4 +1,4 @@
-"""What a deploy says that it has done, what it takes away before another try, and who ends a node that is forgotten."""
+"""What a deploy records, what it removes before another attempt, and what ends a forgotten node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEPT = ("ec2", "describe_instance_attribute")
 
 
 class Lab:
-    """A spot lab of one instance; Terraform cannot take it down, the account can, unless it `keeps` the instance."""
+    """A spot lab of one instance. Terraform cannot remove it, but the account can, unless it `keeps` the instance."""
 
     def __init__(self, *, keeps: bool = False) -> None:
         self.deployment = deployment_of(market="spot", backstop="")
@@ -68,7 +68,7 @@ class Lab:
         raise TerraformFailed("terraform destroy failed", hint="", log=None, summary="refused")
 
 
-def test_remove_failed_attempt_removes_by_tag_what_terraform_cannot_or_fails(tmp_path: Path) -> None:
+def test_remove_failed_attempt_removes_by_tag_what_terraform_cannot_remove_or_fails(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     build._remove_failed_attempt(context, lab)
@@ -80,7 +80,7 @@ def test_remove_failed_attempt_removes_by_tag_what_terraform_cannot_or_fails(tmp
 
 
 def test_arm_records_which_node_has_no_schedule(context: Context) -> None:
-    """A schedule for one node of two is no backstop for the other."""
+    """Schedule only one of two nodes, which is no backstop for the other."""
     lab: Any = Lab()
     lab.deployment.inventory = Inventory(stack=lab.deployment.stack, nodes=(node("node0"), node("node1")))
     armed: list[list[str]] = []
@@ -118,7 +118,7 @@ def test_build_makes_schedules_even_if_terraform_fails(tmp_path: Path) -> None:
 
 
 def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> None:
-    """Both were offered while all of the budget was free, as when two terminals wait for a yes."""
+    """Make two proposals while the whole budget is free, as in two terminals that wait for a yes."""
     context.paths.settings.write_text("budget_usd: 10\n")
     first, second = (propose_one(context, module) for module in ("3", "1"))
     assert first.plans[0].usd_until_end == pytest.approx(Decimal("6.2"), abs=Decimal("0.5"))
@@ -133,7 +133,7 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> N
 
 
 def propose_one(context: Context, module: str) -> PricedProposal:
-    """Return a new lab of 4 hours (of module 1: 8 hours), offered at the prices that ship with the course."""
+    """Return the proposal of a new lab for 4 hours (8 hours for module 1), at the prices that ship with the course."""
     choice = choice_of(context.catalog.module(module))
     hours = 4 if module == "3" else 8
     deployment = deployment_of(module, hours=hours, instance_type=choice.instance_type)
@@ -153,7 +153,7 @@ def find_on(market: str) -> list[CloudInstance]:
 
 
 def answer_power_off(behaviour: str) -> dict[str, Any]:
-    """Return what EC2 says that it does when an instance powers itself off."""
+    """Return EC2's answer about what happens when an instance powers itself off."""
     return {"InstanceInitiatedShutdownBehavior": {"Value": behaviour}}
 
 
@@ -171,7 +171,7 @@ def test_check_power_off_asks_about_spot_nodes_and_accepts_that_they_end(tmp_pat
 
 
 def test_check_power_off_takes_down_a_new_spot_node_that_outlives_it(tmp_path: Path) -> None:
-    """Nothing is left, and the reason is told. A node that somebody works on stays."""
+    """Take down a new node. Nothing is left, and the reason is reported. A node that a person works on stays."""
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers[KEPT] = answer_power_off("stop")

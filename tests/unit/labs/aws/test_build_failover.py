@@ -1,4 +1,4 @@
-"""Where to build next: zones, then siblings, then without a placement group; and what is final at once."""
+"""Where to build next: other zones, then similar types, then without a placement group; and which failures are final."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER_THERE = failures.classify("Unsupported", "not supported in your requested 
 
 
 def offers(**by_type: str) -> Offers:
-    """Which zones (by their last letters) offer which type."""
+    """Return the zones (by their last letters) that offer each type."""
     return Offers(
         region="us-east-2",
         zones=(A, B, C),
@@ -29,7 +29,7 @@ def offers(**by_type: str) -> Offers:
 
 
 def walk(route: Route, failure: Failure, *, group: bool = False, start: str = A, kind: str = "g4dn.xlarge") -> list[str]:
-    """Every place that is tried while nothing works, as `zone type +` (+: close together)."""
+    """Return every place that is tried if nothing works, as `zone type +` (+: close together)."""
     place: Placement | None = Placement(zone=start, instance_type=kind, placement_group=group)
     places: list[str] = []
     while place is not None and len(places) < 30:

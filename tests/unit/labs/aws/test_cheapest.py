@@ -1,4 +1,4 @@
-"""`--gpu any` takes the GPU and the market that cost least today, among those that can be started."""
+"""`--gpu any` chooses the GPU and the market that cost least today among those that can be started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPOT = {"g4dn.xlarge": ("0.25", "0.31"), "g6.xlarge": ("0.21", "0.23")}
 
 
 def an_account(quotas: dict[str, float], offered: tuple[str, ...] = tuple(LISTED)) -> ScriptedAccount:
-    """Return the prices of LISTED and of SPOT, the latter in two zones; quotas that are not named are 0 vCPUs."""
+    """Return an account with the prices of LISTED and SPOT, the latter in two zones. Quotas that are not named are 0 vCPUs."""
 
     def list_price(parameters: dict[str, Any]) -> dict[str, Any]:
         [name] = [item["Value"] for item in parameters["Filters"] if item["Field"] == "instanceType"]

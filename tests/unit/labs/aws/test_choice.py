@@ -1,4 +1,4 @@
-"""Which lab is meant: what was typed, then the settings, then the manifest; and what exists already keeps what it is."""
+"""Which lab is meant: the typed values, then the settings, then the manifest. An existing lab keeps its properties."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ROOT = Path(__file__).parents[4]
 
 
 def stands(context: Context, deployment: Deployment, phase: str = "ready") -> Deployment:
-    """Put a lab on record."""
+    """Record a lab."""
     deployments.save(context.paths, deployment, phase)  # type: ignore[arg-type]  # the test's own words
     return deployment
 
 
-def test_choices_come_from_the_manifest_when_nothing_else_is_said(context: Context) -> None:
+def test_choices_come_from_the_manifest_by_default(context: Context) -> None:
     [choice] = choices(context, DeployRequest(module="3"))
     assert (choice.stack, choice.gpu, choice.instance_type, choice.nodes) == ("03-aws-t4", "t4", "g4dn.2xlarge", 2)
     assert (choice.market, choice.region, choice.ttl_hours, choice.others) == ("on-demand", "us-east-2", 4.0, ())
@@ -77,7 +77,7 @@ def test_choices_do_not_replace_a_lab_that_got_another_gpu(context: Context) -> 
     assert choice.existing is not None
 
 
-def test_choices_of_several_gpus_are_labs_that_do_not_stand_in_for_each_other(context: Context) -> None:
+def test_choices_of_several_gpus_are_labs_that_do_not_replace_each_other(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4, a10g, l40s]\n")
     stands(context, deployment_of(gpu="l40s", instance_type="g6e.2xlarge"))
     choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))
@@ -143,7 +143,7 @@ def test_need_of_two_nodes_fits_into_a_first_grant_of_8_vcpus() -> None:
 
 
 def test_needs_price_what_the_stacks_make() -> None:
-    """The disks of the estimate are the disks that Terraform makes."""
+    """Compare the disks in the estimate with those that Terraform creates."""
     node = (ROOT / "terraform/modules/node/variables.tf").read_text(encoding="utf-8")
     root = re.search(r'variable "root_gb" \{[^}]*default\s*=\s*(\d+)', node)
     head = re.search(r"root_gb\s*=\s*(\d+)", (ROOT / "terraform/stacks/slurm-cluster/main.tf").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""After something went wrong: the error in the table's words and of its own class; the record; what exists and costs."""
+"""Reports of failures: the error in the table's words and of its own class, the record, and what exists and costs money."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ LOG = Path("/somewhere/terraform-apply.log")
         ("VcpuLimitExceeded", CloudError, ExitCode.INFRASTRUCTURE),
     ],
 )
-def test_make_error_keeps_class_cure_and_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
+def test_make_error_keeps_class_remedy_and_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
     failure = failures.classify(code, "You are not authorized to perform: ec2:RunInstances" if "Unauth" in code else "no")
     error = failure_report.make_error(failure, [], TerraformFailed("failed", log=LOG))
     assert type(error) is kind
-    assert (error.exit_code, error.hint, error.log) == (exit_code, failure.cure, LOG)
+    assert (error.exit_code, error.hint, error.log) == (exit_code, failure.remedy, LOG)
     assert f"[{code}" in error.what
 
 

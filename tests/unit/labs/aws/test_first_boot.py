@@ -1,4 +1,4 @@
-"""The first boot, watched: its steps with their times, the marker at its end, the log of a node that failed."""
+"""Watching the first boot: its steps with their times, the marker at its end, and the log of a node that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lab's Terraform files are given."""
+"""The values that a lab's Terraform files receive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from tests.unit.labs.aws.fakes import deployment_of
 
 
 def test_variables_are_flat_for_the_files_of_0_1(context: Context) -> None:
-    """Such a lab still grows and heals after an upgrade: its own copy of the files stays with it."""
+    """Use the files of version 0.1. Such a lab can still be enlarged and repaired after an upgrade, because it keeps its own
+    copy of them.
+    """
     deployment = deployment_of("3")
     assert list(variables(context, deployment)) == ["lab"]
     old = context.paths.stack(deployment.stack).terraform / "variables.tf"

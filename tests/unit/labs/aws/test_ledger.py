@@ -1,4 +1,4 @@
-"""The ledger: its file, what it records of an account that is scripted, and the prices that it counts with."""
+"""The ledger: its file, what it records of a scripted account, and the prices that it uses."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def path(tmp_path: Path) -> Path:
 
 
 def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
-    """Enter that these begin to cost, beside what costs already."""
+    """Record that these charges begin, in addition to the current ones."""
     for stack in dict.fromkeys(charge.stack for charge in charges):
         running = [span.charge for span in read(path).select(stack).open()]
         update(path, stack, [*running, *(charge for charge in charges if charge.stack == stack)], at)
 
 
 def end(path: Path, items: Sequence[str], at: datetime, reason: str = "") -> None:
-    """Enter that these items of the lab end."""
+    """Record that these items of the lab end."""
     running = [span.charge for span in read(path).select("03-aws").open() if span.charge.item not in items]
     update(path, "03-aws", running, at, dict.fromkeys(items, (at, reason)))
 
 
-def test_update_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) -> None:
+def test_update_twice_records_once_and_a_restart_is_a_new_span(path: Path) -> None:
     begin(path, [charge("i-1", "1")], T0)
     begin(path, [charge("i-1", "9")], T0 + HOUR)
     end(path, ["i-1"], T0 + 2 * HOUR, "stopped")
@@ -87,7 +87,7 @@ def test_update_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) -> 
     assert len(path.read_text().splitlines()) == 4
 
 
-def test_update_follows_what_stands_and_keeps_the_cost_of_a_lost_node(path: Path) -> None:
+def test_update_follows_existing_resources_and_keeps_the_cost_of_a_lost_node(path: Path) -> None:
     begin(path, [charge("i-9", "1", stack="01-aws")], T0)
     update(path, "03-aws", [charge("i-1", "1"), charge("i-2", "1")], T0)
     update(path, "03-aws", [charge("i-1", "1")], T0 + 5 * HOUR, {"i-2": (T0 + 2 * HOUR, "spot interruption")})
@@ -204,7 +204,9 @@ def test_settle_ends_what_nobody_saw_end_at_its_deadline(context: Context) -> No
 
 
 def test_sum_reserved_in_cents_counts_labs_until_their_deadlines(context: Context) -> None:
-    """By the ledger; one that is being built by its offer; one that failed and left nothing, or is over, nothing at all."""
+    """Count a lab by the ledger, and a lab that is being built by its offer. A failed attempt that left nothing, or an expired
+    lab, does not count.
+    """
     labs = {
         "ready": deployment_of("3", hours=4, usd_per_hour="9"),
         "creating": deployment_of("4", hours=2, usd_per_hour="3"),

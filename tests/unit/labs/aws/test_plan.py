@@ -1,4 +1,4 @@
-"""The plan of a lab: what the quota allows at a time, what a lab that stands may have besides, and what it costs."""
+"""The plan of a lab: what the quota allows at the same time, how much an existing lab may grow, and the cost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def limits() -> Limits:
 
 
 def fit(limits: Limits, choices: list[Choice], *, is_fixed: bool = False, networks: int = 1) -> Fit:
-    """Return what fits into these limits, in a region that holds so many networks of five."""
+    """Return what fits into these limits, in a region with this many of five networks."""
 
     quotas = {code: (limit, "") for code, limit in limits.items()}
     vpcs = {"Vpcs": [{"VpcId": f"vpc-{number}"} for number in range(networks)]}
@@ -74,7 +74,7 @@ def test_fit_takes_fewer_nodes_when_the_module_works_with_them(context: Context,
 
 
 def measure(choice: Choice, *instances: dict[str, Any]) -> LabNeed:
-    """Return what the lab takes beside these instances."""
+    """Return what the lab needs in addition to these instances."""
     assert choice.existing is not None
     account = ScriptedAccount({("ec2", "describe_instances"): {"Reservations": [{"Instances": list(instances)}]}})
     return plan.measure_growth(account, choice.need, choice.existing)
@@ -102,7 +102,7 @@ def test_measure_growth_counts_only_what_a_lab_lacks(context: Context, limits: L
 
 
 def an_account(vcpus: float) -> ScriptedAccount:
-    """Two nodes of the lab run, within a quota of so many vCPUs."""
+    """Return an account in which two nodes of the lab run, with a quota of this many vCPUs."""
     nodes = [
         make_instance(InstanceId=f"i-{name}", InstanceType="g4dn.2xlarge", Tags=as_tag_list({**TAGS, "Node": name}))
         for name in ("node0", "node1")

@@ -29,7 +29,7 @@ NODES = (node("node0", role="head", address="10.0.0.1"), node("node1", address="
 
 
 def instance(name: str, number: int, state: str = "running") -> dict[str, Any]:
-    """Return what the account says of a node's instance, under a public address that Terraform did not see yet."""
+    """Return the account's description of a node's instance, with a public address that Terraform has not seen yet."""
     return {
         "InstanceId": f"i-{name}",
         "InstanceType": "g4dn.2xlarge",
@@ -43,7 +43,7 @@ def instance(name: str, number: int, state: str = "running") -> dict[str, Any]:
 
 
 class World:
-    """One lab: what its nodes, its account and its console answer."""
+    """One lab: the answers of its nodes, its account and its console."""
 
     def __init__(self, folder: Path) -> None:
         context, self.events = context_in(folder)
@@ -64,7 +64,7 @@ class World:
 
     @property
     def connected_nodes(self) -> list[str]:
-        """The nodes that took part in a sum."""
+        """Return the nodes that took part in a sum."""
         return [event.node for event in self.list_events(NodeEvent) if event.step.startswith("all-reduce") and event.ok]
 
     def wait_until_ready(self, times: ReadinessTimes = AT_ONCE, **options: Any) -> Inventory:
@@ -89,7 +89,7 @@ class World:
         return make_completed(self.boot)
 
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
-        """Return this world, which is the transport to its nodes as well."""
+        """Return this world, which is also the transport to its nodes."""
         if self.refused:
             raise self.refused.pop()
         return ScriptedLink(node, self.answer)
@@ -118,7 +118,9 @@ def test_wait_until_ready_makes_all_checks_on_real_machines(world: World) -> Non
 
 
 def test_wait_until_ready_calls_on_answer_early_and_refuses_a_driver_that_sees_nothing(world: World) -> None:
-    """A node that was stopped past its first deadline ends itself five minutes after its boot: `start` writes the later one."""
+    """Call `on_answer` before the driver is checked. After a stop beyond its first deadline, a node would otherwise end itself
+    five minutes after it boots.
+    """
     steps: list[str] = []
 
     def note_steps() -> None:

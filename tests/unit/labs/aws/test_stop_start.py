@@ -9,7 +9,7 @@ from gpucourse.workspace import deployments
 from tests.unit.labs.aws.fakes import deployment_of
 
 
-def test_start_refuses_a_lab_whose_time_is_over(context: Context) -> None:
+def test_start_refuses_an_expired_lab(context: Context) -> None:
     deployments.save(context.paths, deployment_of(hours=0.1, stopped=True))
     with pytest.raises(UsageError, match="ends in") as error:
         stop_start.start(context, "3")

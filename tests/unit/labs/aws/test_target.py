@@ -8,7 +8,7 @@ from tests.unit.labs.aws.fakes import deployment_of
 
 
 @pytest.mark.parametrize(("is_stopped", "verb"), [(True, "start"), (False, "allow-ip")])
-def test_reach_again_names_the_command_and_the_cost(context: Context, is_stopped: bool, verb: str) -> None:
-    meanwhile, mend = AwsTarget().reach_again(context, deployment_of(stopped=is_stopped, usd_per_hour="1.54"))
+def test_advise_on_unreachable_names_the_command_and_the_cost(context: Context, is_stopped: bool, verb: str) -> None:
+    meanwhile, mend = AwsTarget().advise_on_unreachable(context, deployment_of(stopped=is_stopped, usd_per_hour="1.54"))
     assert meanwhile == "; meanwhile 03-aws-t4 costs about $1.54 an hour"
     assert mend.startswith(f"gpucourse {verb} 3 ")

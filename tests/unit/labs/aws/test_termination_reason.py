@@ -21,7 +21,7 @@ SPOT = "Server.SpotInstanceTermination: Spot instance termination"
 
 
 def instance(reason: str, minutes: float | None, state: str = "terminated") -> CloudInstance:
-    """One that ended so many minutes after its deadline."""
+    """Return an instance that ended this many minutes after its deadline."""
     return CloudInstance(
         id="i-1",
         node="node0",
@@ -40,7 +40,7 @@ def instance(reason: str, minutes: float | None, state: str = "terminated") -> C
 @pytest.mark.parametrize(
     ("reason", "minutes", "words"),
     [
-        (SPOT, -60, "AWS took the spot instance back"),
+        (SPOT, -60, "AWS reclaimed the spot instance"),
         (SHUTDOWN, 1, "its deadline passed"),
         (SHUTDOWN, -60, "it powered itself off, because it was idle or because of a command"),
         (USER, 5, "a person ended it through the account"),
@@ -58,7 +58,7 @@ def test_describe_termination_names_a_stop_and_a_lab_without_a_deadline() -> Non
     assert explain_end(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "a person stopped it through the account"
     assert explain_end(instance(USER, 60), "") == "a person ended it through the account"
     line = describe_termination(instance(SPOT, 0), DEADLINE.isoformat())
-    assert line == "node0 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC"
+    assert line == "node0 (i-1): AWS reclaimed the spot instance, 2026-11-21 18:00 UTC"
 
 
 def test_select_lab_instances_leaves_out_a_node_that_was_removed_on_purpose() -> None:
@@ -76,7 +76,7 @@ def test_find_lost_nodes_names_those_that_the_account_no_longer_has(context: Con
     monkeypatch.setattr(termination_reason, "account_of", lambda _environ, _lab: None)
     monkeypatch.setattr(instances, "find", lambda _account, stack: cloud_instances)
     assert find_lost_nodes(context, lab) == {
-        "node1": "node1 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC",
+        "node1": "node1 (i-1): AWS reclaimed the spot instance, 2026-11-21 18:00 UTC",
         "node2": "node2: AWS no longer lists it",
     }
     monkeypatch.undo()

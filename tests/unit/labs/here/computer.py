@@ -12,7 +12,7 @@ from tests.unit.labs.aws.fakes import context_in
 
 
 def make_program(path: Path, message: str, code: int = 0) -> Path:
-    """Return a program that prints this, whatever it is asked."""
+    """Return a program that always prints this message."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{message}\nEND\nexit {code}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)

@@ -24,12 +24,12 @@ def test_require_gpus_names_a_card_that_torch_cannot_use(tmp_path: Path) -> None
     environ = {"PATH": str(tmp_path / "bin")}
     python = make_python(tmp_path, "2.11.0+cpu", [])
     with pytest.raises(
-        MissingError, match=r"NVIDIA L4 is in this computer, but .*: its torch 2\.11\.0\+cpu does not see it"
+        MissingError, match=r"NVIDIA L4 is in this computer, but .*: its torch 2\.11\.0\+cpu cannot see the GPU"
     ) as lacks:
         require_gpus(python, environ, "")
     assert f"{python} -m pip install torch" in lacks.value.hint
     with pytest.raises(MissingError, match="it has no torch"):
         require_gpus(make_python(tmp_path, "", []), environ, "")
     for python in (str(make_program(tmp_path / "bin" / "python", "Segmentation fault")), f"{sys.executable}-gone"):
-        with pytest.raises(MissingError, match="could not be asked about torch"):
+        with pytest.raises(MissingError, match="could not be queried about torch"):
             require_gpus(python, {}, "")

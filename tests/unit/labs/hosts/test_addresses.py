@@ -1,4 +1,4 @@
-"""What the first machine of a lab says about where it listens, as it may arrive."""
+"""The first machine's report on its ports, in the ways in which it may arrive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.waiting import STUCK_S
 
 
 class Head:
-    """As much of a machine that was entered as a complaint names."""
+    """The part of an entered machine that a complaint names."""
 
     node = replace(NODE, typed="me@gpu1")
 
@@ -41,7 +41,7 @@ def test_read_ports_takes_ports_in_pieces(pieces: list[bytes]) -> None:
     [[], [b"Hello\n"], [b"39999 40123\n"], [b"40123\n"], ["١٢ ١٣\n".encode()], [b"4" * 5000], itertools.repeat(b"no")],
 )
 def test_read_ports_ends_when_it_gets_no_ports(pieces: Iterable[bytes]) -> None:
-    with pytest.raises(UnreachableError, match="instead of ports it printed") as caught:
+    with pytest.raises(UnreachableError, match="printed text at startup, before the port numbers") as caught:
         _read_ports(HEAD, iter(pieces), RANGE)
     assert len(caught.value.what) < 400
 

@@ -1,4 +1,4 @@
-"""What machines of the learner's own are found to have."""
+"""Examining machines that belong to the learner."""
 
 from __future__ import annotations
 

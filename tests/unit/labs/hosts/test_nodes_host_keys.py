@@ -1,4 +1,4 @@
-"""Machines that are not who they were: what the learner is told to type."""
+"""Machines that show another host key than before: what the learner is told to type."""
 
 from __future__ import annotations
 

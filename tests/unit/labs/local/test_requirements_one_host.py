@@ -1,4 +1,4 @@
-"""What is chosen for a lab with Slurm where namespaces are refused."""
+"""The choice for a lab with Slurm on a computer that refuses namespaces."""
 
 from __future__ import annotations
 

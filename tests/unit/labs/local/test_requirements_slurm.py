@@ -1,4 +1,4 @@
-"""Which Slurm simulated machines get, and what somebody is told who has none."""
+"""The Slurm that simulated machines use, and the message for a learner without one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEBIAN = Computer(require=require, unpackable=lambda: LACKING, can_unpack=lambda
 
 
 def mark_unpacked(context: Context) -> Path:
-    """As if it had been asked for once."""
+    """Mark the packages as unpacked, as an earlier command leaves them."""
     folder = packages.cache_folder(context.environ) / "22.05.8"
     folder.mkdir(parents=True)
     (folder / "packages.txt").touch()

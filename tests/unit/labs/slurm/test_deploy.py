@@ -85,7 +85,7 @@ def test_choose_says_that_no_partition_is_open() -> None:
         (ProbeFacts(state="passed", nodes=("a",)), "torch sees no GPU on a"),
         (
             ProbeFacts(state="pending", job="7", reason="Priority: other jobs are ahead of it", expected="2026-01-01T10:00:00"),
-            "job 7, waits in the queue (Priority: other jobs are ahead of it, expected to start at 2026-01-01T10:00:00",
+            "(job 7) is waiting in the queue (Priority: other jobs are ahead of it, expected to start at 2026-01-01T10:00:00",
         ),
     ],
 )

@@ -47,7 +47,7 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     ("message", "account", "hint"),
     [
         ("Invalid account", "", "gpucourse deploy 3 --target slurm --account NAME; your accounts: dead, abc; "),
-        ("Requested time limit is invalid", "abc", "the job asked for --time=5; your accounts: dead, abc. Change one: "),
+        ("Requested time limit is invalid", "abc", "the job requested --time=5; your accounts: dead, abc. Change one: "),
     ],
 )
 def test_explain_refusal_says_what_to_change(message: str, account: str, hint: str) -> None:

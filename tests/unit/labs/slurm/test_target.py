@@ -28,7 +28,7 @@ def test_health_asks_for_the_probe_and_for_waiting_runs_over_one_connection(lear
     (programs / "squeue").chmod(0o700)
     [stack] = status(replace(context, make_transport=lambda _key: nodes)).stacks
     assert (stack.healthy, stack.active_run_ids) == (True, [run.id])
-    assert "waits in the queue (Priority" in stack.deployment.lacks
+    assert "is waiting in the queue (Priority" in stack.deployment.lacks
     assert [link.node.name for link in nodes.links] == [LOGIN.name]
     [stack] = status(replace(context, make_transport=lambda _key: SilentNodes())).stacks
     assert [(node.healthy, node.known, node.detail) for node in stack.nodes] == [(False, True, "login does not answer")]

@@ -1,4 +1,4 @@
-"""Packages unpacked aside, with small programs in the place of apt-get and dpkg."""
+"""Unpacking packages into a separate folder, with small programs in place of apt-get and dpkg."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def notes(tmp_path: Path) -> list[str]:
 
 
 def quiet(_event: Event) -> None:
-    """Nobody watches."""
+    """Ignore the event."""
 
 
 def list_left(environ: dict[str, str]) -> list[str]:
@@ -151,6 +151,6 @@ def test_unpack_names_what_went_wrong_and_leaves_nothing(
 def test_unpack_says_that_there_is_no_apt(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     assert not packages.can_unpack(environ)
-    with pytest.raises(MissingError, match="Debian and Ubuntu only"):
+    with pytest.raises(MissingError, match="only on Debian and Ubuntu"):
         packages.unpack(environ, WANTED, quiet)
     assert list_left(environ) == ["lock"]

@@ -1,4 +1,4 @@
-"""Numbers of users that the system lends to a person."""
+"""The subordinate user IDs that the system lends to a user."""
 
 from __future__ import annotations
 

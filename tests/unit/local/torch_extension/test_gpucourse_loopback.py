@@ -17,7 +17,7 @@ FILE = Path(layout.__file__).parent / "torch_extension/gpucourse_loopback.py"
 
 
 class TCPStore:
-    """torch's store as far as the extension passes something to it."""
+    """The part of torch's store that the extension uses."""
 
     def __init__(self, _host: str, port: int, _size: int, _is_master: bool, master_listen_fd: int | None = None) -> None:
         self.port, self.handle = port, master_listen_fd

@@ -1,4 +1,4 @@
-"""Runs with uploaded files on a node, as tests of the node's store and of removed runs make them."""
+"""Runs with uploaded files on a node, for tests of the node's store and of removed runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEYS = {"big": "b-1", "model.pt": "b-2", "small.py": "s-3"}
 
 
 def begin(run_id: str) -> tuple[Job, Path]:
-    """Return a run that has begun, and its work folder."""
+    """Return a started run and its work folder."""
     job = Job(run_id)
     for name in ("work", "outputs", "logs"):
         Path(job.path(name)).mkdir(parents=True, exist_ok=True)

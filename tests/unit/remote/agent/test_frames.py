@@ -1,4 +1,4 @@
-"""The connection to a follower: frames, and a sign of life while there is nothing to send. A clock that only naps move."""
+"""The connection to a follower: frames, and a sign of life while there is nothing to send. Only naps move the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which packages a node has, and which versions of them."""
+"""The packages of a node, and their versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpucourse.remote.agent.machine import find_installed
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder that Python takes packages from."""
+    """Return a folder from which Python imports packages."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""The agent: what travels to the nodes."""
+"""The agent: the files that are sent to the nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node offers of what a script left in its folder, whatever a script leaves there."""
+"""The files that a node offers, whatever a script leaves in its folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.remote.agent.stored import begin
 def pack_and_list(
     home: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, output_limit: int = 1 << 20, max_files: int = 100
 ) -> tuple[set[str], dict[str, str]]:
-    """Return the names that travel, and what is left out, with its reason."""
+    """Return the names of the sent files, and the files that are left out, with the reasons."""
     monkeypatch.setenv("HOME", str(home))
     (home / ".gpucourse/jobs/otter/job.json").write_text("{}")
     out = io.BytesIO()

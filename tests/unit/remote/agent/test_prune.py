@@ -1,4 +1,4 @@
-"""Removing the oldest runs of a node: only those of which the client has everything."""
+"""Removing the oldest runs of a node: only runs whose files the client has completely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lives of a rank on its node: one log for all of them, and a note of how each ended."""
+"""The lives of a rank on its node: one log for all of them, and a record of how each ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpucourse.remote.agent.rank import expand
 
 
 def live(agent: Path, life: str, script: str) -> int:
-    """One life of rank 1; its exit code."""
+    """Run one life of rank 1 and return its exit code."""
     command = [sys.executable, "-I", "-S", str(agent), "rank", "r1", "/bin/sh", "-c", script]
     variables = {**os.environ, "RANK": "1", "TORCHELASTIC_RESTART_COUNT": life}
     return subprocess.run(command, env=variables, check=False).returncode

@@ -1,4 +1,4 @@
-"""Ending the processes of a run. A clock that only naps move."""
+"""Ending the processes of a run. Only naps move the clock."""
 
 from __future__ import annotations
 

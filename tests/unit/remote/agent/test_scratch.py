@@ -1,4 +1,4 @@
-"""The folder for temporary files of a run: short enough for sockets, never somebody else's, gone afterwards."""
+"""The folder for temporary files of a run: short enough for sockets, never another user's, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
 
 @pytest.fixture
 def links(tmp_path: Path) -> Iterator[str]:
-    """How the path of a short link begins; nothing is left there afterwards."""
+    """Yield the prefix of short links. Afterwards, no link is left there."""
     (tmp_path / "short").mkdir()
     yield str(tmp_path / "short" / "gpucourse-")
     assert not list((tmp_path / "short").iterdir())

@@ -1,4 +1,4 @@
-"""The supervisor of a run: what its processes get, and what is written down when it vanished or was cancelled early."""
+"""The supervisor of a run: the environment of its processes, and the record if it vanished or was cancelled early."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_settle_ends_a_run_whose_supervisor_vanished(job: Job) -> None:
 
 
 def test_supervise_sets_the_path_and_writes_secrets_to_no_file(agent: Path, tmp_path: Path) -> None:
-    """Run below a folder with a colon, which separates the folders of PYTHONPATH."""
+    """Run below a folder with a colon, which separates the folders in PYTHONPATH."""
     home, secret = tmp_path / "my home: 2", "3f9c-not-in-any-file"
     agent_copy = shutil.copytree(agent, home / ".gpucourse" / "agent")
     script = (

@@ -39,8 +39,8 @@ def test_status_of_a_stopped_or_lost_lab_says_what_to_type() -> None:
     assert "Start it again: gpucourse start 3" in page
     assert "– stopped" in page
     assert "unhealthy" not in page
-    output = render_status(outlook(nodes=halted, ended=["node0 (i-1): AWS took the spot instance back"], seconds_left=-90))
-    assert "AWS took the spot instance back" in output
+    output = render_status(outlook(nodes=halted, ended=["node0 (i-1): AWS reclaimed the spot instance"], seconds_left=-90))
+    assert "AWS reclaimed the spot instance" in output
     assert "gpucourse deploy 3 --target aws" in output
     assert "passed 90 s ago" in output
 

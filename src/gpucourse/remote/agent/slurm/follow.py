@@ -1,4 +1,4 @@
-"""Send the logs of a run under Slurm from the shared folder, and ask Slurm now and then about the run's state.
+"""Send the logs of a run under Slurm from the shared folder, and query Slurm about the run's state from time to time.
 
 No process of ours stays on the node that accepts jobs: this process ends with the connection of its request.
 """
@@ -58,9 +58,9 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
 
 
 class _Questions(threading.Thread):
-    """A thread that asks Slurm about the run: soon after a change, and less and less often without one.
+    """A thread that queries Slurm about the run: soon after a change, and less and less often without one.
 
-    Slurm's commands wait for a controller that is down. The logs must not wait for them.
+    Slurm's commands block while a controller is down, and the logs must not wait for them.
     """
 
     def __init__(self, job: Job) -> None:
@@ -98,7 +98,7 @@ class _Questions(threading.Thread):
 
 
 class _Owners:
-    """A finder of the node and the rank that a log belongs to."""
+    """Finds the node and the rank that a log belongs to."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._here = job, commands.host()

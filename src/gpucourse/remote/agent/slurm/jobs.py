@@ -9,7 +9,7 @@ from gpucourse.remote.agent.slurm import commands, words
 from gpucourse.remote.agent.slurm.words import Row
 
 MAX_LATER_JOBS = 1000
-"""The most later jobs that are reported."""
+"""The maximum number of later jobs that are reported."""
 
 WATCH = "watch"
 """The lock that only one process at a time holds to ask Slurm about a run, so that each change is reported only once."""

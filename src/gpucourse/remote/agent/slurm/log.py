@@ -18,7 +18,7 @@ MAX_LINES = 32
 """If a run has more jobs than this, some jobs get no lines of their own in the log."""
 
 MAX_ERROR_BYTES = 1 << 20
-"""The most bytes from the end of an error file that are added to a log. The file itself is collected unchanged."""
+"""The maximum number of bytes from the end of an error file that are added to a log. The file itself is collected unchanged."""
 
 _INDENT = " " * 9  # below the text that follows the time
 _LOG_END_BYTES = 64 << 10
@@ -182,7 +182,9 @@ def list_priorities(queue: str) -> dict[str, int]:
 
 
 def count_ahead(priorities: dict[str, int], number: str) -> int:
-    """Return how many of these jobs have a higher priority than a job, or a task of an array, or 0 if it is none of them."""
+    """Return how many of these jobs have a higher priority than a job or a task of an array. Return 0 if that job is not among
+    them.
+    """
     own_priority = priorities.get(number.partition("_")[0], 1 << 62)
     return sum(priority > own_priority for priority in priorities.values())
 
@@ -295,7 +297,9 @@ def _add_error_file(path: str, log: str) -> None:
 
 
 def _append(log: str, line: str, text: bytes = b"") -> None:
-    """Add a line of ours to the log, and text below it. A line break comes first, because the log's last line may lack one."""
+    """Add one of our own lines to the log, and text below it. A line break comes first, because the log's last line may lack
+    one.
+    """
     with open(log, "ab") as target:
         target.write(f"\n{line}\n".encode("utf-8", "surrogateescape"))
         target.write(text if not text or text.endswith(b"\n") else text + b"\n")

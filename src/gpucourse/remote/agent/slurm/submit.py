@@ -77,7 +77,7 @@ def describe_session(job: Job) -> Row:
 
 
 def _write_helpers(job: Job, request: Row) -> None:
-    """Write what a learner's file finds in the run's folder: setup.sh, and the programs in `bin`."""
+    """Write the files that a learner's batch file may use in the run's folder: setup.sh, and the programs in `bin`."""
     if request.get("setup"):
         with open(job.path("setup.sh"), "w", encoding="utf-8") as setup:
             setup.write(request["setup"])
@@ -89,7 +89,9 @@ def _write_helpers(job: Job, request: Row) -> None:
 
 
 def _make_program(job: Job, name: str, command: str) -> None:
-    """Write a program into `bin`, which files of the learner find first. The command may start another program of that name."""
+    """Write a program into `bin`, where it comes first on the PATH of a learner's files. The command may start another program
+    of the same name.
+    """
     os.makedirs(job.path("bin"), 0o700, exist_ok=True)
     with open(job.path("bin", name), "w", encoding="utf-8") as program:
         program.write(f'#!/bin/bash\nPATH=${{PATH#"${{0%/*}}:"}}\n{command}\n')
@@ -97,8 +99,10 @@ def _make_program(job: Job, name: str, command: str) -> None:
 
 
 def _write_sbatch(absent: str, partition: str, cpu_partition: str) -> str:
-    """Return the command of an sbatch for the jobs that a learner's file submits. It replaces a partition that the cluster
-    lacks: by `cpu_partition` for a job of one command (--wrap) that asks for no GPU, otherwise by `partition`."""
+    """Return the command of an sbatch that replaces a partition that the cluster lacks, for jobs that a learner's file submits.
+
+    A job of one command (--wrap) that requests no GPU goes to `cpu_partition`, all others go to `partition`.
+    """
     old, gpu, cpu = (shlex.quote(f"--partition={name}") for name in (absent, partition, cpu_partition))
     return (
         f"new={gpu}\ncase \" $* \" in *' '--g[rp][eu]s*|*' '-G*) ;; *' '--wrap*) new={cpu} ;; esac\n"
@@ -166,7 +170,8 @@ def _sbatch(job: Job, file: Row, variables: dict[str, str]) -> str:
 def _export_too(variables: dict[str, str]) -> dict[str, str]:
     """Return the variables of a run.
 
-    If the login lists the variables that sbatch exports, and the list lacks some of these, also return an extended list.
+    If the login lists the variables that sbatch exports, and the list lacks some of the run's variables, also return an
+    extended list.
     """
     names = commands.environment().get("SBATCH_EXPORT", "ALL").split(",")
     if "ALL" in names:

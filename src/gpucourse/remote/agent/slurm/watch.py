@@ -27,8 +27,8 @@ _RANK_NOTE = re.compile(
 def look(job: Job) -> list[Row]:
     """Return the current rows. When the last job has ended, record how the run ended.
 
-    If Slurm does not answer, return the rows of the last look. The log reports this once, and reports once when Slurm answers
-    again.
+    If Slurm does not answer, return the rows of the last look. The log reports once that Slurm is silent, and once that it
+    answers again.
     """
     with job.holding(jobs.WATCH):
         if job.has("done"):
@@ -77,7 +77,7 @@ def describe_state(job: Job) -> Row:
 
 
 def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
-    """Add to rows that wait behind others how many jobs are before them. One answer is used for all runs in a partition."""
+    """Add to each waiting row how many jobs are ahead of it in the queue. One answer is used for all runs in a partition."""
     request = jobs.read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
@@ -270,7 +270,7 @@ def _read_end_note(job: Job, job_id: str) -> Row:
 
 
 def _ask_usage(numbers: list[str]) -> dict[str, Row]:
-    """Return the hours that these jobs have used, and who cancelled them, where accounting is kept."""
+    """Return the hours that these jobs have used, and who cancelled them, if the cluster keeps accounts."""
     try:
         return words.usage(commands.ask("sacct", "-n", "-P", "-X", "-D", "-j", ",".join(numbers), "-o", words.USAGE))
     except commands.Controller:
@@ -307,7 +307,7 @@ def _add_details(rows: list[Row], *, with_usage: bool = False) -> list[Row]:
 
 
 def _summarize_end(job: Job, rows: list[Row]) -> Row:
-    """Return how the whole run ended: the gravest end of its jobs. Jobs that the exercise itself cancelled do not count."""
+    """Return how the whole run ended: the most serious end of its jobs. Jobs that the exercise itself cancelled are ignored."""
     # A shell ends with the code of its last command, which shows nothing about the session.
     fine = ("COMPLETED", "FAILED") if jobs.read_request(job).get("session") else ("COMPLETED",)
     failed_rows = [row for row in rows if not row["asked"] and row["state"] not in fine]

@@ -124,7 +124,8 @@ NODES = "%N|%P|%T|%G|%c|%a|%E"
 GROUPS = "%l|%D|" + NODES
 
 MAX_RANGE = 10_000
-"""The most numbers that are read from one range, because a script can print any line, and a hostile node can name any nodes."""
+"""The maximum number of numbers that are read from one range, because a script can print any line, and a hostile node can name
+any nodes."""
 
 _TASK_FAILED = re.compile(
     r"^srun: error: (?P<node>[^:\s]+): tasks? (?P<tasks>[0-9,\-]+): (?P<how>Exited with exit code (?P<code>\d+)|[A-Z][a-z ]+)"

@@ -56,5 +56,5 @@ def _note(path: str, size: int | str) -> None:
     try:
         with open(path, "a", encoding="ascii") as file:
             file.write(f"{size}\n")
-    except OSError as error:  # the script must run all the same
+    except OSError as error:  # the script must run anyway
         sys.stderr.write(f"gpucourse: the size of the process group is not recorded: {error}\n")

@@ -1,4 +1,4 @@
-"""Asking Slurm: a munged that is gone is told at once, and what a command complained of while it waited is not lost."""
+"""Running Slurm's commands: a missing munged is reported at once, and no message that a command printed is lost."""
 
 from __future__ import annotations
 

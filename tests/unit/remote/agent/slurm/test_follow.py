@@ -1,4 +1,4 @@
-"""The logs of a run under Slurm: each under the name of its node, from where it ended, whatever Slurm answers."""
+"""The logs of a run under Slurm: each has the name of its node and continues where it ended, whatever Slurm answers."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_note_changes_names_the_command_that_releases_a_held_job(script_slurm: C
 
 
 def test_note_changes_says_what_a_user_of_a_shared_cluster_can_do(script_slurm: Callable[..., Scripted]) -> None:
-    """Nobody saw the job run: only its log shows on which node it was."""
+    """Note changes of a job that was never seen running, so that only its log shows its node."""
     down = "node3|gpu*|down*|gpu:1|4|up|disk\n"
     script_slurm(sbatch="7\n", squeue=[row("7", "PENDING", "BeginTime"), row("7", "PENDING", "JobHeldAdmin")], sinfo=down)
     submit.submit(spec(is_shared=True))

@@ -1,4 +1,4 @@
-"""The error file of a batch file of one's own: found by sbatch's words for it, and added to the job's log, once."""
+"""The error file of a learner's batch file: it is found by sbatch's pattern and added to the job's log once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_spec(wish: str) -> dict[str, Any]:
 
 
 def run_to_the_end(script_slurm: Callable[..., Scripted], wish: str, write_errors: Callable[[Path], object]) -> str:
-    """Return the log of a job that failed, after everything was looked at."""
+    """Return the log of a failed job after the last look."""
     script_slurm(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
     submit.submit(make_spec(wish))
     job = Job("r1")
@@ -103,7 +103,7 @@ def test_add_error_files_leaves_out_an_error_file_with_nothing_new(script_slurm:
 def test_make_error_folder_makes_the_folder_of_an_error_file(
     script_slurm: Callable[..., Scripted], wish: str, calls: list[str]
 ) -> None:
-    """Slurm ends a job at once whose error file it cannot open."""
+    """Make the folder, because Slurm ends a job at once if it cannot open its error file."""
     script_slurm(sbatch="7\n")
     submit.submit(make_spec(wish))
     work = Path(Job("r1").path("work"))

@@ -101,7 +101,7 @@ def test_submit_exports_its_variables_when_the_login_exports_none(
 def test_submit_shortens_a_long_path_only_when_all_nodes_are_here(
     script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, short: bool
 ) -> None:
-    """A link on this machine is none on another; the jobs then have what the cluster gives them."""
+    """Submit with a long path. Links on this machine do not exist on others, so their jobs use the cluster's own folder."""
     monkeypatch.setenv("HOME", str(tmp_path / ("deep" * 20)))
     cluster = script_slurm(sbatch="7\n", sinfo=f"{commands.host()}\n{state}")
     submit.submit(spec())
@@ -136,7 +136,7 @@ def test_submit_writes_an_sbatch_that_replaces_a_partition_that_the_cluster_lack
 
 
 def submit_array(*run_ids: str) -> None:
-    """Submit runs as one job array, as the client does: the first comes last."""
+    """Submit runs as one job array, in the client's order: the first run comes last."""
     for task, run_id in reversed(list(enumerate(run_ids))):
         file = {"name": "job", "text": f"# task {task}\n", "copies": 1, "tasks": 1, "after": "", "job_name": "2.1"}
         request = spec(files=[{**file, "numbers": [task]}], array={"runs": list(run_ids), "text": "# array\n"})

@@ -1,4 +1,4 @@
-"""Looking after jobs: what is told, what is believed, and when a run has ended. Slurm's answers are given one after another."""
+"""Watching jobs: what is reported, what is believed, and when a run has ended. Slurm's answers are scripted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Jobs that a run's own jobs submitted: named when the run has ended, cancelled with it; temporary files stay until then."""
+"""Jobs that a run's own jobs submitted: they are named when the run has ended and cancelled with it, and temporary files stay
+until they have ended.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ from tests.unit.remote.scripted import DOWN, Scripted, details, log, row, spec
 
 
 def listing(*jobs: tuple[str, str, str], folder: str = "work") -> str:
-    """Return what squeue says of jobs: number, state and name."""
+    """Return squeue's output about jobs: number, state and name."""
     return "".join(f"{job}|{state}|{name}|{Job('r1').path(folder)}\n" for job, state, name in jobs)
 
 
 def run_to_the_end(script_slurm: Callable[..., Scripted], later_queue: str, **options: str) -> Scripted:
-    """Return a run whose only job has ended, with what squeue says of others then."""
+    """Return a run whose only job has ended, with squeue's answer about others at that time."""
     cluster = script_slurm(
         sbatch="7\n",
         squeue=[row("7", "COMPLETED", node="a"), later_queue],
@@ -35,7 +37,7 @@ def run_to_the_end(script_slurm: Callable[..., Scripted], later_queue: str, **op
 
 
 def run_nearly_to_the_end(script_slurm: Callable[..., Scripted]) -> Scripted:
-    """Return the same if Slurm goes away between its answer about the run's job and that about others."""
+    """Return the same run if Slurm stops answering between the run's job and the others."""
     squeue = [row("7", "COMPLETED", node="a"), DOWN]
     cluster = script_slurm(sbatch="7\n", squeue=squeue, scontrol=details("7", "COMPLETED"), sinfo=f"{commands.host()}\n")
     submit.submit(spec())
@@ -55,7 +57,7 @@ def test_look_names_later_jobs_at_the_end_of_a_run(script_slurm: Callable[..., S
 
 
 def test_look_finds_no_end_until_slurm_names_later_jobs(script_slurm: Callable[..., Scripted]) -> None:
-    """Else nobody would ask for them again, and their folder for temporary files would go."""
+    """Look while Slurm does not answer. Otherwise, later jobs would be forgotten, and their temporary folder removed."""
     cluster = run_nearly_to_the_end(script_slurm)
     assert not Job("r1").has("done")
     assert "Slurm does not answer" in log()

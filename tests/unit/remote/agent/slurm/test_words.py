@@ -1,4 +1,4 @@
-"""Words of Slurm's manual pages, as they are read; what its releases said is in test_words_releases.py."""
+"""Parsing words from Slurm's manual pages. test_words_releases.py uses the output of real releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our readers against what the newest release of Slurm really said; the one that is installed here answers in tests/system."""
+"""Parsing the recorded output of the newest release of Slurm. tests/system uses the release that is installed here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 class Release:
-    """What the release said, and the numbers of its jobs by what became of them."""
+    """The output of the release, and the numbers of its jobs by how they ended."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, str] = json.loads(self.read_answer("jobs.json"))
@@ -32,13 +32,13 @@ class Release:
         return (RECORDED / name).read_text(encoding="utf-8")
 
     def queue(self, name: str) -> dict[str, dict[str, object]]:
-        """Return the rows by role; those of the array's tasks by `array_0`."""
+        """Return the rows by role; tasks of the array have names such as `array_0`."""
         roles = {number: role for role, number in self.jobs.items()}
         rows_by_id = {tuple(job.partition("_")[::2]): row for job, row in say.queue(self.read_answer(name)).items()}
         return {f"{roles[number]}_{task}" if task else roles[number]: row for (number, task), row in rows_by_id.items()}
 
     def nodes(self, name: str) -> str:
-        """Return what sinfo said, with the columns of which deploy and status ask."""
+        """Return sinfo's output, with the columns that deploy and status request."""
         rows = (line.split("|", 6) for line in self.read_answer(name).splitlines())
         return "".join(f"{node}|{state}|{gres}|{reason}\n" for node, _, state, gres, _, _, reason in rows)
 

@@ -1,4 +1,4 @@
-"""The extension that torch loads in each rank: it notes the process groups, and changes nothing else."""
+"""The extension that torch loads in each rank: it records the process groups and changes nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Group:
 
 @pytest.fixture
 def fake_torch(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """torch.distributed.distributed_c10d as far as the extension looks at it."""
+    """Install a stand-in for torch.distributed.distributed_c10d, with the parts that the extension uses."""
     module: Any = ModuleType("torch.distributed.distributed_c10d")
 
     def keep(group: object) -> None:
