@@ -1,7 +1,7 @@
 """DDP on one machine: several copies of one script, each with its own samples, train one model together.
 
 You will learn    what a rank is; how DistributedSampler splits the data, and that it really does; what is different on each
-                  rank (samples, loss, own gradient) and what is not (averaged gradient, weights)
+                  rank (samples, loss, local gradient) and what is not (averaged gradient, weights)
 You will produce  a log for each rank; its samples in shard_rank0.csv, shard_rank1.csv, ...; side_by_side.txt; metrics.json
 Run it            python local_ddp.py                                                   (a world of one)
                   torchrun --nproc-per-node=2 local_ddp.py                              (two ranks, all in one window)
@@ -80,7 +80,7 @@ steps: list[dict[str, object]] = []
 apart: list[list[float]] = []  # differences in each step: between ranks after averaging; from the mean; between ranks before
 loss_before = loss_on(model.module, args.samples)
 for epoch in range(args.epochs):
-    sampler.set_epoch(epoch)  # another order in every epoch, the same on all ranks; without it each epoch has the same shares
+    sampler.set_epoch(epoch)  # a new order in every epoch, the same on all ranks; without it each epoch has the same shares
     shares.append([])
     for sample_numbers, x, y in loader:
         shares[-1] += sample_numbers.tolist()

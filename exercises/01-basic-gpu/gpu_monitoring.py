@@ -1,10 +1,10 @@
 """GPU monitoring: record four known loads and then another exercise, and see what the numbers do not show.
 
-You will learn    how to watch a device; what "utilisation" counts, and that it does not count how much gets done
+You will learn    how to watch a device; what "utilisation" counts, and that it does not say how much work gets done
 You will produce  samples.csv and the curves of utilisation and memory; on a GPU the output of nvidia-smi; metrics.json
 Run it            python gpu_monitoring.py --model tiny
                   python gpu_monitoring.py --with 1.1 --hz 5
-Your part         write my_meter.py, which then meters this recording; find two loads that look the same and are not
+Your part         write my_meter.py, which then meters this recording; find two different loads that look the same
 Reading           modules/01-basic-gpu/lesson-3-watching.md, "What the monitor shows"
 """
 
@@ -63,7 +63,7 @@ if device.type == "cpu":
 gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
 limit_tflops = gpu.fp16 if gpu else gpus.cpu_limit_tflops(os.cpu_count() or 1) if device.type == "cpu" else None
 if args.watched == "1.2":
-    engines.choose(args.engine)  # it waits while the node installs vLLM: nothing would be recorded but a GPU at rest
+    engines.choose(args.engine)  # waits until the node has installed vLLM, so that no idle GPU is recorded
 
 
 def settings_of_other() -> list[str]:
@@ -134,7 +134,7 @@ def figures(phase: str) -> dict:
 
 
 # --- your part: the same recording, metered by you ---------------------------------------------------------------------
-momentary = "power_w" if first.power_w is not None else "memory_used_bytes"  # without watts: what is in use at a moment
+momentary = "power_w" if first.power_w is not None else "memory_used_bytes"  # without a power reading: the memory in use
 scale = 1.0 if momentary == "power_w" else 2**30
 recording = [
     (1e3 * row["at_s"], None if row[momentary] is None else row[momentary] / scale, row["utilisation_percent"])

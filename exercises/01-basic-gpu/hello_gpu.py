@@ -154,7 +154,7 @@ for worth in speedups:
 if not on_gpu and speedups[1]["speedup"] < 1:
     say(f"Here {cores} threads were slower than one: other programs keep the cores busy, so the threads wait for each other.")
 
-# --- your part: the same products, in the queue of a device that records for itself when it worked ---------------------
+# --- your part: the same products, in the queue of a device that records its own working times ---------------------------
 outcome = learner_part.run(None, "queued:time_with_yours", limit_s=240, sizes=[args.small, args.size], dtype=args.dtype)
 timings = [*rows]
 of_yours = outcome.results[0] if outcome.state == "ran" else []

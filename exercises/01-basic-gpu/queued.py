@@ -1,4 +1,4 @@
-"""A device with a queue for exercise 1.1, on which the timer of my_timer.py is tried: the GPU, or a thread on the CPU.
+"""A device with a queue for exercise 1.1, which checks the timer of my_timer.py: the GPU, or a thread on the CPU.
 
 You will learn    how to check a clock: the device records for itself when each call began and ended
 You will produce  nothing by itself: hello_gpu.py uses it for the rows `yours`

@@ -29,7 +29,7 @@ from bench import say
 SAMPLES, START_S, PART_S = 8, 60.0, 30.0
 PART, JOB = Path(__file__).with_name("my_release.sh"), Path(__file__).with_name("held_job.py")
 GUARD = """#!/bin/bash
-# scancel for my_release.sh: it notes the words of each call, and refuses all jobs but those of held.py.
+# scancel for my_release.sh: it records the arguments of each call, and refuses all jobs except those of held.py.
 echo "$(date +%s.%N) $*" >> "$HELD_CALLS"
 for word in "$@"; do
   case " $HELD_JOBS " in
@@ -37,7 +37,7 @@ for word in "$@"; do
     *) [[ $word == -* ]] || { echo "scancel: $word is not a job of held.py: refused" >&2; exit 1; };;
   esac
 done
-[ -n "$number" ] || { echo "scancel: no number of a job: refused" >&2; exit 1; }
+[ -n "$number" ] || { echo "scancel: no job number: refused" >&2; exit 1; }
 exec "$HELD_SCANCEL" "$@"
 """
 
@@ -59,7 +59,7 @@ def say_slurm(*words: str) -> str:
 
 
 def submit(name: str, command: str, *options: str) -> None:
-    """Submit a job that holds what its options ask for until it is cancelled."""
+    """Submit a job that holds the resources in its options until it is cancelled."""
     common = (f"--job-name={name}", "--time=10", f"--output={folder / name}.out", f"--chdir={folder}")
     jobs[name] = say_slurm("sbatch", "--parsable", *common, *options, "--wrap", f"exec {command}")
 
@@ -83,7 +83,7 @@ def hold_node(name: str, *options: str) -> bool:
 
 
 def follow(earlier: str, name: str) -> bool:
-    """Submit a job that gets the GPU of an earlier job once that has ended. Return whether it runs soon."""
+    """Submit a job that gets the GPU of an earlier job when that job has ended. Return whether it runs soon."""
     options = (f"--nodelist={look_up(earlier)[1]}", f"--dependency=afterany:{jobs[earlier]}")
     submit(name, write_job(name), "--gres=gpu:1", *options)
     return wait_until_running(name, START_S)
@@ -100,7 +100,7 @@ def start_without_gpu(name: str) -> bool:
 
 
 def count_gpus_to_wait(place: str) -> int:
-    """Return the smallest number of GPUs that a node has free only once one of its jobs has ended."""
+    """Return how many GPUs a job must request to wait for a node: one more than are free there."""
     line = say_slurm("sinfo", "--noheader", f"--nodes={place}", "--Format=Gres:200,GresUsed:200").splitlines()[0]
     total, used = (sum(map(int, re.findall(r"gpu(?::[A-Za-z][^:,(]*)?:(\d+)", part))) for part in (line[:200], line[200:]))
     return max(1, total - used + 1)
@@ -176,7 +176,7 @@ try:
     say(say_slurm("squeue", "--me"))
     say(f"usage.txt has {len(read_usage())} lines: time, node, utilisation of its GPU in percent")
 
-    # --- my_release.sh gives the GPU back; as delivered, this script does ------------------------------------------------
+    # --- my_release.sh gives the GPU back, or this script if my_release.sh is not written yet ------------------------------
     calls, failure = ([], "") if metrics["open"] else start_part()
     cancelled = {word for call in calls for word in call[1:] if not word.startswith("-")}
     by_part = jobs["notebook"] in cancelled
@@ -212,7 +212,7 @@ if started:
 else:
     say("the job that waited has not started")
 if metrics["open"]:
-    say("my_release.sh is as delivered. Once you have written it, it gives the GPU back here, and the table says: yours")
+    say("my_release.sh is as delivered. Write it, and this script uses it to give the GPU back; the table then says 'yours'")
 elif failure:
     say(f"my_release.sh failed: {failure}")
 for number in wrong_jobs:

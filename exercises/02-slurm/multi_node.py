@@ -76,9 +76,8 @@ own_facts = {
 rows = world.gather(own_facts)
 
 
-def computers() -> int:
-    """Return on how many computers this job's nodes run, according to Slurm; usually one for each node. Return 0 if Slurm
-    cannot be asked."""
+def count_computers() -> int:
+    """Return the number of computers behind this job's nodes, or 0 if Slurm does not answer. Usually each node is one."""
     command = ["scontrol", "--oneliner", "show", "node", slurm["JOB_NODELIST"] or ""]
     if not slurm["JOB_NODELIST"] or shutil.which(command[0]) is None:
         return 0
@@ -88,7 +87,7 @@ def computers() -> int:
 
 # --- the record: rank 0 writes it, and the table comes from the same rows --------------------------------------------------
 if world.rank == 0:
-    nodes, behind = len({row["host"] for row in rows}), computers()
+    nodes, behind = len({row["host"] for row in rows}), count_computers()
     could_differ = not 0 < behind < nodes
     if not could_differ:
         say(f"Slurm's {nodes} nodes share computers ({behind} in all), so only SLURMD_NODENAME tells them apart, not hostname")

@@ -39,7 +39,7 @@ WAYS = {
         ('"LOCAL_RANK": local_rank', '"LOCAL_RANK": preceding + local_rank'),
     ),
     "includes-own-node": Way(
-        "RANK counts this node's own processes among those of earlier nodes: rank 0 is missing, and all wait for it",
+        "RANK adds the processes of this node to those of earlier nodes: rank 0 is missing, and all wait for it",
         ("processes[:node]", "processes[: node + 1]"),
     ),
     "world-of-nodes": Way(

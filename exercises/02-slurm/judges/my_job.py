@@ -53,17 +53,17 @@ WAYS = {
         (" || exit\nminutes", "\nminutes"),
     ),
     "no-dependency": Way(
-        "the next job does not wait for this one: it would start as soon as a GPU is free, also if your job fails. "
-        "--dependency=afterok:NUMBER lets it wait",
+        "the next job does not wait for this one: it would start as soon as a GPU is free, even if your job fails. "
+        "--dependency=afterok:NUMBER makes it wait",
         ('--dependency="afterok:$SLURM_JOB_ID" ', ""),
     ),
     "after-any": Way(
-        "{given} lets the next job start also if yours fails. afterok waits until your job has ended with code 0",
+        "{given} lets the next job start even if yours fails. afterok waits until your job has ended with code 0",
         ("afterok:", "afterany:"),
     ),
     "too-short": Way(
         "the next job would be killed: its time limit is {limit:.0f} s, but 1,000 products take {work:.0f} s here, and "
-        "its start up to a minute",
+        "starting takes up to a minute",
         ("($1 * 1000 / 1000 + 60) / 60) + 1", "$1 * 1000 / 1000 / 60)"),
     ),
     "too-long": Way(
@@ -77,7 +77,7 @@ WAYS = {
         ("+ 60) / 60) + 1", "+ 60)) + 1"),
     ),
     "next-without-gpu": Way(
-        "the next job asks for no GPU: what this job asked for does not hold for another one",
+        "the next job asks for no GPU: it does not inherit the requests of this job",
         ("--partition=gpu --gres=gpu:1 \\", "--partition=gpu \\"),
     ),
     "next-number": Way(
@@ -155,7 +155,7 @@ def _check_limit(part: Part, options: SlurmOptions, limit_s: int | None, product
     if limit_s is None:
         raise Verdict("failed", "next-no-time", "the next job has no time limit (--time)", case)
     limit = options.values["time"]
-    need_s = product_ms + START_S  # 1,000 products of so many milliseconds
+    need_s = product_ms + START_S  # 1,000 products, each of product_ms
     if limit.isdigit() and need_s <= int(limit) <= need_s + MARGIN_S:
         raise part.wrong("next-in-seconds", case, given=limit, need=need_s)
     if limit_s < need_s:

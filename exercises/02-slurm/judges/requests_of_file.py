@@ -101,8 +101,8 @@ def too_often(script: str, times: int) -> Verdict:
     return Verdict("failed", "too-often", f"your file runs {script} {times} times in one job; expected once")
 
 
-def _name_missing(name: str, lack: str, so: str) -> Verdict:
-    return Verdict("failed", f"no-{name}", f"your file has {lack} (#SBATCH --{name}=...): {so}")
+def _name_missing(name: str, lack: str, consequence: str) -> Verdict:
+    return Verdict("failed", f"no-{name}", f"your file has {lack} (#SBATCH --{name}=...): {consequence}")
 
 
 def count(number: int, word: str) -> str:
