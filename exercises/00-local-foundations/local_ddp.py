@@ -77,7 +77,7 @@ loader = DataLoader(TensorDataset(numbers, features, labels), batch_size=args.ba
 begun_s = time.perf_counter()
 shares: list[list[int]] = []
 steps: list[dict[str, object]] = []
-apart: list[list[float]] = []  # differences in each step: between ranks after averaging; from the mean; between ranks before
+deviations: list[list[float]] = []  # of each step: between ranks after averaging; from the mean; between ranks before
 loss_before = loss_on(model.module, args.samples)
 for epoch in range(args.epochs):
     sampler.set_epoch(epoch)  # a new order in every epoch, the same on all ranks; without it each epoch has the same shares
@@ -85,20 +85,20 @@ for epoch in range(args.epochs):
     for sample_numbers, x, y in loader:
         shares[-1] += sample_numbers.tolist()
         loss = loss_of(model.module, x, y)  # without DDP: this gradient stays on this rank
-        own_gradients = flat(torch.autograd.grad(loss, list(model.module.parameters())))
+        local_gradients = flat(torch.autograd.grad(loss, list(model.module.parameters())))
         optimizer.zero_grad()
         loss_of(model, x, y).backward()  # with DDP: the gradients of all ranks, averaged
         mean_gradients = flat(weight.grad for weight in model.parameters())
         optimizer.step()
-        mean = world.reduce(own_gradients, dist.ReduceOp.SUM) / size
+        mean = world.reduce(local_gradients, dist.ReduceOp.SUM) / size
         error = ((mean_gradients - mean).abs().max() / mean.abs().max()).item()
-        apart.append([world.difference(mean_gradients), error, world.difference(own_gradients)])
+        deviations.append([world.difference(mean_gradients), error, world.difference(local_gradients)])
         steps.append({"rank": rank, "step": len(steps) + 1, "epoch": epoch + 1, "loss": loss.item()})
-        steps[-1] |= {"gradient_mine": own_gradients.norm().item(), "gradient_ours": mean_gradients.norm().item()}
+        steps[-1] |= {"gradient_mine": local_gradients.norm().item(), "gradient_ours": mean_gradients.norm().item()}
         first = " ".join(f"{number:>4}" for number in sample_numbers[:4].tolist())
         say(
             f"epoch {epoch + 1}  step {len(steps):>3}  rank {rank}  samples {first} ...  loss {loss.item():.4f}  "
-            f"gradient {own_gradients.norm():.4f}, averaged {mean_gradients.norm():.4f}"
+            f"gradient {local_gradients.norm():.4f}, averaged {mean_gradients.norm():.4f}"
         )
 
 # --- what each rank leaves behind -------------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ outcome = learner_part.run(world, "sampling:train", limit_s=limit_s, **vars(args
 
 # --- the record: rank 0 puts the ranks side by side -------------------------------------------------------------------
 if rank == 0:
-    worst = torch.tensor(apart).amax(dim=0).tolist()  # a NaN stays one
-    own_norm, averaged_norm = (
+    worst = torch.tensor(deviations).amax(dim=0).tolist()  # a NaN stays one
+    local_norm, averaged_norm = (
         sum(step[key] for of_rank in every_step for step in of_rank) for key in ("gradient_mine", "gradient_ours")
     )
     metrics = {
@@ -138,7 +138,7 @@ if rank == 0:
         "gradient_difference_across_ranks": worst[0],
         "gradient_error_to_mean": worst[1], "own_gradient_difference_across_ranks": worst[2],
         "parameter_difference_across_ranks": parameter_difference, "loss_difference_on_same_samples": loss_difference,
-        "own_over_averaged_exponent": math.log(own_norm / averaged_norm, size) if size > 1 else None,
+        "own_over_averaged_exponent": math.log(local_norm / averaged_norm, size) if size > 1 else None,
         "own_over_averaged_first_step": every_step[0][0]["gradient_mine"] / every_step[0][0]["gradient_ours"],
         "loss_before": loss_before, "loss_after": loss_on(model.module, args.samples), "loss_of_guessing": math.log(CLASSES),
     }  # fmt: skip

@@ -32,15 +32,15 @@ from bench import say
 from language_models import MODELS
 
 SEED, MIB, BUSY_PERCENT = 0, 1 << 20, 20
-OTHERS = {"1.1": "hello_gpu.py", "1.2": "first_inference.py"}
-SMALL = ["--small=256", "--size=768", "--repeats=3"]  # of 1.1, without a GPU
+SCRIPTS = {"1.1": "hello_gpu.py", "1.2": "first_inference.py"}
+SMALL_OPTIONS = ["--small=256", "--size=768", "--repeats=3"]  # of 1.1, without a GPU
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="record a device while known loads and another exercise run on it")
 parser.add_argument(
     "--hz", type=float, default=5.0, help="samples per second; NVML renews its figures about six times a second"
 )
-parser.add_argument("--with", type=str, default="1.2", choices=list(OTHERS), help="the exercise to watch", dest="watched")
+parser.add_argument("--with", type=str, default="1.2", choices=list(SCRIPTS), help="the exercise to watch", dest="watched")
 parser.add_argument("--seconds", type=float, default=5.0, help="duration of each of the four loads")
 parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="engine of 1.2")
 parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="model of 1.2; tiny needs no download")
@@ -70,12 +70,12 @@ def settings_of_other() -> list[str]:
     """Return the flags of the watched exercise."""
     if args.watched == "1.2":
         return [f"--engine={args.engine}", f"--model={args.model}", f"--max-tokens={args.max_tokens}"]
-    return SMALL if device.type == "cpu" else []
+    return SMALL_OPTIONS if device.type == "cpu" else []
 
 
 def watch_other() -> int:
     """Run the other exercise as a separate process, which ends with this script. Return its exit code."""
-    other_script = Path(__file__).resolve().with_name(OTHERS[args.watched])
+    other_script = Path(__file__).resolve().with_name(SCRIPTS[args.watched])
     folder = out / f"watched-{args.watched}"
     words = [sys.executable, "-u", str(other_script), *settings_of_other()]
     child = subprocess.Popen(words, env={**os.environ, "GPUCOURSE_OUT": str(folder)})

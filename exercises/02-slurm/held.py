@@ -195,10 +195,10 @@ numbers, places = {"session": session, **jobs}, {**jobs_before, **ends}
 rows = []
 for name, number in numbers.items():
     percents = [int(line.split()[2]) for line in read_usage(name)] if name in holders else []
-    before = jobs_before.get(name, ("", ""))
+    state_before = jobs_before.get(name, ("", ""))
     by_course = "held.py" if name == "notebook" and not by_part else ""
     rows.append({
-        "job": number, "name": name, "node": places[name][1] or before[1], "gpus": int(name != "tokenise"),
+        "job": number, "name": name, "node": places[name][1] or state_before[1], "gpus": int(name != "tokenise"),
         "highest_percent": max(percents, default=None), "newest_percent": percents[-1] if percents else None,
         "cancelled_by": "yours" if number in cancelled else by_course, "after": ends[name][0] or "ended",
     })  # fmt: skip

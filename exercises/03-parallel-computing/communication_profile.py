@@ -115,7 +115,7 @@ for collective in collectives:
     for count in counts:
         call, source, result, right_values = prepare(collective, count)
         call()
-        wrong = int(world.reduce(float((result != right_values).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
+        wrong_count = int(world.reduce(float((result != right_values).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
         source.zero_()  # AllReduce works in place: repeated, any other sum would grow without limit
         seconds = bench.time_calls(
             call, device, budget_s=0.1, agree=lambda value: world.slowest([value])[0], prepare=dist.barrier
@@ -128,7 +128,7 @@ for collective in collectives:
             "via": "all_reduce" if collective == "reduce_scatter" and not scatters else collective,
             "median_us": median * 1e6, "p99_us": bandwidth.nearest_rank(slowest, 99) * 1e6, "samples": len(slowest),
             "algbw_gb_per_s": bandwidth.algbw(4 * count, median),
-            "busbw_gb_per_s": bandwidth.busbw(collective, 4 * count, median, size), "link_gb_per_s": link, "wrong": wrong,
+            "busbw_gb_per_s": bandwidth.busbw(collective, 4 * count, median, size), "link_gb_per_s": link, "wrong": wrong_count,
         }  # fmt: skip
         sweep.append(row)
     if rank == 0:
@@ -179,7 +179,7 @@ hosts = len(set(world.gather(socket.gethostname())))
 if rank == 0:
     own_busbw = {row["bytes"]: row["busbw_gb_per_s"] for row in sweep if row["collective"] == "AllReduce"}
     gpus = size if device.type == "cuda" else 0
-    beside, why_not = nccl_tests.compare(own_busbw, high=largest, factor=args.factor, gpus=gpus, hosts=hosts)
+    reference_rows, why_not = nccl_tests.compare(own_busbw, high=largest, factor=args.factor, gpus=gpus, hosts=hosts)
 world.wait_for_all()
 
 # --- the record ----------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ if rank == 0:
         "bus_over_algorithm": sweep[0]["busbw_gb_per_s"] / sweep[0]["algbw_gb_per_s"] if "all_reduce" in collectives else None,
         "plateaus_reached": sum(row["plateau_bytes"] is not None for row in summary),
         "above_link": sum(map(above_link, sweep)), "link_burst_bytes": burst,
-        "beside_all_reduce_perf": beside, "all_reduce_perf_not_run": why_not,
+        "beside_all_reduce_perf": reference_rows, "all_reduce_perf_not_run": why_not,
     }  # fmt: skip
     titles = {"collective": "collective", "latency_us": "latency µs", "asymptote_busbw_gb_per_s": "asymptote GB/s",
               "best_busbw_gb_per_s": "best GB/s", "plateau": "plateau"}  # fmt: skip
@@ -204,7 +204,7 @@ if rank == 0:
         say("Once you have written my_line.py, a sweep of at least 7 sizes has a row of yours for each collective.")
     elif outcome.state == "failed":
         say(f"Your part failed: {outcome.text}")
-    say(f"compared with NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
+    say(f"compared with NVIDIA's program: {why_not or f'{len(reference_rows)} sizes, see the table'}")
     if burst:
         say(f"Software limits the link: up to {burst:,} bytes pass freely, so smaller sizes are faster than the link.")
     if device.type == "cpu" and not link and bench.is_on_one_computer():

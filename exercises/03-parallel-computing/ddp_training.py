@@ -209,8 +209,8 @@ if rank == 0:
         say(f"Your DDP failed: {outcome.text}")
     if exposed is not None:
         say(f"exposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")
-        least = f"{metrics['least_efficiency_percent']:.0f} %"
-        say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; without overlap the efficiency would be {least}")
+        floor = f"{metrics['least_efficiency_percent']:.0f} %"
+        say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; without overlap the efficiency would be {floor}")
     say(f"loss {loss_before:.4f} before, {loss_after:.4f} after {args.epochs} epochs; guessing is {math.log(CLASSES):.4f}")
     if device.type == "cpu":
         reason = "ranks on one computer share its cores and its memory" if bench.is_on_one_computer() else "a GPU is far faster"

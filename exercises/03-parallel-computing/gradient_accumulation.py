@@ -112,7 +112,7 @@ short = (
 )  # a last group, with half a micro-batch at its end
 start = time.perf_counter()
 gradients, last = ({way: gradient(way, count) for way in ways} for count in (per_group, short))
-across = [world.difference(gradient) for gradient in (*gradients.values(), *last.values())]
+rank_differences = [world.difference(gradient) for gradient in (*gradients.values(), *last.values())]
 
 # --- the comparison: the same samples, the same start, the same number of groups -----------------------------------------
 rows, weights = [], {}
@@ -150,22 +150,22 @@ yours = outcome.results[0] if outcome and outcome.results else {}
 if rank == 0:
     keys = ("gradient_error", "last_group_error", "weights_error", "peak_gpu_memory_bytes", "samples_at_once")
     failure = outcome.text if outcome and outcome.state == "failed" else None
-    every, big = rows[1], rows[2] if BIG in ways else None
+    every_row, big_row = rows[1], rows[2] if BIG in ways else None
     metrics = {
         **vars(args), "backend": dist.get_backend(), "parameters": weights[EACH].numel(), "samples_a_group": size * per_group,
         "gradient_bytes": 4 * weights[EACH].numel(), "ways": [*rows, *([yours] if yours else [])],
         "yours": {"outcome": "ran" if yours else failure} | {key: yours.get(key) for key in keys},
-        "accumulated": [every], "big_batch": big,
-        "gradient_differences_across_ranks": across, "last_group_samples": size * short,
-        "last_group_error_by_k": every["last_group_error"],
-        "last_step_by_k": (last[EACH].norm() / last[BIG].norm()).item() if big else None,
-        "no_sync_speedup": every["median_ms"] / yours["median_ms"] if yours else None,
+        "accumulated": [every_row], "big_batch": big_row,
+        "gradient_differences_across_ranks": rank_differences, "last_group_samples": size * short,
+        "last_group_error_by_k": every_row["last_group_error"],
+        "last_step_by_k": (last[EACH].norm() / last[BIG].norm()).item() if big_row else None,
+        "no_sync_speedup": every_row["median_ms"] / yours["median_ms"] if yours else None,
         "calls_saved_times": compute_saving("allreduce_calls"), "bytes_saved_times": compute_saving("allreduce_bytes"),
     }  # fmt: skip
     titles = {"way": "way", "updates": "updates", "allreduce_calls": "calls", "allreduce_bytes": "bytes", "median_ms": "ms"}
     bench.say_table(metrics["ways"], titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"})
-    if big:
-        say(f"last group, not full: off by {every['last_group_error']:.2g} if each loss is divided by k")
+    if big_row:
+        say(f"last group, not full: off by {every_row['last_group_error']:.2g} if each loss is divided by k")
     else:
         say("The big batch does not fit on every rank, so there is no comparison: run once with a smaller --micro-batch.")
     if outcome and outcome.state == "open":

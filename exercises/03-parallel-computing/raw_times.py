@@ -68,16 +68,16 @@ def edit(training: Training) -> dict[str, Training]:
     """Return copies of a training in which something was changed that has a known effect on its speed, by their names."""
     rows, warm_up, workers = training["rows"], training["warm_up_steps"], training["ranks"]
     last = max(row["step"] for row in rows)
-    slow = {"compute_s": SLOW_S}
+    slow_times = {"compute_s": SLOW_S}
     edits = {
         SAME[0]: rows[::-1],
-        SAME[1]: [row | (slow if row["step"] < warm_up else {}) for row in rows],
+        SAME[1]: [row | (slow_times if row["step"] < warm_up else {}) for row in rows],
         SAME[2]: [
             row | {"compute_s": half_s, "communicate_s": half_s + row["communicate_s"]}
             for row in rows for half_s in [row["compute_s"] / 2]
         ],
-        ONE_SLOW: [row | (slow if row["step"] == last else {}) for row in rows],
-        TURNS: [row | (slow | {"communicate_s": 0.0} if row["rank"] == row["step"] % workers else {}) for row in rows],
+        ONE_SLOW: [row | (slow_times if row["step"] == last else {}) for row in rows],
+        TURNS: [row | (slow_times | {"communicate_s": 0.0} if row["rank"] == row["step"] % workers else {}) for row in rows],
     }  # fmt: skip
     return {name: training | {"rows": changed} for name, changed in edits.items()}
 

@@ -69,8 +69,8 @@ try:
 except pictures.NoPictures as error:
     problem = str(error)
 world.give_up_together(problem)
-some = images[:: max(1, len(images) // 64)]
-data_sets = len(set(world.gather(ranks.checksum(torch.cat([some.flatten(), labels.float()])))))
+sample = images[:: max(1, len(images) // 64)]
+data_sets = len(set(world.gather(ranks.checksum(torch.cat([sample.flatten(), labels.float()])))))
 held_out = len(images) // 5
 images, labels, classes = images.to(device), labels.to(device), int(labels.max()) + 1
 tests, answers, train = images[-held_out:], labels[-held_out:], range(len(images) - held_out)
@@ -103,7 +103,7 @@ def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tenso
 def evaluate(model: nn.Module) -> tuple[float, float]:
     """Return the loss and the accuracy in percent on the held-out pictures."""
     with torch.no_grad():
-        scores = torch.cat([model(some) for some in tests.split(1024)])
+        scores = torch.cat([model(sample) for sample in tests.split(1024)])
     return cross_entropy(scores, answers).item(), 100 * (scores.argmax(dim=1) == answers).float().mean().item()
 
 

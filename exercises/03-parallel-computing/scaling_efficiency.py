@@ -158,8 +158,8 @@ def compare_diagnosis(final: dict[str, dict]) -> dict[str, object]:
         for mode, answer in answers.items()
     ]  # fmt: skip
     offs = [abs(row["efficiency_percent"] - final[row["mode"]]["efficiency_percent"]) for row in own_rows]
-    wrong = [row for row in own_rows if scaling.contradicts(row["bottleneck"], final[row["mode"]])]
-    return {"outcome": "ran", "rows": own_rows, "efficiency_off_points": max(offs), "contradictions": len(wrong)}
+    contradictions = [row for row in own_rows if scaling.contradicts(row["bottleneck"], final[row["mode"]])]
+    return {"outcome": "ran", "rows": own_rows, "efficiency_off_points": max(offs), "contradictions": len(contradictions)}
 
 
 # --- the record --------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpus import Gpu, cores_per_sm, derive, fp32_peak_tflops, memory_gb_per_s, tensor_peak_tflops
 
-ASKED = (
+DRIVER_FIELDS = (
     "name", "driver_version", "power.limit", "pcie.link.gen.max", "pcie.link.width.max", "ecc.mode.current", "mig.mode.current",
     "clocks.max.sm",
 )  # fmt: skip

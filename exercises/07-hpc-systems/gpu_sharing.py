@@ -98,7 +98,7 @@ def _run(way: str, load: str, count: int, seconds: float, environment: dict[str,
     }  # fmt: skip
 
 
-def _be_a_process(side: int, seconds: float) -> None:
+def _run_as_process(side: int, seconds: float) -> None:
     import torch
 
     a, b = (torch.randn(side, side, device="cuda", dtype=torch.float16) for _ in range(2))
@@ -119,4 +119,4 @@ def _be_a_process(side: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    _be_a_process(int(sys.argv[1]), float(sys.argv[2]))
+    _run_as_process(int(sys.argv[1]), float(sys.argv[2]))

@@ -84,9 +84,9 @@ def compare(kernel: dict[str, int] | None, yours: dict[str, int] | None) -> list
         for number, (step, files) in enumerate(IMAGE) for file, size in files.items()
         if not file.rpartition("/")[2].startswith(WHITEOUT)
     ]  # fmt: skip
-    known = {(row["file"], row["layer"]) for row in rows}
+    listed = {(row["file"], row["layer"]) for row in rows}
     rows += [
         {"layer": number, "step": "", "file": file[:60], "mb": None, "kernel": False, "yours": True}
-        for file, number in list((yours or {}).items())[:20] if (file, number) not in known
+        for file, number in list((yours or {}).items())[:20] if (file, number) not in listed
     ]  # fmt: skip
     return rows

@@ -103,8 +103,8 @@ def _read_all(path: Path, block: int, flags: int = 0) -> int:
         descriptor = os.open(path, os.O_RDONLY | flags)
         try:
             count = 0
-            while took := os.readv(descriptor, [buffer]):
-                count += took
+            while byte_count := os.readv(descriptor, [buffer]):
+                count += byte_count
             return count
         finally:
             os.close(descriptor)

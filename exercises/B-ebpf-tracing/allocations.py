@@ -191,7 +191,7 @@ def is_open(file: Path) -> bool:
 
 
 @contextmanager
-def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
+def copy_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
     """Yield a copy of the engine and its runtime below `folder`.
 
     A probe on a library fires in every process that maps that file, including processes of other learners, so a copy is needed.
@@ -237,7 +237,7 @@ def trace_by_bpftrace(
     text: str, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's message."""
-    with own_runtime(folder, runtime) as copy, make_engine(workload, copy) as engine:
+    with copy_runtime(folder, runtime) as copy, make_engine(workload, copy) as engine:
         program = text.replace(":$1:", f":{bpf.quote(engine.library)}:")
         return follow(engine, bpf.run_bpftrace(program, engine.pid), workload)
 
@@ -247,5 +247,5 @@ def trace_by_preload(
 ) -> tuple[tracers.Counters, dict[str, Any]]:
     """Return a workload's counters and its ledger. A library that is loaded before the runtime counts."""
     tracer = tracers.Preload(library)
-    with own_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
+    with copy_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
         return follow(engine, tracer.count(engine.pid, engine.library), workload)

@@ -115,7 +115,7 @@ def find_refusal(text: str) -> str | None:
         return "refused: hostPID and shareProcessNamespace cannot both be true"
     if refusals := list(manifests.ask_schemas(objects)):
         return f"refused: {refusals[0]}"
-    if (gpu_count := policies.gpus_wanted(pod)) > policies.NODE_GPUS:
+    if (gpu_count := policies.count_gpus(pod)) > policies.NODE_GPUS:
         return f"waiting: the pod asks for {gpu_count} GPUs, but the node has {policies.NODE_GPUS}: 0/1 nodes are available"
     missing = {policies.ENGINE, policies.TRACER} - {str(box.get("name")) for box in manifests.containers(pod)}
     return f"refused: there is no container {min(missing)}" if missing else None

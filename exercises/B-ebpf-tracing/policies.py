@@ -70,7 +70,7 @@ def gpus_of(box: Mapping[str, Any]) -> int:
     return int(count) if str(count).isdecimal() else 0
 
 
-def gpus_wanted(pod: Mapping[str, Any]) -> int:
+def count_gpus(pod: Mapping[str, Any]) -> int:
     """Return the number of free GPUs that a node needs for the pod."""
     return sum(gpus_of(box) for box in manifests.containers(pod))
 
@@ -140,9 +140,9 @@ def _complain_of_gpus(pod: Mapping[str, Any]) -> str:
         limits, requests = (manifests.resources(box, kind).get(manifests.GPU, 0) for kind in ("limits", "requests"))
         if str(requests) not in ("0", str(limits)):
             return f"{box.get('name')}: requests and limits of {manifests.GPU} differ, which the API server refuses"
-    if gpus_wanted(pod) > NODE_GPUS:
+    if count_gpus(pod) > NODE_GPUS:
         return (
-            f"the pod asks for {gpus_wanted(pod)} GPUs on a node with {NODE_GPUS}: a tracer computes nothing, so it needs none"
+            f"the pod asks for {count_gpus(pod)} GPUs on a node with {NODE_GPUS}: a tracer computes nothing, so it needs none"
         )
     return ""
 

@@ -195,21 +195,21 @@ def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | N
 def _write_probes(library: Path, api: str, size: int | None, condition: str) -> str:
     place = f"probe:{bpf.quote(library)}:{api}"
     entry = f'@calls["{api}"] = count(); @began_{api}[tid] = nsecs;'
-    good = ""
+    on_success = ""
     if size is not None:
         entry += f" @want_{api}[tid] = arg{size};"
-        good = f'@bytes["{api}"] = sum(@want_{api}[tid]);'
+        on_success = f'@bytes["{api}"] = sum(@want_{api}[tid]);'
     if (kernel := LAUNCHES.get(api)) is not None:
         entry += f" @kernel[usym(arg{kernel})] = count();"
     if api == "cudaMalloc":  # the return address, on top of the stack, is inside the calling function
         entry += ' @from[tid] = *(uint64*)uptr(reg("sp"));'
-        good += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
-        good += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
+        on_success += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
+        on_success += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
     return (
         f"u{place} {condition}{{ {entry} }}\n"
         f"uret{place} /@began_{api}[tid]/ {{\n"
         f'  @ns["{api}"] = hist(nsecs - @began_{api}[tid]);\n'
-        f'  if ((int32)retval == 0) {{ {good} }} else {{ @failed["{api}", (int32)retval] = count(); }}\n'
+        f'  if ((int32)retval == 0) {{ {on_success} }} else {{ @failed["{api}", (int32)retval] = count(); }}\n'
         f"  delete(@began_{api}[tid]);\n}}\n"
     )
 

@@ -107,7 +107,7 @@ class Process:
         """Wait for the processes of all ranks. Return this one's exit code, or None if it had to be ended."""
         code: int | None = None
         started_s, failed_s = time.monotonic(), None
-        begun = False
+        has_begun = False
         while True:
             if code is None:
                 child, status = os.waitpid(self._child, os.WNOHANG)
@@ -115,13 +115,15 @@ class Process:
             begun_here = code is not None or bool(_read(self._report, 1))
             is_running, has_failed, is_waiting = _on_any(world, [code is None, code not in (None, 0), not begun_here])
             now_s = time.monotonic()
-            if not is_waiting and not begun:
-                begun, started_s = True, now_s
+            if not is_waiting and not has_begun:
+                has_begun, started_s = True, now_s
             failed_s = failed_s or (now_s if has_failed else None)
-            late = now_s - started_s > (limit_s if begun else _START_LIMIT_S) or (failed_s and now_s - failed_s > _GRACE_S)
+            is_late = now_s - started_s > (limit_s if has_begun else _START_LIMIT_S) or (
+                failed_s and now_s - failed_s > _GRACE_S
+            )
             if not is_running:
                 return code
-            if _on_any(world, [bool(late)])[0]:
+            if _on_any(world, [bool(is_late)])[0]:
                 if code is None:
                     self._stop()
                 _on_any(world, [True])  # a rank that ends earlier would break the connections of ranks that still run

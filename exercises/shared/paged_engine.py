@@ -178,14 +178,14 @@ class Engine:
 
         Raises PlanError if the plan cannot be computed, and when 50 plans in a row are empty.
         """
-        inside = {request.name for request in self.waiting + self.running}
+        listed = {request.name for request in self.waiting + self.running}
         before = [(request, request.computed_tokens) for request in self.running]
         plan = self._schedule(self.waiting, self.running, self.pool, self._budget, self._max_requests)
         for request, computed in before:
             if request.computed_tokens < computed:
                 request.preemptions += 1
                 request.recomputed_tokens += computed
-        plan = check_plan(plan, self.waiting, self.running, self.pool, inside)
+        plan = check_plan(plan, self.waiting, self.running, self.pool, listed)
         self._idle_steps = 0 if plan else self._idle_steps + 1
         if self._idle_steps > _MAX_IDLE_STEPS:
             counts = f"{len(self.waiting)} wait, {len(self.running)} run, {self.pool.count_free()} pages are free"
@@ -219,18 +219,18 @@ class Engine:
 
 
 def check_plan(
-    plan: object, waiting: Sequence[Request], running: Sequence[Request], pool: PagePool, inside: set[str]
+    plan: object, waiting: Sequence[Request], running: Sequence[Request], pool: PagePool, listed: set[str]
 ) -> dict[str, int]:
     """Return the plan with Python's integers. Raise PlanError if no engine can compute it.
 
-    `inside` has the names that were in the two lists before.
+    `listed` has the names that were in the two lists before.
     """
     if not isinstance(plan, dict):
         raise PlanError(f"a plan is a dictionary, not {type(plan).__name__}")
     names = [request.name for request in [*waiting, *running]]
-    if sorted(names) != sorted(inside):
-        missing, twice = inside - set(names), {name for name in names if names.count(name) > 1}
-        request = min(missing | twice | (set(names) - inside))
+    if sorted(names) != sorted(listed):
+        missing, duplicates = listed - set(names), {name for name in names if names.count(name) > 1}
+        request = min(missing | duplicates | (set(names) - listed))
         raise PlanError(f"{request} is {'in no list' if request in missing else 'listed twice'} after planning")
     by_name = {request.name: request for request in running}
     for name, tokens in plan.items():

@@ -49,10 +49,10 @@ def run_queues(works: Sequence[Work]) -> list[tuple[Time, Time]]:
                 continue
             work = works[places[0]]
             if work.issued <= now and ended.issuperset(work.needs):
-                begun = places.popleft()
-                spans[begun] = now, now + work.seconds
+                started = places.popleft()
+                spans[started] = now, now + work.seconds
                 busy.add(queue)
-                heapq.heappush(events, (now + work.seconds, begun))
+                heapq.heappush(events, (now + work.seconds, started))
     if len(spans) < len(works):
         heads = [f"{queue}: work {places[0]}" for queue, places in waiting.items() if places]
         raise ValueError(f"no queue can go on: {', '.join(heads)}")

@@ -162,13 +162,13 @@ def list_tensors(holder: object) -> list[torch.Tensor]:
 def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> int:
     """Return how many floating-point numbers are in the tensors that an object keeps. Memory that they share with `apart_from`
     does not count."""
-    elsewhere = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
+    shared_storages = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
     storages = {
         tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() // tensor.element_size()
         for tensor in list_tensors(holder)
         if tensor.is_floating_point() and tensor.dim()
     }
-    return sum(numbers for place, numbers in storages.items() if place not in elsewhere)
+    return sum(numbers for place, numbers in storages.items() if place not in shared_storages)
 
 
 def explain_traffic(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> float:

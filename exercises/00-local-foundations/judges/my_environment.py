@@ -81,7 +81,7 @@ def judge(part: Part) -> None:
     cases: list[Case] = []
     for processes, port in GROUPS:
         hosts = [f"10.0.{len(processes)}.{node + 7}" for node in range(len(processes))]
-        for node, local_rank in [(node, index) for node, many in enumerate(processes) for index in range(many)]:
+        for node, local_rank in [(node, index) for node, count in enumerate(processes) for index in range(count)]:
             name = f"node {node}, local rank {local_rank}, with {processes} processes on the nodes"
             answer = part.call(describe, node, local_rank, hosts, list(processes), port, case=name)
             _require_text(part, answer, name)

@@ -132,8 +132,8 @@ def _make_run(
     chance = random.Random(name)
     calls, now = [], 0.0
     while now < points[-1][0]:
-        (left, low), (right, high) = next(pair for pair in itertools.pairwise(points) if now < pair[1][0])
-        took = call_s * (low + (high - low) * (now - left) / (right - left)) * chance.uniform(0.97, 1.03)
+        (start_s, low), (right, high) = next(pair for pair in itertools.pairwise(points) if now < pair[1][0])
+        took = call_s * (low + (high - low) * (now - start_s) / (right - start_s)) * chance.uniform(0.97, 1.03)
         took *= chance.uniform(2.0, 3.0) if chance.random() < disturbed else 1.0
         calls.append((origin + now, took))
         now += took * (1 + gap)

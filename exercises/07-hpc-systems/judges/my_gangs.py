@@ -104,11 +104,11 @@ def _schedule(
     ends: list[tuple[int, Place]] = [(run["minutes_left"], run["nodes"]) for run in running]
     first: dict[str, Any] | None = None
     for gang in queue:
-        before = find_wait(first["nodes"], size, free, ends) if first else 0
+        wait_before = find_wait(first["nodes"], size, free, ends) if first else 0
         for place in _list_places(gang["nodes"], free, size):
             remaining = {rack: count - place.get(rack, 0) for rack, count in free.items()}
             next_ends = [*ends, (gang["minutes"], place)]
-            if first is None or find_wait(first["nodes"], size, remaining, next_ends) <= before:
+            if first is None or find_wait(first["nodes"], size, remaining, next_ends) <= wait_before:
                 places[gang["name"]], free, ends = place, remaining, next_ends
                 break
         else:

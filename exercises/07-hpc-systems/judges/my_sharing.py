@@ -88,16 +88,16 @@ EDGES = [(Service("half-of-it", 40.0, 40, False, None), "a100-80"), (Service("ha
 def judge(part: Part) -> None:
     """Judge ways and profiles of the services of five puzzles on six cards, then places."""
     way, profile, place = part.function("way"), part.function("profile"), part.function("place")
-    some = [
+    sample = [
         (service, card)
         for puzzle in JUDGED_PUZZLES
         for card in mig.CARDS.values()
         for service in mig.make_services(puzzle, card)
     ]
-    some += [(service, mig.CARDS[name]) for service, name in EDGES]
-    for service, card in some:
+    sample += [(service, mig.CARDS[name]) for service, name in EDGES]
+    for service, card in sample:
         _judge_way(part, way, service, card)
-    mig_pairs = [(service, card) for service, card in some if right_way(service, card) == "mig"]
+    mig_pairs = [(service, card) for service, card in sample if right_way(service, card) == "mig"]
     part.compare([_profile(part, profile, service, card) for service, card in mig_pairs])
     for name, lists in LISTS.items():
         for names in lists:
@@ -108,7 +108,8 @@ def judge(part: Part) -> None:
         if services:
             _judge_places(part, place, card, [right_profile(service, card) for service in services])
     part.note(
-        f"{len(some)} services on {len(mig.CARDS)} cards, {sum(map(len, LISTS.values()))} lists of instances on the fewest GPUs"
+        f"{len(sample)} services on {len(mig.CARDS)} cards; "
+        f"{sum(map(len, LISTS.values()))} lists of instances on the fewest GPUs"
     )
 
 

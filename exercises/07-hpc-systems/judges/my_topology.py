@@ -133,18 +133,18 @@ SUMS = Listing(
 def judge(part: Part) -> None:
     """Judge the reading of listings, then groups of 2 and 4 GPUs, then rings."""
     read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
-    every = [
+    all_listings = [
         *topology.listings(PUZZLES[0]),
         *map(topology.compose, PUZZLES[1:]),
         Listing("two squares", SQUARES, UNKNOWN),
         *PAIRS,
         SUMS,
     ]
-    part.compare([_read(part, read, listing) for listing in every])
-    answers = [_ask_groups(part, groups, listing, size) for listing in every for size in (2, 4)]
+    part.compare([_read(part, read, listing) for listing in all_listings])
+    answers = [_ask_groups(part, groups, listing, size) for listing in all_listings for size in (2, 4)]
     _compare(part, answers, _list_group_ways())
-    _compare(part, [_ask_ring(part, ring, listing) for listing in every], _list_ring_ways())
-    part.note(f"right for the listings of {len(every)} computers, with groups of 2 and of 4")
+    _compare(part, [_ask_ring(part, ring, listing) for listing in all_listings], _list_ring_ways())
+    part.note(f"right for the listings of {len(all_listings)} computers, with groups of 2 and of 4")
 
 
 def divide(members: list[int], size: int) -> Iterator[list[list[int]]]:
@@ -219,18 +219,18 @@ def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[
     """
     best = [max(map(answer.score, answer.others())) for answer in answers]
     scores = [answer.score(answer.given) for answer in answers]
-    wrong = [at for at in range(len(answers)) if scores[at] != best[at]]
-    if not wrong:
+    wrong_indices = [at for at in range(len(answers)) if scores[at] != best[at]]
+    if not wrong_indices:
         return
-    at = min(wrong, key=lambda at: len(set(itertools.chain(*answers[at].listing.links))))  # the fewest kinds of link
+    at = min(wrong_indices, key=lambda at: len(set(itertools.chain(*answers[at].listing.links))))  # the fewest kinds of link
     links = answers[at].listing.links
     values = {"given": topology.name_score(links, scores[at]), "best": topology.name_score(links, best[at])}
     for way, agrees in ways.items():
         if all(map(agrees, answers)):
             raise part.wrong(way, answers[at].name, **values)
-    passing = [answer.name for number, answer in enumerate(answers) if number not in wrong]
-    beside = f". It is right for {'; '.join(passing[:3])}" if passing else ""
-    raise Verdict("failed", "other", f"its slowest links are {values['given']}, but {values['best']} is possible{beside}",
+    passing = [answer.name for number, answer in enumerate(answers) if number not in wrong_indices]
+    passing_text = f". It is right for {'; '.join(passing[:3])}" if passing else ""
+    raise Verdict("failed", "other", f"its slowest links are {values['given']}, but {values['best']} is possible{passing_text}",
                   answers[at].name)  # fmt: skip
 
 
