@@ -1,4 +1,4 @@
-"""Communication profiling: how long each collective takes at each size, and which bandwidth that is.
+"""Communication profiling: how long each collective takes at each size, and the bandwidth that follows.
 
 You will learn    how long AllReduce, Broadcast, AllGather and ReduceScatter take; algorithm and bus bandwidth; how to read
                   latency and bandwidth from a sweep; the size from which a link is fully used (the plateau)
@@ -56,7 +56,7 @@ world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 if size < 2:
     sys.exit(
-        "one rank has no partner: start two (gpucourse run 3.3 --nodes 2). With one GPU in all, they can talk on CPUs: "
+        "one rank has no partner: start two (gpucourse run 3.3 --nodes 2). If there is only one GPU, let them use CPUs: "
         "GPUCOURSE_BACKEND=gloo torchrun --nproc-per-node=2 communication_profile.py --max-bytes 4194304"
     )
 say(f"rank {rank} of {size} is on {bench.node_label()} ({device})")
@@ -104,7 +104,7 @@ def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Te
 args.link_gbps = args.link_gbps or float(os.environ.get("GPUCOURSE_LINK_GBPS", "0"))  # simulated, with a set speed
 burst = int(os.environ.get("GPUCOURSE_LINK_BURST_BYTES", "0"))  # bytes that such a link passes before it slows down
 scatters, link = can_scatter(), args.link_gbps / 8 or None  # bits to bytes
-largest = max(args.min_bytes, min(args.max_bytes, world.free_bytes() // 8))  # buffers, patterns, what is expected
+largest = max(args.min_bytes, min(args.max_bytes, world.free_bytes() // 8))  # buffers, patterns, expected values
 if largest < args.max_bytes and rank == 0:
     say(f"rank 0: sizes end at {largest:,} bytes, an eighth of the free memory")
 steps = itertools.takewhile(lambda step: step <= largest, (args.min_bytes * args.factor**power for power in itertools.count()))
@@ -201,7 +201,7 @@ if rank == 0:
               "best_busbw_gb_per_s": "best GB/s", "plateau": "plateau"}  # fmt: skip
     bench.say_table(summary + own_rows, titles)
     if outcome.state == "open":
-        say("Once you have written my_line.py, a sweep of at least 7 sizes has a row of yours for each collective.")
+        say("Once you have written my_line.py, a sweep of at least 7 sizes has a row with your result for each collective.")
     elif outcome.state == "failed":
         say(f"Your part failed: {outcome.text}")
     say(f"compared with NVIDIA's program: {why_not or f'{len(reference_rows)} sizes, see the table'}")

@@ -48,7 +48,7 @@ args = parser.parse_args()
 if min(vars(args).values()) < 1 or args.accumulation_steps < 2:
     parser.error("every value must be at least 1, --accumulation-steps at least 2")
 
-# --- set-up: each rank has its own samples, equally many; every model begins with the same weights --------------------------
+# --- set-up: each rank has different samples, but equally many; every model begins with the same weights ----------------
 learner_part = own_part.Process("my_group.py")  # it waits until the course's own measurements are done
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
@@ -88,7 +88,7 @@ def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
 
 
 def compute_saving(key: str) -> float | None:
-    """Return how many times as much a sync after every micro-step sends as the learner's groups, which may send nothing."""
+    """Return what a sync after every micro-step sends, divided by what the learner's groups send (infinity if nothing)."""
     return (rows[1][key] / yours[key] if yours[key] else math.inf) if yours else None
 
 
@@ -103,7 +103,7 @@ def big_batch_fits() -> bool:
     return not any(world.gather(too_big))
 
 
-# --- proof: the gradient of the pieces is the gradient of the whole, also if the last group is not full -----------------
+# --- proof: the gradient of the pieces is the gradient of the whole, even if the last group is not full -----------------
 group = f"{args.accumulation_steps} x {args.micro_batch} samples per group"
 say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {group}")
 ways = [NONE, EACH, BIG] if big_batch_fits() else [NONE, EACH]
@@ -169,7 +169,7 @@ if rank == 0:
     else:
         say("The big batch does not fit on every rank, so there is no comparison: run once with a smaller --micro-batch.")
     if outcome and outcome.state == "open":
-        say("my_group.py is as delivered. Once you write it, the table has a row of a training in your groups, with no_sync.")
+        say("my_group.py is as delivered. Once you write it, the table has a row for a training in your groups, with no_sync.")
     elif failure:
         say(f"your groups did not train: {failure}")
     if device.type == "cpu":

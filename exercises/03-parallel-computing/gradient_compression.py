@@ -2,7 +2,7 @@
 
 You will learn    what a DDP communication hook is; fp16, bf16, fp8 and PowerSGD; what tiny gradients lose; why bytes, time
                   and loss must be judged together
-You will produce  a row for each hook: bytes really sent, step time, loss after equal steps, link speed below which it pays off
+You will produce  a row for each hook: bytes really sent, step time, loss after equally many steps, break-even link speed
 Run it            torchrun --nproc-per-node=2 gradient_compression.py --hidden 512 --batch-size 128     (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_compression.py                     (on the first node; --node-rank=1 on the second)
@@ -65,8 +65,8 @@ counter = hooked_training.count_sent()
 
 
 def one_bucket_at_a_time(hook):
-    """Send one bucket at a time, for PowerSGD over gloo. It sends again when an answer has arrived. Gloo's few threads both
-    send and answer, so two buckets at the same time would deadlock. NCCL has no such threads."""
+    """Send one bucket at a time, for PowerSGD over gloo. Its callbacks start further all-reduces and wait for them. Gloo's few
+    threads both send and run callbacks, so two buckets at the same time would deadlock. NCCL has no such threads."""
 
     def patient(state, bucket):
         (future := hook(state, bucket)).wait()
@@ -170,7 +170,7 @@ if rank == 0:
     titles |= {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after", "tiny_loss_after": "with tiny gradients"}
     bench.say_table(metrics["compared"], titles)
     if outcome.state == "open":
-        say("my_hook.py is as delivered. Once you write it, the table has a row of a training with your hook.")
+        say("my_hook.py is as delivered. Once you write it, the table has a row for a training with your hook.")
     elif outcome.state == "failed":
         say(f"your hook did not train: {outcome.text}")
     for missing in left_out:

@@ -39,7 +39,7 @@ class Setting:
 
 
 def count_sent() -> Counter:
-    """Count the bytes and the calls that hooks pass to collectives from now on, in the counter that is returned."""
+    """Return a counter that counts the bytes and the calls that hooks pass to collectives from now on."""
     sent: Counter = Counter()
 
     def count(collective: Callable, place: int, *arguments, **kwargs):
@@ -145,7 +145,7 @@ def train_with_own_hook(world: World, **setting: float) -> dict[str, object]:
 
 
 def _keep_names(hook: Callable) -> Callable:
-    """Return the hook without its annotations, which DDP would check, whatever they are."""
+    """Return the hook without its annotations, which DDP would check."""
 
     def call(state, bucket):
         return hook(state, bucket)

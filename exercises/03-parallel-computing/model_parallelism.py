@@ -134,7 +134,7 @@ def select_part(model: nn.Sequential, share: range = layers) -> Iterator[nn.Para
 
 
 def fits(way: str, micro_batches: int) -> bool:
-    """Return whether the schedule can run so many micro-batches, in equal stages."""
+    """Return whether the schedule can run this many micro-batches, in equal stages."""
     if way == "interleaved":
         return micro_batches % size == 0 and args.layers % (2 * size) == 0
     return way == "gpipe" or micro_batches >= size
@@ -234,7 +234,7 @@ if first:
     bench.say_table(every_way, titles)
     say(f"one process: {one_ms:.1f} ms")
     if outcome.state == "open":
-        say("my_schedule.py is as delivered. Once you write it, the table has rows of a pipeline that works in your order.")
+        say("my_schedule.py is as delivered. Once you write it, the table has rows for a pipeline that works in your order.")
     elif outcome.state == "failed":
         say(f"your order did not run: {outcome.text}")
     if device.type == "cpu":

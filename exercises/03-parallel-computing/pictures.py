@@ -63,8 +63,8 @@ def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tenso
 
 
 def read_idx(path: Path) -> torch.Tensor:
-    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if the file is truncated or of another
-    kind."""
+    """Return the values of an idx file of bytes, in the shape that its header gives. Raises NoPictures if the file is truncated
+    or of another kind."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -1,6 +1,6 @@
 """Real training: a convolutional network on 32x32 pictures, trained by one worker and then by all, in one run.
 
-You will learn    what a second GPU brings in a whole training, in time and in accuracy; why strong scaling takes
+You will learn    what a second GPU changes in a whole training, in time and in accuracy; why strong scaling takes
                   exactly the steps of one worker, and weak scaling different ones
 You will produce  training time, samples/s, speed-up, efficiency and accuracy of each way; metrics.json, a line per epoch
 Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 --images 2048 --width 8       (two ranks here)
@@ -79,7 +79,7 @@ say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {len(train):,} p
 
 
 def build() -> nn.Module:
-    """Return the model: a convolution, a ReLU and a halving of the side, three times, then a linear layer. It has no BatchNorm,
+    """Return the model: a convolution, a ReLU and a max-pooling, three times, then a linear layer. It has no BatchNorm,
     because that would make a result depend on its batch."""
     torch.manual_seed(SEED)
     layers, channels = [], [images.shape[1], args.width, 2 * args.width, 2 * args.width]
@@ -109,7 +109,7 @@ def evaluate(model: nn.Module) -> tuple[float, float]:
 
 # --- the experiment: training runs from the same start, the first by one worker alone ------------------------------------
 def training(case: str, workers: int, count: int) -> dict:
-    """Train a new model with `count` pictures per worker and step. Return how long it took, and what it learned."""
+    """Train a new model with `count` pictures per worker and step. Return its times, its losses and its accuracy."""
     network, worker, steps = build(), rank if workers > 1 else 0, len(train) // (workers * count)
     ids = [device] if device.type == "cuda" else None
     model = network if case == "1 worker" else DistributedDataParallel(network, device_ids=ids)
@@ -122,7 +122,7 @@ def training(case: str, workers: int, count: int) -> dict:
         optimizer.step()
         losses.append(loss.detach())
 
-    for warm in (False, True):  # first some steps that set up memory, buckets and connections; then all again from the start
+    for warm in (False, True):  # first some steps that set up memory and connections; then a new model
         network.load_state_dict(build().state_dict())
         optimizer, source = torch.optim.Adam(model.parameters(), lr=0.003), batches(workers, worker, count)
         losses, seconds = [], []
@@ -208,7 +208,7 @@ if rank == 0:
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
-    bench.say_table(rows + own_rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"})
+    bench.say_table(rows + own_rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "accuracy %"})
     if outcome.state == "open":
         say("Once you have written my_speedup.py, a run with several workers has rows with your speed-ups, from its raw times.")
     elif outcome.state == "failed":

@@ -1,6 +1,6 @@
-"""Time the learner's ring and gloo's AllReduce by turns, on the same tensors, and count the messages of the ring.
+"""Time the learner's ring and gloo's AllReduce alternately, on the same tensors, and count the messages of the ring.
 
-`own_part` calls `measure` in processes of their own, on CPUs: NCCL sends nothing to a rank that has not begun to receive.
+`own_part` calls `measure` in separate processes, on CPUs: NCCL sends nothing to a rank that has not begun to receive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scaling efficiency: the same training with 1, 2 and 4 workers in one run, strong and weak, and where the time is lost.
 
 You will learn    how to measure a scaling curve fairly; what strong and weak scaling promise; how to tell communication from
-                  slower computing; what a serial part looks like, and what overhead
+                  slower computing; what a serial part and overhead look like
 You will produce  proof that each group of workers trains one model; metrics.json and the curve with the ideal line
 Run it            torchrun --nproc-per-node=4 scaling_efficiency.py --batch-size 128 --hidden 256 --steps 20   (four ranks)
                   torchrun --nnodes=4 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
@@ -106,7 +106,7 @@ def measure(mode: str, n: int) -> dict[str, object]:
     """Return the trial of n workers as a row. Times are those of the slowest worker. Rates are added later, once the rates of
     one worker are known."""
     batch = args.batch_size if mode == "weak" else args.batch_size // n
-    group = dist.new_group(range(n)) if n > 1 else None  # every rank must call this, also those that are not in the group
+    group = dist.new_group(range(n)) if n > 1 else None  # every rank must call this, even a rank outside the group
     own_trial = trial(n, batch, group) if rank < n else None
     world.wait_for_all()  # the others leave the machine to the workers
     workers = world.gather(own_trial)[:n]

@@ -91,7 +91,7 @@ def train(world: World, shape: list[int], samples: int, steps: int) -> dict[str,
 
 
 def _count_messages() -> list[str]:
-    """Record the name of each collective that is called from now on, in the list that is returned."""
+    """Return a list that gets the name of each collective that is called from now on."""
     messages: list[str] = []
 
     def watch(name: str, collective):

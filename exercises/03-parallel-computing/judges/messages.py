@@ -1,7 +1,7 @@
 """Watches the messages of a rank: the arguments of isend, irecv, send and recv, in the order of the calls, without a clock.
 
 A message is sent as a copy. It is put into the receiver's tensor only when the receiver waits for it; until then that tensor
-contains NOT_YET. So code that changes or reads a tensor too early is wrong in every try. A wait for a send returns immediately.
+contains NOT_YET. So code that changes or reads a tensor too early is always caught. A wait for a send returns immediately.
 `find_stuck` uses the order of all ranks' calls to find out whether that wait could have ended. Each rank writes its calls to a
 file, so that they can be read even if the rank never ended.
 """

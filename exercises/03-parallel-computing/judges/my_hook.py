@@ -39,7 +39,7 @@ WAYS = {
         ("(target / ranks).half()", "(target / ranks)"),
     ),
     "bfloat16": Way(
-        "you sent torch.bfloat16: it also needs 2 bytes and has a larger range, but it keeps 8 bits of each number where "
+        "you sent torch.bfloat16: it also needs 2 bytes and has a larger range, but it keeps 8 bits of each number, and "
         "float16 keeps 11. Use torch.float16",
         ("(target / ranks).half()", "(target / ranks).bfloat16()"),
     ),

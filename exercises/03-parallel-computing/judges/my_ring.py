@@ -113,8 +113,8 @@ WAYS = {
         ("flat = tensor.view(-1)", "tensor = tensor.clone()\n    flat = tensor.view(-1)"),
     ),
     "messages": Way(
-        "the sum is right, but rank {rank} sent {count} messages where a ring of {size} sends 2(n-1) = {right}, one chunk "
-        "each. Every additional message costs a latency; with fewer messages, each is larger than a chunk",
+        "the sum is right, but rank {rank} sent {count} messages, and a ring of {size} sends 2(n-1) = {right}, one chunk each. "
+        "Every additional message costs a latency; with fewer messages, each is larger than a chunk",
         (
             "sending = dist.isend(outgoing, following)",
             "empty = dist.isend(flat[:0], following)\n        dist.irecv(flat[:0], preceding).wait()\n        empty.wait()\n"
