@@ -73,10 +73,12 @@ def use_part(_world: object, n: int, calls: list[tuple[float, float]], peak: flo
 
 
 def count_wrong_rates(rates: Mapping[str, float | None], n: int, calls: Sequence[tuple[float, float]], peak: float) -> int:
-    """Return how many of a learner's figures are wrong: a burst that is not the rate of a call in the middle of those of the
-    first second, a moment that is not in the first two thirds of the run, a sustained rate that does not multiply with the
-    seconds of the calls since that moment to their operations, or a percentage that does not belong to the sustained rate. All
-    but the burst may be None, together."""
+    """Return how many of a learner's figures are wrong.
+
+    `burst` must be a median of the rates of the first second. The rate must settle in the first two thirds of the run. The
+    sustained rate, times the seconds of all calls since then, must be their operations. The percentage must match the sustained
+    rate. These three may be None, but only together.
+    """
     start, length = calls[0][0], sum(calls[-1]) - calls[0][0]
     tera, burst = 2e-12 * n**3, rates["burst"]
     early_rates = [tera / took for began, took in calls if began < start + 1]

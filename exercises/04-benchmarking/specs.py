@@ -1,4 +1,4 @@
-"""Compare a GPU's own report with its data sheet, property by property. The caller asks the device.
+"""Compare a GPU's own report with its data sheet, property by property. The caller queries the device.
 
 A property that the device does not report is None.
 """

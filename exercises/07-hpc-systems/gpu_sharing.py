@@ -37,7 +37,7 @@ def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | Non
 def find_gain(rows: list[dict], load: str) -> float | None:
     """Return the requests per second with MPS divided by those with time-slicing, or None if MPS was not measured.
 
-    Both are those with the most processes.
+    Both are for the largest number of processes.
     """
     largest_count = max((row["processes"] for row in rows), default=0)
     by_way = {row["way"]: row["requests_per_s"] for row in rows if row["load"] == load and row["processes"] == largest_count}

@@ -20,7 +20,7 @@ import tracers
 MIB = 1 << 20
 MAX_PROMPT = 60_000  # tokens: needs more pages of the cache than fit into cap_mib
 MEMORY_CALLS = ("cudaMalloc", "cudaFree")
-WEIGHTS = "load_weights"  # rightly alive until the engine ends
+WEIGHTS = "load_weights"  # kept until the engine ends, so not a leak
 PROBE = re.compile(r"\b(?:uprobe|uretprobe|ur?)\s*:\s*([^\s,{/]*|\S*?/\S*?)\s*:\s*([\w*?+.]+)")
 OTHER_PROBE = re.compile(
     r"\b(?:k(?:ret)?probe|k(?:ret)?func|f(?:entry|exit)|(?:raw)?tracepoint|profile|software|hardware|usdt)\s*:\w[^\s{/,]*"
@@ -245,7 +245,7 @@ def trace_by_bpftrace(
 def trace_by_preload(
     library: Path, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[tracers.Counters, dict[str, Any]]:
-    """Return a workload's counters and its ledger. A library that is loaded before the runtime counts."""
+    """Return a workload's counters and its ledger. The counters are those of a library that is loaded before the runtime."""
     tracer = tracers.Preload(library)
     with copy_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
         return follow(engine, tracer.count(engine.pid, engine.library), workload)

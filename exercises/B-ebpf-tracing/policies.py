@@ -24,7 +24,7 @@ class Policy:
 
     @property
     def holds(self) -> bool:
-        """Return whether the manifest keeps the policy."""
+        """Return whether the manifest meets the policy."""
         return not self.why
 
 
@@ -119,7 +119,7 @@ def _complain_of_containers(pod: Mapping[str, Any]) -> str:
 def _complain_of_images(pod: Mapping[str, Any]) -> str:
     engine = str(container(pod, ENGINE).get("image"))
     if "@sha256:" not in engine:
-        return f"{engine} is not a digest (@sha256:...): a tag may name another image tomorrow"
+        return f"{engine} is not a digest (@sha256:...): a tag may name a different image tomorrow"
     tracer = container(pod, TRACER)
     if not manifests.has_version(tracer.get("image")) or tracer.get("imagePullPolicy") != "Never":
         return "the tracer's image is built on the node: it needs a version, and imagePullPolicy: Never"

@@ -123,7 +123,7 @@ def _choose_store(cache: Path | None) -> Path:
             status = place.stat()
             if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(place, os.W_OK | os.X_OK):
                 return place
-    raise UnsupportedMachine("there is no folder of your own to build in: set XDG_CACHE_HOME to one")
+    raise UnsupportedMachine("no cache folder belongs to you alone: set XDG_CACHE_HOME to a folder that does")
 
 
 def _compile(words: Sequence[str], folder: Path) -> None:

@@ -292,7 +292,7 @@ class Preload:
         counters: Counters = {}
         earlier = self._read()
         if f"{self._library}\n" not in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"):
-            raise TracerFailed("the engine was started without this tracer: give it to Engine(tracer=...)")
+            raise TracerFailed("the engine was started without this tracer: pass it to Engine(tracer=...)")
         yield counters
         counters.update({key: number - earlier.get(key, 0) for key, number in self._read().items()})
 

@@ -2,7 +2,7 @@
 
 You will learn    what your kernels do on the machine that you have, and which of the two ran them
 You will produce  the program's own output; on the emulator also the counts and faults of each kernel
-Run it            gpucourse run --script my.cu, or by hand: python cuda_program.py my.cu its arguments
+Run it            gpucourse run --script my.cu, or by hand: python cuda_program.py my.cu ARGUMENTS
 Your part         the program
 Reading           docs/cuda.md
 """

@@ -119,7 +119,7 @@ def command(
     """Return the command that serves `model` to at most `max_num_seqs` requests at a time.
 
     `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests. `budget` is the largest number
-    of tokens in a step, or 0 for the engine's own. With `is_sharing`, vLLM's requests share the pages of an equal beginning.
+    of tokens in a step, or 0 for the engine's own. With `is_sharing`, vLLM's requests share the pages of a common prefix.
     `part` is the learner's my_scheduler.py or my_prefix.py: serve.py then serves a second engine with it, and with its own
     `part_budget`, as the model `paged_engine.PART_ENGINE`.
     """
@@ -219,7 +219,7 @@ def offline(model: str, log: str) -> str:
     if not hub or not any(sign in log for sign in UNREACHED):
         return ""
     return (
-        f"\n{model} has to be downloaded ({hub}), and the hub could not be reached. The model tiny is made on the spot: "
+        f"\n{model} has to be downloaded ({hub}), and the hub could not be reached. The model tiny is created here: "
         "gpucourse run ... --set model=tiny, or --model=tiny by hand"
     )
 

@@ -39,7 +39,7 @@ LANE_BY_LANE = (
 
 
 class KernelFault(RuntimeError):
-    """A kernel uses memory in a wrong way. The message begins with the file and the line of the kernel."""
+    """A kernel uses memory incorrectly. The message begins with the file and the line of the kernel."""
 
     kind = "fault"
 
@@ -212,7 +212,7 @@ class KernelMemory:
         self.atomic_bytes = 0
         self._now: list[Traffic] = []
         self._regions: list[Region] = []
-        self._by_argument: dict[int, tuple[Any, Traffic]] = {}  # keeps the argument, so that its id stays its own
+        self._by_argument: dict[int, tuple[Any, Traffic]] = {}  # keeps the argument, so that its id is not reused
         self._ordered_program = NO_PROGRAM
 
     def __enter__(self) -> KernelMemory:  # noqa: PYI034 (nodes may have Python 3.10, which has no Self)
@@ -250,7 +250,7 @@ class KernelMemory:
         while self._patches:
             holder, name, original = self._patches.pop()
             if original is None:
-                delattr(holder, name)  # that of the class is visible again
+                delattr(holder, name)  # the attribute of the class is visible again
             else:
                 setattr(holder, name, original)
 
@@ -282,7 +282,7 @@ class KernelMemory:
         self._regions = make_regions(self._now)
 
     def _wrap_convert(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Mark the pointer that an argument becomes with the argument's tensor."""
+        """Mark the pointer to which an argument is converted with the argument's tensor."""
 
         def convert(argument: Any) -> Any:
             result = call(argument)
@@ -493,7 +493,7 @@ def follow_base(call: Callable[..., Any]) -> Callable[..., Any]:
 def follow_undefined(call: Callable[..., Any], *, move: Callable[..., np.ndarray] | None) -> Callable[..., Any]:
     """Wrap an operation that computes lane by lane: a lane of its result is undefined if one that it needs is undefined.
 
-    `move` does to an array what an operation that only moves lanes does to a value.
+    `move` moves the elements of an array as the operation moves lanes. It is None if the operation computes.
     """
 
     def call_and_mark(*arguments: Any, **keywords: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Use a learner's part in a run: in a process of its own on every rank, so that one that hangs or crashes costs nothing else.
+"""Use a learner's part in a run, in a separate process on every rank: a part that hangs or crashes disturbs nothing else.
 
     learner_part = own_part.Process("my_ring.py")                                # after the imports, before ranks.join()
     world = ranks.join()
@@ -8,7 +8,7 @@
         rows = outcome.results[0]
 
 `ring_times.py` is a file of the exercise. Its `measure(world, sizes)` imports my_ring, joins no group itself, and returns what
-JSON can store. `world` is a `ranks.World` of these processes alone: the same ranks, in a group of their own.
+JSON can store. `world` is a `ranks.World` of these processes alone: the same ranks, in a separate group.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Process:
         With `backend="gloo"` it computes on CPUs, even if the nodes have GPUs.
         """
         self._part, self._backend = part, backend
-        # Files without a name: nothing stays of them after a kill.
+        # Files without a name: nothing of them remains after a kill.
         self._report, self._stack = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         reader, self._requests = os.pipe()
         sys.stdout.flush()
@@ -175,7 +175,7 @@ def _combine(outcomes: list[tuple[State, str, Any]]) -> Outcome:
     causes = [(rank, text) for rank, text in failures if not _PARTNER_LEFT.search(text)] or failures
     raised = [(rank, text) for rank, text in causes if not text.startswith(_STILL_AT)] or causes
     texts = [f"rank {rank}: {text}" for rank, text in raised]
-    return Outcome("failed", "; ".join(texts[:3]) + (f"; and {len(texts) - 3} ranks more" if len(texts) > 3 else ""))
+    return Outcome("failed", "; ".join(texts[:3]) + (f"; and {len(texts) - 3} more ranks" if len(texts) > 3 else ""))
 
 
 # --- in the part's own process -----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PAGE = 16
-PART_ENGINE = "yours"  # the model as which serve.py serves an engine with a learner's part
+PART_ENGINE = "yours"  # the model name under which serve.py serves an engine with a learner's part
 LONGEST_ANSWER = 512
 _MAX_IDLE_STEPS = 50
 STATIC_BATCH = 16
@@ -31,7 +31,7 @@ class Request:
 
     `answer_tokens` is how long the answer will be, which an engine does not know. `generated_tokens` counts the tokens of the
     answer so far, `computed_tokens` the tokens of prompt and answer whose keys and values are in the cache. `admitted_ns` is
-    when the first step begins in which it runs.
+    when its first step begins.
 
     `max_answer_tokens` is the limit that the client sets.
 
@@ -58,7 +58,7 @@ class Request:
         return self.prompt_tokens + self.generated_tokens - self.computed_tokens
 
     def fresh(self) -> Request:
-        """Return this request as it was before anything was computed."""
+        """Return a copy of this request for which nothing has been computed."""
         lengths = self.prompt_tokens, self.answer_tokens, self.group, self.shared_tokens
         return Request(self.name, self.arrived_ns, *lengths, max_answer_tokens=self.max_answer_tokens)
 

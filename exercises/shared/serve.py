@@ -143,7 +143,7 @@ class Service:
     def wait_for_token(self, caller: Caller) -> int:
         """Return the next token. Raises RuntimeError if the engine has failed, TimeoutError if it is stuck.
 
-        The log then has the place.
+        The log then shows where it is stuck.
         """
         limit_s, start_s = LIMIT_S_PART if self.part else LIMIT_S, time.monotonic()
         while True:

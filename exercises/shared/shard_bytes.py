@@ -106,9 +106,10 @@ def pad_numbers(shapes: Iterable[Sequence[int]], ranks: int) -> int:
 
 
 def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
-    """Return how many numbers each rank has if whole tensors are dealt out, the largest first, each to the rank with the least.
+    """Return how many numbers each rank has if whole tensors are assigned, the largest first, each to the rank that has the
+    fewest numbers.
 
-    ZeroRedundancyOptimizer does so. If several ranks have the least, the first one gets the tensor.
+    ZeroRedundancyOptimizer does so. If several ranks have the fewest, the first one gets the tensor.
     """
     dealt = [0] * ranks
     for numbers in sorted((math.prod(shape) for shape in shapes), reverse=True):

@@ -194,7 +194,7 @@ def split_place(place: str) -> dict[str, Any]:
 
 
 class OnProcessor(TorchFunctionMode):
-    """Makes tensors on the processor that a program wants on a GPU: `device="cuda"`, `x.to("cuda")`, `x.cuda()`."""
+    """Creates on the processor the tensors that a program requests on a GPU: `device="cuda"`, `x.to("cuda")`, `x.cuda()`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -70,8 +70,8 @@ SERVICES = {
     "a spot instance that works 40 % of the time": Service((_SELDOM,), (180.0,) * 12 + (360.0,) * 12, 30.0, 0.5),
     "a batch that is slower although it is larger": Service((_OFFER,), (700.0,) * HOURS, 50.0, 0.5),
     "little demand": Service((_OFFER, _LARGE), (90.0,) * 20 + (650.0,) * 4, 30.0, 0.25),
-    "a limit that nothing keeps": Service((_OFFER, _LARGE), (90.0,) * HOURS, 5.0, 0.5),
-    "a limit that only one keeps": Service((_OFFER, _LARGE), (900.0,) * HOURS, 15.0, 0.5),
+    "a limit that no offer meets": Service((_OFFER, _LARGE), (90.0,) * HOURS, 5.0, 0.5),
+    "a limit that only one offer meets": Service((_OFFER, _LARGE), (900.0,) * HOURS, 15.0, 0.5),
     "hours without users": Service((_LARGE, _OFFER), (0.0,) * 6 + (1300.0,) * 18, 60.0, 0.75),
 }  # fmt: skip
 JUDGED_PUZZLES = range(1, 41)

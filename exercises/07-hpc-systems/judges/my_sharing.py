@@ -35,7 +35,7 @@ WAYS = {
         ('"mps" if service["within_ms"] is not None else "time-slicing"', '"mps"'),
     ),
     "memory-alone": Way(
-        "{given} has the memory for {name}, but {share:.0f}% of the processors where {percent}% is needed",
+        "{given} has the memory for {name}, but {share:.0f}% of the processors, and {percent}% are needed",
         (' and 100 * size["compute"] / card["compute"] >= service["percent"]', ""),
     ),
     "processors-alone": Way(
@@ -55,8 +55,8 @@ WAYS = {
         ("            if memory_slices & slices:\n                continue\n", ""),
     ),
     "more-gpus": Way(
-        "{names} took {given} GPUs in yours, but {best} are enough: an instance at the first free slice may take the only "
-        "place that fits the next one",
+        "your placement of {names} needs {given} GPUs, but {best} are enough: an instance at the first free slice may take the "
+        "only place that fits the next one",
         ("    for count in range(1, len(names) + 1):\n",
          "    gpus, places = [(set(), [0]) for _ in names], []\n    for name in names:\n"
          "        size = card['profiles'][name]\n        gpu, start = next(\n            (gpu, start)\n"
@@ -66,7 +66,7 @@ WAYS = {
          "        )\n        gpus[gpu][0].update(range(start, start + size['memory']))\n"
          "        gpus[gpu][1][0] += size['compute']\n        places.append((gpu, start))\n    return places\n"
          "    for count in range(1, len(names) + 1):\n"),
-        seen="{names} took {given} GPUs in yours, but {best} are enough",
+        seen="your placement of {names} needs {given} GPUs, but {best} are enough",
     ),
 }  # fmt: skip
 LISTS = {
