@@ -87,11 +87,11 @@ def train(model: nn.Module, training: torch.Tensor, line: str, *, epochs: int, b
     return steps
 
 
-# --- what it has learned: the loss on text that it never saw, proof that it does not cheat, text of its own -----------
+# --- what it has learned: the loss on unseen text, proof that it does not look ahead, text that it writes ----------------
 @torch.no_grad()
 def surprise(model: nn.Module, text: Text) -> list[float]:
-    """Return the mean loss at each place of a piece, on the held-out tenth of the text, so that memorised text does not
-    count."""
+    """Return the mean loss at each position in a piece, on the held-out tenth of the text: memorised text does not help
+    there."""
     inputs, targets = pieces(text.held_out)
     return nn.functional.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none").mean(dim=0).tolist()
 
@@ -156,7 +156,7 @@ def train_yours(_world: None, layers: int, batch_size: int, **settings: Any) -> 
 
 
 def attend_as_torch(attention: nn.MultiheadAttention, x: torch.Tensor) -> torch.Tensor:
-    """Return PyTorch's attention with its mask, also if you remove the mask from transformer.py."""
+    """Return PyTorch's attention with its mask, even if you remove the mask from transformer.py."""
     future = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
     return attention(x, x, x, attn_mask=future, need_weights=False)[0]
 

@@ -1,7 +1,7 @@
 """Memory management: fill the device, read its memory in three ways, run out of it, free it again; then your own fix.
 
-You will learn    allocated, reserved, and the driver's figure; what really gives memory back; how to recover from running out
-You will produce  the memory after each step, its curve, and a fix of your own that works where the plain way does not
+You will learn    allocated, reserved, and the driver's figure; what really frees memory; how to recover from running out
+You will produce  the memory after each step, its curve, and your own fix, which works at a size at which the plain way fails
 Run it            python memory_management.py --size 2000 --budget-mib 256      (a simulated device of 256 MiB)
                   python memory_management.py                                   (the whole GPU)
 Your part         predict at which step memory runs out; then write sums_of_squares in my_fix.py, which must not run out
@@ -92,7 +92,7 @@ def right_sums(rows: int) -> torch.Tensor:
 
 
 def fits(byte_count: int) -> bool:
-    """Return whether a tensor of so many bytes can be allocated now."""
+    """Return whether a tensor of this many bytes can be allocated now."""
     try:
         torch.empty(byte_count, dtype=torch.uint8, device=device)
     except torch.OutOfMemoryError:

@@ -125,7 +125,7 @@ for way in ways:
     bench.time_each(take, device, max(3, args.steps // 5))  # DDP orders its buckets after the first step, and memory is new
     traffic.clear()
     seconds = world.slowest(bench.time_each(take, device, args.steps))
-    weights[way] = flat(model.parameters()).cpu()  # kept where it takes no memory from the next way
+    weights[way] = flat(model.parameters()).cpu()  # on the CPU: the next way needs the GPU's memory
     row = {
         "way": way, "updates": args.accumulation_steps if way == NONE else 1, "allreduce_calls": traffic["calls"] / args.steps,
         "allreduce_bytes": traffic["sent"] / args.steps, **bench.spread_ms(seconds),

@@ -98,7 +98,7 @@ def row_of(name: str) -> dict[str, object]:
     group_run = train(name, dist.group.WORLD)
     single_run = train(name, only_me)  # a group of one: the hook compresses as usual, but nothing has to be sent
     scales.append(hooked_training.shrink(group_run["first_rms"]))
-    tiny = train(name, dist.group.WORLD, scale=scales[0])  # that of training without a hook, which comes first
+    tiny = train(name, dist.group.WORLD, scale=scales[0])  # the scale of training without a hook, which runs first
     step_s, alone_s = world.slowest(group_run["seconds"]), world.slowest(single_run["seconds"])
     curve = (world.reduce(group_run["losses"], dist.ReduceOp.SUM) / size).tolist()
     curves.extend({"hook": name, "step": number, "loss": loss} for number, loss in enumerate(curve, 1))

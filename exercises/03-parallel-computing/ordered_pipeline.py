@@ -43,7 +43,7 @@ def build(share: range, layers: int, width: int) -> nn.Sequential:
 
 
 def make_batch(size: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the inputs and labels of a batch, which are always the same. A teacher network gives the labels."""
+    """Return the inputs and labels of a batch, which are always the same. A teacher network sets the labels."""
     source = torch.Generator().manual_seed(SEED)
     x = torch.randn(size, width, generator=source)
     return x, (x @ torch.randn(width, CLASSES, generator=source)).argmax(dim=1)

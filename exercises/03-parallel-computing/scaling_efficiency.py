@@ -50,7 +50,7 @@ torch.backends.cuda.matmul.allow_tf32 = False
 counts = scaling.counts(min(args.workers, size))
 source = torch.Generator().manual_seed(SEED)
 images = torch.randn(args.batch_size * counts[-1], PIXELS, generator=source)
-labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network gives the labels
+labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network sets the labels
 say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {', '.join(map(str, counts))} workers, one after another")
 
 

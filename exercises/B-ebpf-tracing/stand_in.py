@@ -136,7 +136,7 @@ def _compile(words: Sequence[str], folder: Path) -> None:
 
 
 class Engine:
-    """An engine process. Use it with `with`. It ends when the block ends, and also if this process ends in any other way.
+    """An engine process. Use it with `with`. It ends with the block, or with this process if that ends first.
 
     `layers` and `seed` determine its computations (engine.c). `memory` is the GPU's memory in bytes. `tracer` counts inside the
     process. `prefix` is put before its command, such as `unshare ...`. `pid` is the process id of the started command.
@@ -207,7 +207,7 @@ class Engine:
     def serve(self) -> Iterator[str]:
         """Yield the address of an HTTP server in front of the engine.
 
-        As in vLLM, it takes POST /v1/completions with `prompt` and `max_tokens`. `prompt` is a list of tokens, or a text, of
+        As in vLLM, it accepts POST /v1/completions with `prompt` and `max_tokens`. `prompt` is a list of tokens, or a text, of
         which each word counts as a token.
         """
         engine = self

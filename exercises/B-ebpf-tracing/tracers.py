@@ -116,7 +116,7 @@ class Engine(Protocol):
 def find(name: str, library: Path | None = None) -> Tracer:
     """Return the tracer of that name, or with "auto" the first one that works here. Raises NoTracer.
 
-    `refusals` of the result gives the reason for each earlier tracer that does not work. A trial run uses `library`, or the
+    `refusals` of the result has the reason for each earlier tracer that does not work. A trial run uses `library`, or the
     stand-in's runtime if it is None.
     """
     refusals: list[str] = []

@@ -262,8 +262,8 @@ def prompts_first(
 ) -> dict[str, int]:
     """Compute whole prompts as soon as requests may join; other answers continue in the steps without a prompt.
 
-    A prompt longer than `budget` has a step of its own. Each request reserves pages for the longest answer that it may get, so
-    no request is preempted.
+    A prompt longer than `budget` is computed in a separate step. Each request reserves pages for the longest answer that it may
+    get, so no request is preempted.
     """
     plan: dict[str, int] = {}
     while waiting and len(running) < max_requests:

@@ -1,6 +1,6 @@
 """Run any script unchanged under PyTorch's profiler, which shows in a table and a trace where the time went.
 
-You will learn    which operations of a script of your own take its time, and how long the processor waits for the device
+You will learn    which operations of your script take the time, and how long the processor waits for the device
 You will produce  profile.txt (the table), profile.json (its rows), trace.json.gz (for https://ui.perfetto.dev), each per rank
 Run it            gpucourse run --script mine.py --profile, or by hand: python profiled.py mine.py ARGUMENTS
 Your part         find the first line of the table that surprises you

@@ -118,7 +118,7 @@ def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
 
 
 def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank: int) -> dict[str, int]:
-    """Return the bytes that torch takes on this rank in float32 for weights in use, gradients, and AdamW's two moments."""
+    """Return the bytes that torch allocates on this rank in float32 for weights in use, gradients, and AdamW's two moments."""
     numbers, padded = sum(math.prod(shape) for shape in shapes), pad_numbers(shapes, ranks)
     if stage < 2:
         return {

@@ -23,7 +23,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Require that each rank is the number of the processes before it: those of earlier nodes, then those of its own node."""
+    """Require that each rank is the number of processes before it, on earlier nodes and then on its own node."""
     for row in part.metrics["ranks"]:
         if row["rank"] != row["should_be"]:
             place = {"node": row["node_rank"], "local_rank": row["local_rank"]}

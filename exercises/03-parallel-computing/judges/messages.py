@@ -156,7 +156,8 @@ def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
 
 
 def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | None:
-    """Return a message whose receiver expects another size, as its isend and its irecv, or None if there is no such message."""
+    """Return a message whose receiver expects a different size, as its isend and its irecv, or None if there is no such
+    message."""
     for rank, log in enumerate(logs):
         for event in log:
             if event.kind == "isend":

@@ -112,7 +112,7 @@ class Run:
         return sum(self.calls[-1]) - self.calls[0][0]
 
     def list_since(self, seconds: float) -> list[float]:
-        """Return the times of the calls that began so many seconds after the first call, or later."""
+        """Return the times of the calls that began at least `seconds` after the first call."""
         return [took for began, took in self.calls if began - self.calls[0][0] >= seconds - 1e-9]
 
 

@@ -55,8 +55,8 @@ WAYS = {
         ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
     ),
     "mapped-at-random": Way(
-        "you mapped the file and took records in the random order: each page that is not in memory yet is then a small read of "
-        "its own, which no read call shows. Sort within a window here, too",
+        "you mapped the file and took records in the random order: each page that is not in memory yet is then read "
+        "separately, which no read call shows. Sort within a window here, too",
         ("            numbers = sorted(order[start : start + window])\n            for run in divide(numbers):\n"
          "                shard.seek(run[0] * size)\n"
          "                piece = shard.read((run[-1] - run[0] + 1) * size)\n"

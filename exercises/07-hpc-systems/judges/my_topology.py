@@ -74,8 +74,8 @@ WAYS = {
         ("return max(rings, key=lambda order: score(links, hops(order)))", "return list(range(len(links)))"),
     ),
     "nearest-first": Way(
-        "your slowest hops are {given}, but {best} is possible: your ring takes the fastest link that is left, from one GPU "
-        "to the next, and what is left for the last hops is slow. Compare whole rings",
+        "your slowest hops are {given}, but {best} is possible: your ring goes from each GPU to the nearest one that is not in "
+        "it yet, and only slow links remain for the last hops. Compare whole rings",
         ("    return max(rings, key=lambda order: score(links, hops(order)))",
          "    ring, left = [0], list(range(1, len(links)))\n    while left:\n"
          "        ring.append(max(left, key=lambda gpu: rank_link(links[ring[-1]][gpu])))\n        left.remove(ring[-1])\n"
