@@ -69,7 +69,7 @@ else:
 
 # --- what the losses are compared with: lines in the plot -------------------------------------------------------------
 lines = {f"guessing, {guessing:.2f}": guessing, f"counting, {counting:.2f}": counting}
-if text.text == (made_up := stories.write())[0]:  # how much of another text is random is unknown
+if text.text == (made_up := stories.write())[0]:  # unknown for any other text
     lines[f"no model is better, {made_up[1]:.2f}"] = made_up[1]
 ends = [{"step": 1, "at_s": 0.0}, {key: max(row[key] for row in curve) for key in ("step", "at_s")}]
 curve += [{"line": line, **end, "took_s": None, "loss": loss} for line, loss in lines.items() for end in ends]

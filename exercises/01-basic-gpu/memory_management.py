@@ -118,7 +118,7 @@ with memory:
     note("cache emptied")
     fell_at_empty = reserved_deleted - memory.reserved()
 
-    predicted = min(args.steps, (memory.capacity() - memory.used()) // nbytes)  # free by the driver, not by allocated
+    predicted = min(args.steps, (memory.capacity() - memory.used()) // nbytes)  # by the driver's figure of free memory
     say(f"\nby the driver's figure there is room for {predicted} tensors of {nbytes / MIB:,.1f} MiB; allocating ...")
     try:
         grow(args.steps)
@@ -212,6 +212,6 @@ if memory.simulated:
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 if (part_file := Path(my_fix.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_fix.py")  # keep what was judged with the result
+    shutil.copyfile(part_file, out / "my_fix.py")  # keep the judged file with the results
 path = bench.write_metrics("memory_management/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -65,7 +65,7 @@ def time_slowest(call: Callable[[], object]) -> dict[str, float]:
 
 
 sync = time_slowest(lambda: dist.all_reduce(zeros))
-local = time_slowest(lambda: torch.add(zeros, zeros, out=zeros))  # as many additions, within each process
+local = time_slowest(lambda: torch.add(zeros, zeros, out=zeros))  # the same number of additions, within each process
 
 own_facts = {
     "rank": world.rank, "procid": int(slurm["PROCID"] or 0), "nodeid": int(slurm["NODEID"] or 0),

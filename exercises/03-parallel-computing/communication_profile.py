@@ -80,7 +80,8 @@ def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Te
     """Return the call on `count` elements, the tensor that it reads, the tensor that it fills, and the right values of the
     filled tensor.
 
-    The tensor that is read has known values: element i of rank r is i % 97 + r + 1. So a lost, doubled or misplaced part shows.
+    The tensor that is read has known values: element i of rank r is i % 97 + r + 1. So a lost, doubled or misplaced part is
+    detected.
     """
     part = slice(count // size * rank, count // size * (rank + 1))
     pattern = torch.arange(count, dtype=torch.int32, device=device).remainder_(PERIOD).float()
@@ -116,7 +117,7 @@ for collective in collectives:
         call, source, result, right_values = prepare(collective, count)
         call()
         wrong_count = int(world.reduce(float((result != right_values).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
-        source.zero_()  # AllReduce works in place: repeated, any other sum would grow without limit
+        source.zero_()  # AllReduce works in place: any other values would grow with each call
         seconds = bench.time_calls(
             call, device, budget_s=0.1, agree=lambda value: world.slowest([value])[0], prepare=dist.barrier
         )

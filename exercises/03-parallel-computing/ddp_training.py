@@ -117,7 +117,8 @@ for epoch in range(args.epochs):
 loss_after, weights = whole_loss(model.module), flat(model.parameters())
 parameter_difference = world.difference(weights)
 shares, checksums = world.gather(orders[-1]), world.gather(ranks.checksum(weights))
-repeated = sum(order == orders[0] for order in orders[1:]) if args.epochs > 1 and len(orders[0]) > 7 else None  # few: chance
+# The order of few samples may repeat by chance.
+repeated = sum(order == orders[0] for order in orders[1:]) if args.epochs > 1 and len(orders[0]) > 7 else None
 
 
 # --- the comparison: fresh models, warm steps, one rank alone first ----------------------------------------------------------
@@ -165,7 +166,7 @@ if rank == 0:
         row["speedup"] = row["samples_per_s"] / rows[0]["samples_per_s"]
         row["efficiency_percent"] = 100 * row["speedup"] / row["ranks"]
     two_gpus = device.type == "cuda" and size == 2
-    # Below zero the two times do not differ, so communication cannot be seen.
+    # A difference below zero is only noise: communication is too short to be measured.
     exposed = max(0.0, 100 * (1 - bench.percentile(silent_s, 50) / bench.percentile(weak_s, 50))) if size > 1 else None
     one_by_one = SLACK * (bench.percentile(silent_s, 50) + bench.percentile(allreduce_s, 50))  # a step without overlap
     metrics = {

@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 SEED, CLASSES, PIXELS = 0, 10, 784
 LAYERS, MAX_BUCKET_BYTES, WHOLE = 16, 1 << 20, 1 << 40  # WHOLE: bytes of a bucket for all gradients
 RATE, NOISY_BELOW, STEEP_ABOVE = 0.05, 128, 4096  # learning rate; samples per step; units
-TOLERANCE, LOSS_TOLERANCE = 1e-4, 0.01  # of the largest element; of the loss: sums in another order are rounded differently
+TOLERANCE, LOSS_TOLERANCE = 1e-4, 0.01  # of the largest element; of the loss: sums in a different order are rounded differently
 
 Prepared = tuple[nn.Module, Callable[[], None]]
 

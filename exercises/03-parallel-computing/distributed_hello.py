@@ -102,7 +102,7 @@ dist.all_gather_object(participants, own_facts)
 sizes = [4**power for power in range(16) if 4**power < args.elements] + [args.elements]
 sync = []
 for size in sizes:
-    zeros = torch.zeros(size, device=device)  # AllReduce works in place: repeated, any other sum would grow without limit
+    zeros = torch.zeros(size, device=device)  # AllReduce works in place: any other values would grow with each call
     dist.barrier()
     seconds = bench.time_calls(
         lambda zeros=zeros: dist.all_reduce(zeros), device, budget_s=0.25, agree=lambda estimate: slowest([estimate])[0]

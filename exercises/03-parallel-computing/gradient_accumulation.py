@@ -122,7 +122,7 @@ for way in ways:
         torch.cuda.reset_peak_memory_stats(device)
     model, optimizer, traffic = build()
     take = functools.partial(one_group, way, model, optimizer, per_group)
-    bench.time_each(take, device, max(3, args.steps // 5))  # DDP orders its buckets after the first step, and memory is new
+    bench.time_each(take, device, max(3, args.steps // 5))  # DDP reorders its buckets after the first step; memory is allocated
     traffic.clear()
     seconds = world.slowest(bench.time_each(take, device, args.steps))
     weights[way] = flat(model.parameters()).cpu()  # on the CPU: the next way needs the GPU's memory

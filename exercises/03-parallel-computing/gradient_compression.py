@@ -105,7 +105,7 @@ def row_of(name: str) -> dict[str, object]:
     say(f"rank {rank}: {name}: {group_run['bytes_first_step']:,} bytes in the first step, {group_run['bytes']:,} in the last")
     return {
         "hook": name, "bytes_first_step": group_run["bytes_first_step"], "bytes_per_step": group_run["bytes"],
-        "bytes_by_formula": HOOKS[name][1](group_run["shapes"]) + 4 * group_run["calls"] * (name == "fp8-gather"),  # its scales
+        "bytes_by_formula": HOOKS[name][1](group_run["shapes"]) + 4 * group_run["calls"] * (name == "fp8-gather"),  # scales
         "messages_per_step": group_run["calls"], "gathers": name == "fp8-gather",
         **bench.spread_ms(step_s), "without_network_ms": bench.percentile(alone_s, 50) * 1e3, "loss_after": group_run["loss"],
         "tiny_loss_after": tiny["loss"], "parameters": group_run["weights"].numel(),

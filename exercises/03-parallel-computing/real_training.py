@@ -36,7 +36,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
-SEED, FIRST = 0, 8  # rounding grows from step to step; in the first few it is still rounding
+SEED, FIRST = 0, 8  # rounding errors grow from step to step; in the first few steps they are small
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a CNN trained by one worker and by all, strong and weak scaling")

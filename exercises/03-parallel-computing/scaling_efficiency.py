@@ -75,7 +75,7 @@ def trial(n: int, batch: int, group: dist.ProcessGroup | None) -> dict[str, obje
     model = build(group)
     backward(model, x, y)
     gradient, error = flat(weight.grad for weight in model.parameters()), None
-    if rank == 0:  # the average of the shares' gradients is the gradient of them all, whatever n
+    if rank == 0:  # the average of the shares' gradients is the gradient of the whole batch, for any n
         backward(single := build(None), images[whole].to(device), labels[whole].to(device))
         right = flat(weight.grad for weight in single.parameters())
         error = ((gradient - right).abs().max() / right.abs().max()).item()

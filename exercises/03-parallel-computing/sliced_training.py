@@ -33,7 +33,7 @@ def make_text(samples: int, length: int) -> torch.Tensor:
 
 
 def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
-    """Return the optimizer of every layout. It keeps one further number for each parameter."""
+    """Return the optimizer of every layout. It keeps one momentum value for each parameter."""
     return torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9, foreach=False)
 
 

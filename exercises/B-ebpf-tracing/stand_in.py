@@ -116,7 +116,7 @@ def _find_compiler() -> str:
 def _choose_store(cache: Path | None) -> Path:
     """Return a writable folder for built files that belongs to this user alone. Raises UnsupportedMachine."""
     home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or ".") / ".cache"
-    caches = Path(os.environ.get("GPUCOURSE_CACHE") or Path(home) / "gpucourse")  # the lab's on a node, and removed with it
+    caches = Path(os.environ.get("GPUCOURSE_CACHE") or Path(home) / "gpucourse")  # on a node, removed with the lab
     for place in (cache or caches / "tracing", Path("build").absolute()):
         with suppress(OSError):
             place.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -177,7 +177,7 @@ def running(
     claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     claim.bind(("127.0.0.1", 0))
     port = claim.getsockname()[1]
-    if sys.platform != "linux":  # only Linux lets the engine listen at a port where another socket is bound and does not
+    if sys.platform != "linux":  # only Linux lets the engine listen at a port to which another socket is bound
         claim.close()
     scratch = tempfile.TemporaryDirectory()
     model_path = language_models.place(model, Path(scratch.name))

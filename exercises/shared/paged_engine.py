@@ -167,7 +167,7 @@ class Engine:
     """An engine: its two lists, its pages, and its scheduler."""
 
     def __init__(self, schedule: Schedule, pool: PagePool, *, budget: int, max_requests: int) -> None:
-        """`budget` is in tokens of a step."""
+        """`budget` is the largest number of tokens in a step."""
         self.waiting: list[Request] = []
         self.running: list[Request] = []
         self.pool, self._schedule, self._budget, self._max_requests = pool, schedule, budget, max_requests

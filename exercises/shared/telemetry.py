@@ -117,7 +117,7 @@ def processor() -> Source:
         import psutil
     except ImportError:
         sys.exit("without a GPU this watches the CPU, through psutil: pip install psutil")
-    psutil.cpu_percent()  # the first answer is about the time before
+    psutil.cpu_percent()  # the first reading is about the time before
 
     def read() -> Sample:
         memory, clock = psutil.virtual_memory(), psutil.cpu_freq()

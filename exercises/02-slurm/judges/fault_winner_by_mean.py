@@ -6,8 +6,8 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "by the run, {given} values cannot be told apart from the best, but the losses of {right} overlap with those of the "
-        "best"
+        "according to the run, {given} values cannot be told apart from the best, but the losses of {right} overlap with those "
+        "of the best"
     )
 }
 ROWS = [

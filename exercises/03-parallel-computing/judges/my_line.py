@@ -228,7 +228,7 @@ _COMPUTED: dict[str, Callable[[list[tuple[int, float]]], Answer]] = {
     "disturbed-size": lambda samples: _compute(samples, removed=0.0),
     "two-ends": _take_ends,
 }
-_CORRECTIONS: dict[str, Callable[[Answer, Curve], Answer]] = {  # what makes the result right
+_CORRECTIONS: dict[str, Callable[[Answer, Curve], Answer]] = {  # each turns a wrong result into the right one
     "seconds-per-byte": lambda answer, _: answer._replace(bandwidth=1 / answer.bandwidth) if answer.bandwidth else answer,
     "other-unit": lambda answer, _: answer._replace(latency=answer.latency / 1e6, bandwidth=answer.bandwidth * 1e9),
     "half-speed": lambda answer, curve: answer._replace(

@@ -227,7 +227,7 @@ def _file(kind: str, size: int, shape: tuple[int, ...], rank: int) -> Path:
 
 
 def _weights(count: int) -> list[int]:
-    """Return a different prime for each element. None divides a sum of other elements, so a misplaced chunk shows."""
+    """Return a different prime for each element. None divides a sum of other elements, so a misplaced chunk is detected."""
     primes = (number for number in range(101, 1000) if all(number % divisor for divisor in range(2, 32)))
     return list(itertools.islice(primes, count))
 

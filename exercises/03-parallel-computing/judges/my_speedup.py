@@ -124,7 +124,7 @@ def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:
             compute = factor * 1e-4 * batch * (1 + 0.1 * place**2)
             wait = (0.0 if ranks == 1 else 1e-3 + 3e-6 * batch * (ranks - 1 - place)) + 1e-5 * step
             rows.append({"step": step, "rank": rank, "compute_s": compute, "communicate_s": wait})
-    mixed = sorted(rows, key=lambda row: (row["step"] * 7 + row["rank"] * 3) % 11)  # ranks write when they are ready
+    mixed = sorted(rows, key=lambda row: (row["step"] * 7 + row["rank"] * 3) % 11)  # rows come in any order
     return {"ranks": ranks, "batch_per_rank": batch, "warm_up_steps": warm_up, "rows": mixed}
 
 

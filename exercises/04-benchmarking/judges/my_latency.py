@@ -86,7 +86,7 @@ def judge(part: Part) -> None:
     percentile, latencies = part.function("percentile"), part.function("latencies")
     choose_batch = part.function("choose_batch")
     cases: list[Case] = []
-    for inputs in _percentile_inputs():  # compared at once: a rank too high is named before an index is out of range
+    for inputs in _percentile_inputs():  # compared first: a rank that is too high is named before it raises IndexError
         cases += _percentile(part, percentile, *inputs)
         part.compare(cases)
     for place, figure in enumerate(("TTFT", "TPOT")):

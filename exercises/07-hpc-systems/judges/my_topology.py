@@ -95,7 +95,7 @@ WAYS = {
     ),
 }  # fmt: skip
 Pairs = Callable[[Sequence[Any]], Iterable[tuple[int, int]]]
-PUZZLES = (1, 2, 9, 5, 23)  # in 9 a ring that goes to the nearest GPU each time is not the best, wherever it begins
+PUZZLES = (1, 2, 9, 5, 23)  # in puzzle 9, a ring that always goes to the nearest GPU is not the best, wherever it begins
 
 UNKNOWN = Best({}, (0, 0))  # the judge tries every group and every ring itself
 
