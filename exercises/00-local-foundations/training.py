@@ -144,7 +144,7 @@ def experiment(
 
 # --- your part: the same model and the same steps, with the attention of my_attention.py ------------------------------
 def train_yours(_world: None, layers: int, batch_size: int, **settings: Any) -> dict[str, Any]:
-    """Return what `experiment` returns of a model with the learner's attention, and what is wrong with it, or `right`."""
+    """Return what `experiment` returns for a model with the learner's attention, and what is wrong with it, or `right`."""
     import my_attention  # the learner's file, which may raise or hang: `own_part` limits its time
 
     text = Text(batch_size)
@@ -163,7 +163,7 @@ def attend_as_torch(attention: nn.MultiheadAttention, x: torch.Tensor) -> torch.
 
 @torch.no_grad()
 def find_fault(attend: Attend, width: int, device: torch.device) -> str:
-    """Return how a learner's attention deviates from PyTorch's on one line at a time, or an empty text."""
+    """Return how a learner's attention deviates from PyTorch's on one line at a time, or an empty string."""
     attention = Attention(width, HEADS, attend).to(device)
     x = 3 * torch.randn(2, CONTEXT, width, device=device)
     for lengths in ([CONTEXT], [20, 1, CONTEXT - 21]):

@@ -51,8 +51,8 @@ node = os.environ.get("SLURMD_NODENAME") or bench.node_label()
 jobs: dict[str, str] = {}  # the number of each job, by its name
 
 
-def say_slurm(*words: str) -> str:
-    """Return the output of a command of Slurm. Raises CalledProcessError if it fails."""
+def call_slurm(*words: str) -> str:
+    """Return the output of a Slurm command. Raises CalledProcessError if it fails."""
     # The variables of the session would become requests of the new jobs.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_") or name == "SLURM_CONF"}
     return subprocess.run(words, capture_output=True, text=True, check=True, env=environ).stdout.rstrip()
@@ -61,12 +61,12 @@ def say_slurm(*words: str) -> str:
 def submit(name: str, command: str, *options: str) -> None:
     """Submit a job that holds the resources in its options until it is cancelled."""
     common = (f"--job-name={name}", "--time=10", f"--output={folder / name}.out", f"--chdir={folder}")
-    jobs[name] = say_slurm("sbatch", "--parsable", *common, *options, "--wrap", f"exec {command}")
+    jobs[name] = call_slurm("sbatch", "--parsable", *common, *options, "--wrap", f"exec {command}")
 
 
 def look_up(name: str) -> tuple[str, str]:
     """Return the state and the node of a job, as squeue shows them; two empty strings if the job has ended."""
-    rows = say_slurm("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%N").splitlines()
+    rows = call_slurm("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%N").splitlines()
     matches = [row.split("|") for row in rows if row.startswith(f"{jobs[name]}|")]
     return (matches[0][1], matches[0][2]) if matches else ("", "")
 
@@ -101,13 +101,13 @@ def start_without_gpu(name: str) -> bool:
 
 def count_gpus_to_wait(place: str) -> int:
     """Return how many GPUs a job must request to wait for a node: one more than are free there."""
-    line = say_slurm("sinfo", "--noheader", f"--nodes={place}", "--Format=Gres:200,GresUsed:200").splitlines()[0]
+    line = call_slurm("sinfo", "--noheader", f"--nodes={place}", "--Format=Gres:200,GresUsed:200").splitlines()[0]
     total, used = (sum(map(int, re.findall(r"gpu(?::[A-Za-z][^:,(]*)?:(\d+)", part))) for part in (line[:200], line[200:]))
     return max(1, total - used + 1)
 
 
 def wait_until_running(name: str, seconds: float) -> bool:
-    """Wait until the job runs. Return whether it does within this time."""
+    """Wait up to `seconds` until the job runs. Return whether it runs."""
     deadline = time.monotonic() + seconds
     while (state := look_up(name)[0]) in ("PENDING", "CONFIGURING") and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -162,7 +162,7 @@ try:
     for name in (name for name, is_running in runs.items() if not is_running):  # on a small cluster
         say(f"there is no room for the job {name}: it is left out")
         if name in jobs:
-            say_slurm("scancel", jobs.pop(name))
+            call_slurm("scancel", jobs.pop(name))
     subprocess.run(shlex.split(write_job("session", "--ends")), check=True)
     holders = [name for name in ("earlier", "notebook", "training", "session") if name in {*jobs, "session"}]
     deadline = time.monotonic() + START_S
@@ -173,7 +173,7 @@ try:
     submit("evaluation", "sleep 600", f"--gres=gpu:{count_gpus_to_wait(place)}", f"--nodelist={place}")
     waits = not wait_until_running("evaluation", 2.0)
     Path(PART.parent / "usage.txt").write_text("\n".join([*read_usage(), ""]), encoding="utf-8")
-    say(say_slurm("squeue", "--me"))
+    say(call_slurm("squeue", "--me"))
     say(f"usage.txt has {len(read_usage())} lines: time, node, utilisation of its GPU in percent")
 
     # --- my_release.sh gives the GPU back, or this script if my_release.sh is not written yet ------------------------------
@@ -182,7 +182,7 @@ try:
     by_part = jobs["notebook"] in cancelled
     released_s = float(calls[-1][0]) if by_part else time.time()
     if not by_part:
-        say_slurm("scancel", jobs["notebook"])
+        call_slurm("scancel", jobs["notebook"])
     started = wait_until_running("evaluation", START_S)
     start_s = max(0.0, time.time() - released_s)
     ends = {name: look_up(name) for name in jobs} | {"session": ("RUNNING", node)}

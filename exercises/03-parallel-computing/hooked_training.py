@@ -134,8 +134,10 @@ def train_with_own_hook(world: World, **setting: float) -> dict[str, object]:
     torch.backends.cuda.matmul.allow_tf32 = False
     sent = count_sent()  # before my_hook.py can import all_reduce by name
     hook = importlib.import_module("my_hook").half_hook
-    usual = train(world, sent, Setting(**setting), _keep_names(hook), {}, dist.group.WORLD)
-    tiny = train(world, sent, Setting(**setting), _keep_names(hook), {}, dist.group.WORLD, scale=shrink(usual["first_rms"]))
+    usual = train(world, sent, Setting(**setting), _drop_annotations(hook), {}, dist.group.WORLD)
+    tiny = train(
+        world, sent, Setting(**setting), _drop_annotations(hook), {}, dist.group.WORLD, scale=shrink(usual["first_rms"])
+    )
     return {
         "hook": "yours", "bytes_first_step": usual["bytes_first_step"], "bytes_per_step": usual["bytes"],
         "messages_per_step": usual["calls"], **bench.spread_ms(world.slowest(usual["seconds"])), "losses": usual["losses"],
@@ -144,7 +146,7 @@ def train_with_own_hook(world: World, **setting: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _keep_names(hook: Callable) -> Callable:
+def _drop_annotations(hook: Callable) -> Callable:
     """Return the hook without its annotations, which DDP would check."""
 
     def call(state, bucket):

@@ -42,7 +42,7 @@ def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the first `count` pictures of a set such as MNIST: one channel, padded to 32x32, brightness of mean 0 and
+    """Return the first `count` pictures of a set such as MNIST: one channel, padded to 32x32, brightness of mean 0 and standard
     deviation 1.
 
     Raises NoPictures with the reason if the folder contains no such set, or fewer than `at_least` pictures.

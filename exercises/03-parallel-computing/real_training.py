@@ -143,7 +143,7 @@ def compute_first_losses() -> torch.Tensor:
     """Return the first losses of one worker that computes each batch in the shares of the ranks, one after another.
 
     Strong scaling must have the same losses, except for rounding. A batch in one piece would not be comparable on a GPU,
-    because cuDNN may choose another algorithm for another size.
+    because cuDNN may choose a different algorithm for a different size.
     """
     network, losses = build(), []
     optimizer = torch.optim.Adam(network.parameters(), lr=0.003)

@@ -44,7 +44,7 @@ def _environment() -> dict[str, str]:
 
 
 def need_linux() -> None:
-    """End with a message if there is nothing to measure, as on macOS."""
+    """Exit with a message if there is nothing to measure, as on macOS."""
     if sys.platform != "linux":
         sys.exit(
             "containers consist of namespaces, mounts and /proc, which only Linux has: run 7.4 on a Linux machine, after "

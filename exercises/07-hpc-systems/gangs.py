@@ -71,7 +71,7 @@ def count_racks(nodes: int, size: int) -> int:
 
 
 def find_wait(nodes: int, size: int, free: Mapping[str, int], running: Sequence[tuple[int, Place]]) -> int:
-    """Return in how many minutes the fewest racks for a gang have enough free nodes, if nothing else starts.
+    """Return the minutes until a gang fits into the smallest possible number of racks, if nothing else starts.
 
     `running` has the remaining minutes and the nodes of each gang that runs.
     """

@@ -37,7 +37,7 @@ def check_record(record: bytes | memoryview) -> int | None:
 
 
 def shuffle(records: int, seed: int) -> list[int]:
-    """Return the numbers of all records in the random order that training wants."""
+    """Return the numbers of all records in the random order in which training reads them."""
     order = list(range(records))
     random.Random(seed).shuffle(order)
     return order

@@ -58,7 +58,7 @@ class Totals:
 
     @property
     def leak(self) -> str:
-        """Return the function with the most live bytes, excluding weights, or an empty text if there is none."""
+        """Return the function with the most live bytes, excluding weights, or an empty string if there is none."""
         return max((site for site in self.alive if site != WEIGHTS), key=lambda site: self.alive[site], default="")
 
 

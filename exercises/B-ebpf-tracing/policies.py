@@ -47,7 +47,7 @@ def shares_processes(pod: Mapping[str, Any]) -> bool:
 def user_of(pod: Mapping[str, Any], name: str) -> int | None:
     """Return the user of a container's process, or None if the image decides.
 
-    The container's runAsUser comes first, then the pod's.
+    The container's runAsUser overrides the pod's.
     """
     for context in (
         manifests.mapping(container(pod, name), "securityContext"),
@@ -76,7 +76,8 @@ def count_gpus(pod: Mapping[str, Any]) -> int:
 
 
 def mounts(pod: Mapping[str, Any], name: str) -> dict[str, tuple[str, bool]]:
-    """Return the node's folders in a container: path in the container, path on the node, and whether it is read-only."""
+    """Return the node's folders that a container mounts: path in the container, path on the node, and whether it is
+    read-only."""
     volumes = {str(volume.get("name")): volume for volume in manifests.mappings(manifests.mapping(pod, "spec"), "volumes")}
     places = {}
     for mount in manifests.mappings(container(pod, name), "volumeMounts"):

@@ -93,7 +93,7 @@ class Trace:
 
 
 class Tracer(Protocol):
-    """A way to count. The engine must be started with its `environment` and `descriptors`."""
+    """A way to count calls. The engine must be started with its `environment` and `descriptors`."""
 
     name: str
     stacks: bool  # whether it sees more than the function that made a call

@@ -16,8 +16,8 @@ def bus_factor(collective: str, ranks: int) -> float:
     """Return how often each byte of the tensor crosses the busiest link, whatever the algorithm (nccl-tests,
     doc/PERFORMANCE.md).
 
-    The tensor is the whole one. After an AllGather, each rank has all of it; to a ReduceScatter, each rank contributes all of
-    it.
+    The tensor is the whole tensor. After an AllGather, each rank has all of it; to a ReduceScatter, each rank contributes all
+    of it.
     """
     share = (ranks - 1) / ranks
     return {"all_reduce": 2 * share, "broadcast": 1.0, "all_gather": share, "reduce_scatter": share}[collective]

@@ -43,7 +43,7 @@ def find_nvcc() -> str | None:
 
 
 def find_gpu() -> str:
-    """Return the name of the first GPU that nvidia-smi reports, or an empty text."""
+    """Return the name of the first GPU that nvidia-smi reports, or an empty string."""
     words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
         process = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LOOK_S, check=False)

@@ -135,7 +135,8 @@ def command(
 
 
 def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
-    """Return the options that vLLM always gets here: room for others, float16 if the hardware lacks bfloat16, no CUDA graphs.
+    """Return the options that vLLM always gets here: memory left for others, float16 if the hardware lacks bfloat16, no CUDA
+    graphs.
 
     vLLM's cache takes the rest of vLLM's share of the GPU's memory, after the weights. So `kv_share` makes that share smaller.
     """
@@ -213,7 +214,7 @@ def running(
 def offline(model: str, log: str) -> str:
     """Return a command to type if the engine's log says that the model could not be downloaded.
 
-    For any other failure, return an empty text.
+    For any other failure, return an empty string.
     """
     hub = language_models.MODELS[model].hub
     if not hub or not any(sign in log for sign in UNREACHED):

@@ -400,7 +400,7 @@ class KernelMemory:
         return region, (traffic.first - region.first + numbers * traffic.itemsize) // region.itemsize
 
     def _find_foreign(self, users: np.ndarray) -> np.ndarray:
-        """Return which of the last users of numbers are other programs whose accesses nothing orders before this one."""
+        """Return which of the last users are other programs whose accesses are not ordered before those of this one."""
         program = self._program_number()
         return (users != NO_PROGRAM) & (users != program) & (self._ordered_program != program)
 

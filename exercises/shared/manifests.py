@@ -83,7 +83,7 @@ def has_schemas() -> bool:
 
 
 def ask_schemas(objects: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the faults by Kubernetes' own schemas, a sentence for each object.
+    """Yield the faults that Kubernetes' own schemas find, a sentence for each object.
 
     Without kubernetes-validate, nothing is checked.
     """

@@ -149,7 +149,7 @@ class Runner:
         self.paged, self.pool, self.texts = paged, pool, texts
 
     def compute(self, step: Step, choose: Callable[[str, torch.Tensor], int]) -> dict[str, int]:
-        """Compute a step, and append the next token of each request whose text is computed. Return these tokens by name.
+        """Compute a step, and append the next token of each request whose whole text is computed. Return these tokens by name.
 
         `choose` returns the next token of a request, from its name and the scores [vocabulary].
         """

@@ -18,7 +18,8 @@ MAX_MESSAGES = 200_000  # more than the ring of 256 ranks has
 
 
 class Message(NamedTuple):
-    """The numbers from `first` to before `last` go from rank `source` to rank `target`, which adds or replaces its own."""
+    """The numbers from `first` to `last` - 1 go from rank `source` to rank `target`, which adds them to its own or replaces its
+    own."""
 
     source: int
     target: int

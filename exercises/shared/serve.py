@@ -73,7 +73,7 @@ class Service:
     """An engine, the tokens of its requests, and the thread that computes them."""
 
     def __init__(self, budget: int, part: Path | None = None) -> None:
-        """`part` is the learner's file, which may raise or hang: the thread of this engine alone imports and calls it."""
+        """`part` is the learner's file, which may raise or hang: only the thread of this engine imports and calls it."""
         self.budget, self.part = budget, part
         self.arrivals: queue.SimpleQueue[tuple[Caller, list[int]]] = queue.SimpleQueue()
         self.callers: dict[str, Caller] = {}

@@ -34,7 +34,8 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
 
 
 def ring_times(kind: str, ranks: int) -> float:
-    """Return how many times the whole tensor's bytes a rank sends in a ring for one collective, on average over all ranks.
+    """Return the bytes that a rank sends in a ring for one collective, as a multiple of the whole tensor's, averaged over
+    ranks.
 
     An all-reduce is a reduce-scatter and an all-gather. Each of them passes every part on to all ranks but one (module 3). A
     message from one rank to another is sent once.
@@ -48,8 +49,8 @@ class SentBytes(TorchDispatchMode):
     """Counts, inside a `with`, the collectives among all `ranks`: how many of each kind, and the bytes of their tensors.
 
     `whole` has the bytes of the whole tensors for each kind of collective. After an all-gather or an all-reduce, every rank has
-    the whole tensor. To a reduce-scatter, every rank passes it. c10d's own operators are counted, whatever code calls them:
-    DDP, FSDP, an optimizer.
+    the whole tensor; to a reduce-scatter, every rank passes a whole tensor. c10d's own operators are counted, whatever code
+    calls them: DDP, FSDP, an optimizer.
     """
 
     def __init__(self, ranks: int) -> None:
