@@ -127,7 +127,7 @@ def list_needs(piece: Piece, stages: int) -> list[Piece]:
 def count_held(order: Order, until: str = WEIGHTS) -> int:
     """Return the largest number of forward pieces whose activations a rank holds at once, until the piece `until` is done.
 
-    Activations inside a stage are needed until `weights`. Only those that just the gradient of the inputs needs are freed
+    Activations inside a stage are needed until `weights`. Those that only the gradient of the inputs needs are freed
     earlier.
     """
     count = max_count = 0

@@ -22,7 +22,7 @@ WAYS = {
         ("(earlier & same_line)", "(earlier & (same_line | True))"),
     ),
     "no-mask": Way(
-        "every character looks at all characters of the piece, even at later ones, which have to be guessed, and other lines",
+        "every character looks at all characters of the piece: at later ones, which have to be guessed, and at other lines",
         ("scores.masked_fill(~(earlier & same_line)[:, None], -math.inf)", "scores"),
     ),
     "not-itself": Way(
@@ -35,8 +35,8 @@ WAYS = {
         (".tril()", ".tril(1)"),
     ),
     "not-scaled": Way(
-        "the scores are not scaled. A sum of more products varies more, so with wide heads the softmax would choose a single "
-        "character from the beginning, and its gradients would vanish",
+        "the scores are not scaled. A sum of more products varies more, so with wide heads the softmax would pick a single "
+        "character even before training, and its gradients would vanish",
         (" / math.sqrt(size)", ""),
     ),
     "scaled-by-the-width": Way(

@@ -30,8 +30,8 @@ WAYS = {
         ("preceding + local_rank", "local_rank * len(processes) + node"),
     ),
     "own-node-only": Way(
-        "RANK starts at 0 on every node: there are {nodes} processes with rank 0, and all of them open the meeting point. The "
-        "processes of earlier nodes come first",
+        "RANK starts at 0 on every node: there are {nodes} processes with rank 0, and each of them waits for the others as "
+        "rank 0. The processes of earlier nodes come first",
         ("preceding + local_rank", "local_rank"),
     ),
     "local-is-global": Way(

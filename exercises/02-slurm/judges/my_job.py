@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-import requests_of_file as wanted
+import requests_of_file as file_requests
 
 from gpucourse.judge import Part, Way
 from gpucourse.judge.batch import NOTE, Call, Execution, Place, blame_comments, execute, read_options
@@ -29,9 +29,9 @@ PROGRAMS = {  # only first_job.py fails in a trial
 }
 
 WAYS = {
-    "below-command": Way(wanted.BELOW_COMMAND, ("#SBATCH --time=00:10:00", "echo begin\n#SBATCH --time=00:10:00")),
-    "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
-    "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
+    "below-command": Way(file_requests.BELOW_COMMAND, ("#SBATCH --time=00:10:00", "echo begin\n#SBATCH --time=00:10:00")),
+    "no-gpu": Way(file_requests.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
+    "seconds": Way(file_requests.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
         "five jobs would write to one file, {name}. A name without the job's number (%j) is the same for every job, so each "
         "job overwrites the output of the previous one",
@@ -91,14 +91,14 @@ def judge(part: Part) -> None:
     """Judge the requests, the command, the file's exit code if the command fails, and the next job for several GPUs."""
     options = read_options(part)
     with blame_comments(options):
-        wanted.check(part, options, machines=1, processes=1)
-        wanted.check_output(part, options, wanted.TWO_JOBS, "logs/4711-node1.out")
+        file_requests.check(part, options, machines=1, processes=1)
+        file_requests.check_output(part, options, file_requests.TWO_JOBS, "logs/4711-node1.out")
     for product_ms in PRODUCT_MS:
         case = f"a product takes {product_ms} ms"
         job = execute(part, _make_place(product_ms), case=case)
-        (call, *more) = wanted.check_calls(part, job, SCRIPT)
+        (call, *more) = file_requests.check_calls(part, job, SCRIPT)
         if more:
-            raise wanted.too_often(SCRIPT, 1 + len(more))
+            raise file_requests.refuse_repeated_call(SCRIPT, 1 + len(more))
         if not all(call.value(name) for name in ("--seconds", "--size")):
             raise part.wrong("no-arguments")
         trial = execute(part, _make_place(product_ms, ends_with=3))

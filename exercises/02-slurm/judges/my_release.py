@@ -21,8 +21,8 @@ WAYS = {
         ('$job != "$SLURM_JOB_ID" && ', ""),
     ),
     "lines-of-another": Way(
-        "you left a job that has used nothing: the busy lines of its GPU are older than the job, and belong to the job before "
-        "it. %S of squeue shows when a job started",
+        "you kept a job that has not used its GPU: the busy lines of its GPU are older than the job, and belong to the job "
+        "before it. %S of squeue shows when a job started",
         (" && $1 >= start", ""),
     ),
     "too-young": Way(

@@ -58,7 +58,7 @@ class Messages:
         self.requests = []
 
     def begin(self, kind: str, peer: int, tensor: torch.Tensor, start: Callable[[torch.Tensor], Any]) -> Request:
-        """Send or receive a tensor: `start` does this with the tensor that it receives."""
+        """Send or receive a tensor, by calling `start` with it."""
         first = tensor.flatten()[0].item() if kind == "isend" and tensor.numel() else 0.0
         event = Event(kind, peer, self.numbers[kind, peer], tensor.nbytes, first)
         self.numbers[kind, peer] += 1

@@ -15,7 +15,7 @@ WAYS = {
     ),
     "not-rank-0": Way(
         "all ranks begin with the same model, but {name} is not what rank 0 had: DistributedDataParallel sends rank 0's "
-        "parameters, because it is rank 0 that loads a checkpoint",
+        "parameters, because rank 0 may have loaded a checkpoint",
         ("src=0", "src=size - 1"),
     ),
     "sum": Way(
@@ -69,7 +69,7 @@ WAYS = {
     ),
     "bucket-too-full": Way(
         "with buckets of {bucket:,} bytes it sent a message of {sent:,}, although no gradient here has more than {largest:,}. "
-        "A bucket that is full and not sent is time in which the network is idle",
+        "As long as a full bucket is not sent, the network is idle",
         (" >= bucket_bytes:", " >= 2 * bucket_bytes + 2000:"),
     ),
     "zeros": Way(

@@ -57,7 +57,7 @@ SITUATIONS = {
 }  # fmt: skip
 PUZZLES = (1, 2, 3, 4)
 MAX_WAIT = 1.10
-"""Of the mean wait of all days: two right solutions that choose between equal racks in another way differ by 2 %."""
+"""Of the mean wait of all days: two right solutions that choose differently between equal racks differ by 2 %."""
 EMPTY_RACKS = {
     "a cluster with an empty rack": Day(2, 4, (Gang("rest", 3, 120), Gang("small", 1, _HOUR), Gang("whole", 4, 30))),
     "a cluster whose first rack is empty": Day(2, 4, (

@@ -43,7 +43,7 @@ WAYS = {
         ('size["gib"] >= service["gib"] and ', ""),
     ),
     "memory-slices-for-share": Way(
-        "you divided by the {memory} memory slices: a profile's share is its compute slices of the card's {compute}",
+        "you divided by the {memory} memory slices: a profile's share is its compute slices divided by the card's {compute}",
         ('100 * size["compute"] / card["compute"]', '100 * size["compute"] / card["memory"]'),
     ),
     "forbidden-start": Way(
@@ -51,7 +51,7 @@ WAYS = {
         ('reversed(size["starts"])', 'range(card["memory"] - size["memory"], -1, -1)'),
     ),
     "overlap": Way(
-        "{problem}: an instance takes several memory slices from its start on, and none may belong to two",
+        "{problem}: an instance occupies several memory slices from its start on, and no slice may belong to two instances",
         ("            if memory_slices & slices:\n                continue\n", ""),
     ),
     "more-gpus": Way(
