@@ -115,7 +115,7 @@ def judge(part: Part) -> None:
 
 
 def make_samples(curve: Curve, seed: int) -> list[tuple[int, float]]:
-    """Return the calls of a sweep, with some percent of noise. One call in seven is delayed, and so is every call of a
+    """Return the calls of a sweep, with a few percent of noise. One call in seven is delayed, and so is every call of a
     disturbed size."""
     chance = random.Random(seed)
     samples = []
