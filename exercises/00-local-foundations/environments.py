@@ -13,14 +13,14 @@ UNEVEN = (1, 3, 2, 4)  # processes of the nodes 0, 1, 2, 3, and again from the f
 
 
 def count_processes(nodes: int) -> list[int]:
-    """Return the number of processes on each of so many nodes."""
+    """Return the number of processes on each of `nodes` nodes."""
     return [UNEVEN[node % len(UNEVEN)] for node in range(nodes)]
 
 
 def describe_all(_world: None, processes: list[int], address: str, port: int) -> list[dict[str, str]]:
     """Return what my_environment.py returns for each process, node by node. All nodes are on this computer, with one address.
 
-    Raises TypeError if a value is not a text: environment variables are texts.
+    Raises TypeError if a value is not a string: environment variables are strings.
     """
     import my_environment  # the learner's file, which may raise or hang: `own_part` limits its time
 
@@ -29,6 +29,6 @@ def describe_all(_world: None, processes: list[int], address: str, port: int) ->
         for local_rank in range(count):
             variables = dict(my_environment.describe_process(node, local_rank, [address] * len(processes), processes, port))
             if strangers := [name for name, value in variables.items() if not isinstance(value, str)]:
-                raise TypeError(f"{strangers[0]} of node {node}, local rank {local_rank} is not a text")
+                raise TypeError(f"{strangers[0]} of node {node}, local rank {local_rank} is not a string")
             descriptions.append(variables)
     return descriptions

@@ -34,7 +34,7 @@ MAX_RANKS = 32  # processes; each takes about 230 MB, because it loads torch
 MEET_S = 40  # the time limit for processes with your variables to meet
 
 # --- knobs ------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="start nnodes times nproc-per-node processes, each told who it is")
+parser = argparse.ArgumentParser(description="start nnodes times nproc-per-node processes, and tell each one who it is")
 parser.add_argument("--nnodes", type=int, default=2, help="nodes to simulate")
 parser.add_argument("--nproc-per-node", type=int, default=2, help="processes on each node; on a cluster, one for each GPU")
 parser.add_argument("--question", type=int, default=1, help="number of the rank-range question")
@@ -137,7 +137,7 @@ your_port = int(port) + 1 if alone else free_port()
 outcome = learner_part.run(None, "environments:describe_all", limit_s=20, processes=processes, address=address, port=your_port)
 your_verdict, your_rows = (outcome.text, []) if outcome.state == "failed" else (None, [])
 if outcome.state == "open":
-    print("my_environment.py is open: once it is written, processes on unequal nodes meet with its variables: rows yours")
+    print("my_environment.py is open: once it is written, processes on unequal nodes meet with its variables, in rows 'yours'")
 elif outcome.state == "ran":
     print(f"\nNow your variables, on {len(processes)} nodes with {processes} processes:", flush=True)
     common["GPUCOURSE_COLLECTIVE_TIMEOUT_S"] = str(MEET_S)
@@ -157,7 +157,7 @@ elif outcome.state == "ran":
     ]
     if exit_code or (0 in nodes and len(your_rows) != len(places)):
         ranks = [variables.get("RANK") for variables in outcome.results[0]]
-        duplicate = next((f"; RANK={rank} came {ranks.count(rank)} times" for rank in ranks if ranks.count(rank) > 1), "")
+        duplicate = next((f"; {ranks.count(rank)} processes have RANK={rank}" for rank in ranks if ranks.count(rank) > 1), "")
         faults.insert(0, f"not all of the {len(places)} processes met within {MEET_S} s{duplicate}")
     your_verdict = (faults or ["right"])[0]
     print(f"your variables: {your_verdict}", flush=True)

@@ -1,7 +1,7 @@
 """DDP on one machine: several copies of one script, each with its own samples, train one model together.
 
 You will learn    what a rank is; how DistributedSampler splits the data, and that it really does; what is different on each
-                  rank (samples, loss, own gradient) and what is not (averaged gradient, weights)
+                  rank (samples, loss, local gradient) and what is not (averaged gradient, weights)
 You will produce  a log for each rank; its samples in shard_rank0.csv, shard_rank1.csv, ...; side_by_side.txt; metrics.json
 Run it            python local_ddp.py                                                   (a world of one)
                   torchrun --nproc-per-node=2 local_ddp.py                              (two ranks, all in one window)
@@ -77,28 +77,28 @@ loader = DataLoader(TensorDataset(numbers, features, labels), batch_size=args.ba
 begun_s = time.perf_counter()
 shares: list[list[int]] = []
 steps: list[dict[str, object]] = []
-apart: list[list[float]] = []  # differences in each step: between ranks after averaging; from the mean; between ranks before
+deviations: list[list[float]] = []  # of each step: between ranks after averaging; from the mean; between ranks before
 loss_before = loss_on(model.module, args.samples)
 for epoch in range(args.epochs):
-    sampler.set_epoch(epoch)  # another order in every epoch, the same on all ranks; without it each epoch has the same shares
+    sampler.set_epoch(epoch)  # a new order in every epoch, the same on all ranks; without it each epoch has the same shares
     shares.append([])
     for sample_numbers, x, y in loader:
         shares[-1] += sample_numbers.tolist()
         loss = loss_of(model.module, x, y)  # without DDP: this gradient stays on this rank
-        own_gradients = flat(torch.autograd.grad(loss, list(model.module.parameters())))
+        local_gradients = flat(torch.autograd.grad(loss, list(model.module.parameters())))
         optimizer.zero_grad()
         loss_of(model, x, y).backward()  # with DDP: the gradients of all ranks, averaged
         mean_gradients = flat(weight.grad for weight in model.parameters())
         optimizer.step()
-        mean = world.reduce(own_gradients, dist.ReduceOp.SUM) / size
+        mean = world.reduce(local_gradients, dist.ReduceOp.SUM) / size
         error = ((mean_gradients - mean).abs().max() / mean.abs().max()).item()
-        apart.append([world.difference(mean_gradients), error, world.difference(own_gradients)])
+        deviations.append([world.difference(mean_gradients), error, world.difference(local_gradients)])
         steps.append({"rank": rank, "step": len(steps) + 1, "epoch": epoch + 1, "loss": loss.item()})
-        steps[-1] |= {"gradient_mine": own_gradients.norm().item(), "gradient_ours": mean_gradients.norm().item()}
+        steps[-1] |= {"gradient_mine": local_gradients.norm().item(), "gradient_ours": mean_gradients.norm().item()}
         first = " ".join(f"{number:>4}" for number in sample_numbers[:4].tolist())
         say(
             f"epoch {epoch + 1}  step {len(steps):>3}  rank {rank}  samples {first} ...  loss {loss.item():.4f}  "
-            f"gradient {own_gradients.norm():.4f}, averaged {mean_gradients.norm():.4f}"
+            f"gradient {local_gradients.norm():.4f}, averaged {mean_gradients.norm():.4f}"
         )
 
 # --- what each rank leaves behind -------------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ outcome = learner_part.run(world, "sampling:train", limit_s=limit_s, **vars(args
 
 # --- the record: rank 0 puts the ranks side by side -------------------------------------------------------------------
 if rank == 0:
-    worst = torch.tensor(apart).amax(dim=0).tolist()  # a NaN stays one
-    own_norm, averaged_norm = (
+    worst = torch.tensor(deviations).amax(dim=0).tolist()  # a NaN stays one
+    local_norm, averaged_norm = (
         sum(step[key] for of_rank in every_step for step in of_rank) for key in ("gradient_mine", "gradient_ours")
     )
     metrics = {
@@ -138,7 +138,7 @@ if rank == 0:
         "gradient_difference_across_ranks": worst[0],
         "gradient_error_to_mean": worst[1], "own_gradient_difference_across_ranks": worst[2],
         "parameter_difference_across_ranks": parameter_difference, "loss_difference_on_same_samples": loss_difference,
-        "own_over_averaged_exponent": math.log(own_norm / averaged_norm, size) if size > 1 else None,
+        "own_over_averaged_exponent": math.log(local_norm / averaged_norm, size) if size > 1 else None,
         "own_over_averaged_first_step": every_step[0][0]["gradient_mine"] / every_step[0][0]["gradient_ours"],
         "loss_before": loss_before, "loss_after": loss_on(model.module, args.samples), "loss_of_guessing": math.log(CLASSES),
     }  # fmt: skip

@@ -1,9 +1,9 @@
-"""The samples and the model of exercise 0.2, the counts of any shares, and a training run with the shares of my_shares.py.
+"""The samples and the model of exercise 0.2, a check of shares in numbers, and a training run with the shares of my_shares.py.
 
-You will learn    what an even and complete split is, in numbers; how a sampler of your own feeds DDP
+You will learn    what an even and complete split is, in numbers; how to feed DDP with your own sampler
 You will produce  nothing by itself: local_ddp.py uses all of it
 Run it            torchrun --nproc-per-node=2 local_ddp.py
-Your part         write my_shares.py; `train` gives its samples to the ranks
+Your part         write my_shares.py; `train` trains on its shares
 Reading           modules/00-local-foundations/lesson-2-ranks.md, "The same script, several times"
 """
 
@@ -43,8 +43,9 @@ def loss_of(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def count(every_share: Sequence[Sequence[Sequence[int]]], samples: int) -> dict[str, int | None]:
     """Return what is wrong with shares, in numbers. `every_share[rank][epoch]` lists the samples of a rank in an epoch.
 
-    `samples_missing` and `samples_twice` are those of the worst epoch. The last two counts are None if they prove nothing: with
-    one epoch or few samples, an order or a share can repeat by chance.
+    `samples_missing` and `samples_twice` are counts of the worst epoch. The last two counts are None if they prove nothing:
+    with one epoch or few samples, an order
+    or a share can repeat by chance.
     """
     by_epoch = list(zip(*every_share, strict=True))
     first_epoch, *later_epochs = every_share[0]
@@ -65,7 +66,7 @@ def find_fault(row: dict[str, Any]) -> str:
     if row["samples_missing"]:
         return f"{row['samples_missing']} samples belonged to no rank in an epoch"
     if row["samples_twice"] != row["samples_twice_expected"]:
-        return f"{row['samples_twice']} samples were dealt twice, and {row['samples_twice_expected']} are enough"
+        return f"{row['samples_twice']} samples were dealt twice, but {row['samples_twice_expected']} would be enough"
     if row["epochs_in_the_order_of_the_first"]:
         return f"{row['epochs_in_the_order_of_the_first']} later epochs had the order of the first"
     if row["epochs_with_the_samples_of_the_first"]:

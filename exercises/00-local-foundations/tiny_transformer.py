@@ -44,9 +44,9 @@ if args.layers == args.compare_layers:
 # --- the experiment: the same data, steps and seed for both depths; then for your attention ---------------------------
 part = own_part.Process("my_attention.py")
 text = Text(args.batch_size)
-guessing = math.log(len(text.letters))  # the loss of someone who takes all characters to be equally likely
+guessing = math.log(len(text.letters))  # the loss of a guess that all characters are equally likely
 shares = [count / len(text.text) for count in Counter(text.text).values()]
-counting = -sum(share * math.log(share) for share in shares)  # of someone who only knows how frequent each character is
+counting = -sum(share * math.log(share) for share in shares)  # the loss of a guess from the frequency of each character
 say(f"{len(text.text):,} characters, {len(text.letters)} different: guessing costs {guessing:.3f} nats per character")
 settings = {"hidden": args.hidden, "epochs": args.epochs, "batch_size": args.batch_size, "lr": args.lr}
 models, curve, samples = [], [], []
@@ -69,7 +69,7 @@ else:
 
 # --- what the losses are compared with: lines in the plot -------------------------------------------------------------
 lines = {f"guessing, {guessing:.2f}": guessing, f"counting, {counting:.2f}": counting}
-if text.text == (made_up := stories.write())[0]:  # for another text, it is not known how much is random
+if text.text == (made_up := stories.write())[0]:  # unknown for any other text
     lines[f"no model is better, {made_up[1]:.2f}"] = made_up[1]
 ends = [{"step": 1, "at_s": 0.0}, {key: max(row[key] for row in curve) for key in ("step", "at_s")}]
 curve += [{"line": line, **end, "took_s": None, "loss": loss} for line, loss in lines.items() for end in ends]

@@ -87,11 +87,11 @@ def train(model: nn.Module, training: torch.Tensor, line: str, *, epochs: int, b
     return steps
 
 
-# --- what it has learned: the loss on text that it never saw, proof that it does not cheat, text of its own -----------
+# --- what it has learned: the loss on unseen text, proof that it does not look ahead, text that it writes ----------------
 @torch.no_grad()
 def surprise(model: nn.Module, text: Text) -> list[float]:
-    """Return the mean loss at each place of a piece, on the held-out tenth of the text, so that memorised text does not
-    count."""
+    """Return the mean loss at each position in a piece, on the held-out tenth of the text: memorised text does not help
+    there."""
     inputs, targets = pieces(text.held_out)
     return nn.functional.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none").mean(dim=0).tolist()
 
@@ -144,7 +144,7 @@ def experiment(
 
 # --- your part: the same model and the same steps, with the attention of my_attention.py ------------------------------
 def train_yours(_world: None, layers: int, batch_size: int, **settings: Any) -> dict[str, Any]:
-    """Return what `experiment` returns of a model with the learner's attention, and what is wrong with it, or `right`."""
+    """Return what `experiment` returns for a model with the learner's attention, and what is wrong with it, or `right`."""
     import my_attention  # the learner's file, which may raise or hang: `own_part` limits its time
 
     text = Text(batch_size)
@@ -156,14 +156,14 @@ def train_yours(_world: None, layers: int, batch_size: int, **settings: Any) -> 
 
 
 def attend_as_torch(attention: nn.MultiheadAttention, x: torch.Tensor) -> torch.Tensor:
-    """Return PyTorch's attention with its mask, also if you remove the mask from transformer.py."""
+    """Return PyTorch's attention with its mask, even if you remove the mask from transformer.py."""
     future = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
     return attention(x, x, x, attn_mask=future, need_weights=False)[0]
 
 
 @torch.no_grad()
 def find_fault(attend: Attend, width: int, device: torch.device) -> str:
-    """Return how a learner's attention deviates from PyTorch's on one line at a time, or an empty text."""
+    """Return how a learner's attention deviates from PyTorch's on one line at a time, or an empty string."""
     attention = Attention(width, HEADS, attend).to(device)
     x = 3 * torch.randn(2, CONTEXT, width, device=device)
     for lengths in ([CONTEXT], [20, 1, CONTEXT - 21]):

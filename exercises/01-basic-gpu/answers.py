@@ -1,4 +1,4 @@
-"""The learner's parts of exercise 1.2 in its run: the times of streams that arrived, and an answer by a real model.
+"""The learner's parts of exercise 1.2 in its run: the times of recorded streams, and an answer from a real model.
 
 You will learn    what the loop around a model has to do, and what an engine adds
 You will produce  nothing by itself: first_inference.py uses it for the rows `yours`

@@ -86,7 +86,7 @@ with engines.running(kind, args.model, out, max_num_seqs=4, max_model_len=longes
         sys.exit(str(error))
     memory = engine.memory_bytes()
 
-    # --- your parts: the streams that just arrived; then a model of your own loop, without an engine -----------------------
+    # --- your parts: the streams that just arrived; then a model in your own loop, without an engine -----------------------
     streams = [(a.sent_s, [*((moment, 1) for moment in a.arrivals_s), (a.sent_s + a.e2e_s, 0)]) for a in warm]
     is_one_each = all(answer.events == answer.tokens for answer in warm)  # some engines put several tokens into an event
     timed = latencies.run(None, "answers:summarise_yours", streams=streams) if is_one_each else None
@@ -134,7 +134,9 @@ say(f"{args.prompt}{text}\n")
 titles = {"what": "request", "tokens": "tokens", "ttft_ms": "TTFT ms", "tpot_ms": "TPOT ms", "e2e_ms": "in all ms",
           "tok_per_s": "tokens/s", "ceiling_tok_per_s": "ceiling tokens/s"}  # fmt: skip
 bench.say_table(rows + of_yours, titles)
-say(f"by the shorter answers, {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
+say(
+    f"from the shorter answers: {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms"
+)
 for refused_row in (row for row in rows if row["refused"]):
     say(f"refused: the figure of '{refused_row['what']}' is higher than possible ({refused_row['ceiling']})")
 path = bench.write_metrics("first_inference/1", device, world_size=1, seed=SEED, metrics=metrics)

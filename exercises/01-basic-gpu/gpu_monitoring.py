@@ -1,10 +1,10 @@
 """GPU monitoring: record four known loads and then another exercise, and see what the numbers do not show.
 
-You will learn    how to watch a device; what "utilisation" counts, and that it does not count how much gets done
+You will learn    how to watch a device; what "utilisation" counts, and that it does not say how much work gets done
 You will produce  samples.csv and the curves of utilisation and memory; on a GPU the output of nvidia-smi; metrics.json
 Run it            python gpu_monitoring.py --model tiny
                   python gpu_monitoring.py --with 1.1 --hz 5
-Your part         write my_meter.py, which then meters this recording; find two loads that look the same and are not
+Your part         write my_meter.py, which then meters this recording; find two different loads that look the same
 Reading           modules/01-basic-gpu/lesson-3-watching.md, "What the monitor shows"
 """
 
@@ -32,15 +32,15 @@ from bench import say
 from language_models import MODELS
 
 SEED, MIB, BUSY_PERCENT = 0, 1 << 20, 20
-OTHERS = {"1.1": "hello_gpu.py", "1.2": "first_inference.py"}
-SMALL = ["--small=256", "--size=768", "--repeats=3"]  # of 1.1, without a GPU
+SCRIPTS = {"1.1": "hello_gpu.py", "1.2": "first_inference.py"}
+SMALL_OPTIONS = ["--small=256", "--size=768", "--repeats=3"]  # of 1.1, without a GPU
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="record a device while known loads and another exercise run on it")
 parser.add_argument(
     "--hz", type=float, default=5.0, help="samples per second; NVML renews its figures about six times a second"
 )
-parser.add_argument("--with", type=str, default="1.2", choices=list(OTHERS), help="the exercise to watch", dest="watched")
+parser.add_argument("--with", type=str, default="1.2", choices=list(SCRIPTS), help="the exercise to watch", dest="watched")
 parser.add_argument("--seconds", type=float, default=5.0, help="duration of each of the four loads")
 parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="engine of 1.2")
 parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="model of 1.2; tiny needs no download")
@@ -63,19 +63,19 @@ if device.type == "cpu":
 gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
 limit_tflops = gpu.fp16 if gpu else gpus.cpu_limit_tflops(os.cpu_count() or 1) if device.type == "cpu" else None
 if args.watched == "1.2":
-    engines.choose(args.engine)  # it waits while the node installs vLLM: nothing would be recorded but a GPU at rest
+    engines.choose(args.engine)  # waits until the node has installed vLLM, so that no idle GPU is recorded
 
 
 def settings_of_other() -> list[str]:
     """Return the flags of the watched exercise."""
     if args.watched == "1.2":
         return [f"--engine={args.engine}", f"--model={args.model}", f"--max-tokens={args.max_tokens}"]
-    return SMALL if device.type == "cpu" else []
+    return SMALL_OPTIONS if device.type == "cpu" else []
 
 
 def watch_other() -> int:
     """Run the other exercise as a separate process, which ends with this script. Return its exit code."""
-    other_script = Path(__file__).resolve().with_name(OTHERS[args.watched])
+    other_script = Path(__file__).resolve().with_name(SCRIPTS[args.watched])
     folder = out / f"watched-{args.watched}"
     words = [sys.executable, "-u", str(other_script), *settings_of_other()]
     child = subprocess.Popen(words, env={**os.environ, "GPUCOURSE_OUT": str(folder)})
@@ -134,7 +134,7 @@ def figures(phase: str) -> dict:
 
 
 # --- your part: the same recording, metered by you ---------------------------------------------------------------------
-momentary = "power_w" if first.power_w is not None else "memory_used_bytes"  # without watts: what is in use at a moment
+momentary = "power_w" if first.power_w is not None else "memory_used_bytes"  # without a power reading: the memory in use
 scale = 1.0 if momentary == "power_w" else 2**30
 recording = [
     (1e3 * row["at_s"], None if row[momentary] is None else row[momentary] / scale, row["utilisation_percent"])

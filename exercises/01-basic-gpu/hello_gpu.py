@@ -39,7 +39,7 @@ if not 1 <= args.small < args.size or args.repeats < 1:
     parser.error("1 <= --small < --size and --repeats >= 1 are needed")
 
 
-def slow_here(dtype: torch.dtype) -> bool:
+def is_slow_on_cpu(dtype: torch.dtype) -> bool:
     """Return whether a product in `dtype` takes over ten times as long as in float32, because the CPU has no fast kernel for
     it."""
     a = torch.ones(128, 128)
@@ -60,7 +60,7 @@ say(f"torch.cuda.is_available() says {torch.cuda.is_available()}; this script co
 if not on_gpu:
     say(f"No GPU here: {cores} CPU threads stand in for the fast device, one thread for the slow one. (local mode)")
 half = dtype in {torch.float16, torch.bfloat16}
-if half and not on_gpu and slow_here(dtype):
+if half and not on_gpu and is_slow_on_cpu(dtype):
     sys.exit(f"this processor has no fast kernel for {args.dtype}: {args.size} x {args.size} would take minutes. "
              "Use float32 or float64 here, and 16 bits on a GPU")  # fmt: skip
 # Many CPUs multiply 16-bit numbers a hundred times more slowly than 32-bit ones: compared with a GPU they use float32.
@@ -154,7 +154,7 @@ for worth in speedups:
 if not on_gpu and speedups[1]["speedup"] < 1:
     say(f"Here {cores} threads were slower than one: other programs keep the cores busy, so the threads wait for each other.")
 
-# --- your part: the same products, in the queue of a device that records for itself when it worked ---------------------
+# --- your part: the same products, in the queue of a device that records its own working times ---------------------------
 outcome = learner_part.run(None, "queued:time_with_yours", limit_s=240, sizes=[args.small, args.size], dtype=args.dtype)
 timings = [*rows]
 of_yours = outcome.results[0] if outcome.state == "ran" else []

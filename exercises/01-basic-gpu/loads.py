@@ -30,8 +30,8 @@ def copying(device: torch.device, seconds: float) -> Work:
     """Copy within the device's memory. Every byte is read and written, but nothing is computed."""
     source = torch.randn((256 << 20) // 4 if device.type == "cuda" else (64 << 20) // 4, device=device)
     target = torch.empty_like(source)
-    count, took = _repeat(lambda: target.copy_(source), device, seconds)
-    return Work(took, moved=2.0 * count * source.nbytes)
+    count, elapsed_s = _repeat(lambda: target.copy_(source), device, seconds)
+    return Work(elapsed_s, moved=2.0 * count * source.nbytes)
 
 
 def arithmetic(device: torch.device, seconds: float) -> Work:
@@ -39,16 +39,16 @@ def arithmetic(device: torch.device, seconds: float) -> Work:
     n = 4096 if device.type == "cuda" else 768
     dtype = torch.float16 if device.type == "cuda" else torch.float32
     a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
-    count, took = _repeat(lambda: a @ b, device, seconds)
-    return Work(took, operations=2.0 * n**3 * count)
+    count, elapsed_s = _repeat(lambda: a @ b, device, seconds)
+    return Work(elapsed_s, operations=2.0 * n**3 * count)
 
 
 def busywork(device: torch.device, seconds: float) -> Work:
     """Keep the device busy without a floating-point operation. On a GPU, one thread counts clock cycles; on a CPU, all cores
     compute hashes."""
     if device.type == "cuda":
-        _, took = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
-        return Work(took)
+        _, elapsed_s = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
+        return Work(elapsed_s)
     start, text = time.perf_counter(), bytes(4 << 20)
 
     def hashes() -> None:

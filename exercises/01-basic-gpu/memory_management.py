@@ -1,7 +1,7 @@
 """Memory management: fill the device, read its memory in three ways, run out of it, free it again; then your own fix.
 
-You will learn    allocated, reserved, and the driver's figure; what really gives memory back; how to recover from running out
-You will produce  the memory after each step, its curve, and a fix of your own that works where the plain way does not
+You will learn    allocated, reserved, and the driver's figure; what really frees memory; how to recover from running out
+You will produce  the memory after each step, its curve, and your own fix, which works at a size at which the plain way fails
 Run it            python memory_management.py --size 2000 --budget-mib 256      (a simulated device of 256 MiB)
                   python memory_management.py                                   (the whole GPU)
 Your part         predict at which step memory runs out; then write sums_of_squares in my_fix.py, which must not run out
@@ -92,7 +92,7 @@ def right_sums(rows: int) -> torch.Tensor:
 
 
 def fits(byte_count: int) -> bool:
-    """Return whether a tensor of so many bytes can be allocated now."""
+    """Return whether a tensor of this many bytes can be allocated now."""
     try:
         torch.empty(byte_count, dtype=torch.uint8, device=device)
     except torch.OutOfMemoryError:
@@ -118,7 +118,7 @@ with memory:
     note("cache emptied")
     fell_at_empty = reserved_deleted - memory.reserved()
 
-    predicted = min(args.steps, (memory.capacity() - memory.used()) // nbytes)  # free by the driver, not by allocated
+    predicted = min(args.steps, (memory.capacity() - memory.used()) // nbytes)  # by the driver's figure of free memory
     say(f"\nby the driver's figure there is room for {predicted} tensors of {nbytes / MIB:,.1f} MiB; allocating ...")
     try:
         grow(args.steps)
@@ -212,6 +212,6 @@ if memory.simulated:
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 if (part_file := Path(my_fix.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_fix.py")  # keep what was judged with the result
+    shutil.copyfile(part_file, out / "my_fix.py")  # keep the judged file with the results
 path = bench.write_metrics("memory_management/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-Reading = tuple[float, "float | None", "float | None"]  # milliseconds; watts, or what replaces them; percent
-SILENCE_PERIOD = 7  # in each period of so many samples, two lose a reading, as if the monitor had not answered
+Reading = tuple[float, "float | None", "float | None"]  # milliseconds; watts, or GiB if power is unknown; percent
+SILENCE_PERIOD = 7  # in each period of this many samples, two lose a reading, as if the monitor had not answered
 
 
 def meter(_world: None, recording: list[Reading]) -> dict[str, float | str]:

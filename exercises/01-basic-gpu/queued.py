@@ -1,4 +1,4 @@
-"""A device with a queue for exercise 1.1, on which the timer of my_timer.py is tried: the GPU, or a thread on the CPU.
+"""A device with a queue for exercise 1.1, which checks the timer of my_timer.py: the GPU, or a thread on the CPU.
 
 You will learn    how to check a clock: the device records for itself when each call began and ended
 You will produce  nothing by itself: hello_gpu.py uses it for the rows `yours`
@@ -19,7 +19,7 @@ import torch
 
 SEED, SAMPLES, SAMPLE_S = 0, 7, 0.1
 MIN_CALLS, MAX_CALLS = 4, 200
-HALF, DISTURBED, TIMES = 2, 3, 20  # the sample with half of the work, the one with a call of 20 times the work
+HALF, DISTURBED, TIMES = 2, 3, 20  # the sample with half of the work, and the one in which a call does 20 times the work
 MIN_RATIO, MAX_RATIO = 0.75, 1.35  # limits of a figure divided by the device's own, which excludes waits and wake-ups
 
 
@@ -65,7 +65,7 @@ class Device:
         self.period += self.period in self.counts
 
     def seconds_per_call(self, calls: int) -> float | None:
-        """Return the device's own figure: the median of all periods of so many calls, or None if there were none."""
+        """Return the device's own figure: the median of all periods of `calls` calls, or None if there were none."""
         if self.events:
             first_event = self.events[0][1]
             self.spans = [

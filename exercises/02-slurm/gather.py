@@ -29,12 +29,12 @@ args = parser.parse_args()
 
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 rows = sorted((json.loads(path.read_text()) for path in out.glob("job-*_*.json")), key=lambda row: row["task"])
-good = [row for row in rows if row["final_loss"] is not None]
-if not good:
+finite_rows = [row for row in rows if row["final_loss"] is not None]
+if not finite_rows:
     sys.exit(f"no task left a loss in {out}: did all of them diverge?")
-best = min(good, key=lambda row: row["final_loss"])
+best = min(finite_rows, key=lambda row: row["final_loss"])
 # With other seeds the losses differ. If the ranges of two values overlap, the seeds alone may explain the difference.
-equal = [row for row in good if row is not best and row["low_loss"] <= best["high_loss"]]
+equal = [row for row in finite_rows if row is not best and row["low_loss"] <= best["high_loss"]]
 for row in rows:
     row["best"] = ("" if equal else "best") if row is best else ""
     if equal and (row is best or row in equal):
@@ -58,7 +58,7 @@ both = lowest_row["final_loss"] and highest_row["final_loss"]
 metrics = {
     "sweep": args.sweep, "rows": rows, "values_tried": len(args.values.split(",")), "best_value": best["value"],
     "loss_ratio": highest_row["final_loss"] / lowest_row["final_loss"] if both else None,
-    "best_loss": best["final_loss"], "not_told_apart": len(equal), "diverged": len(rows) - len(good),
+    "best_loss": best["final_loss"], "not_told_apart": len(equal), "diverged": len(rows) - len(finite_rows),
     "gather_waits": min(row["gather_waits"] for row in submissions) if submissions else None,
     "gather_jobs": len(submissions) or None,
     "seeds": len({row["seeds"] for row in rows}),

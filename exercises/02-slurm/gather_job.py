@@ -1,4 +1,4 @@
-"""Ask Slurm what the job that gathers waits for, and add the answer to this task's job-ARRAY_TASK.json.
+"""Ask Slurm what the gathering job waits for, and add the answer to this task's job-ARRAY_TASK.json.
 
 Run it            python work/gather_job.py NUMBER         (in a task, once sbatch has printed the NUMBER of the job)
 """

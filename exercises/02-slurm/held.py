@@ -29,7 +29,7 @@ from bench import say
 SAMPLES, START_S, PART_S = 8, 60.0, 30.0
 PART, JOB = Path(__file__).with_name("my_release.sh"), Path(__file__).with_name("held_job.py")
 GUARD = """#!/bin/bash
-# scancel for my_release.sh: it notes the words of each call, and refuses all jobs but those of held.py.
+# scancel for my_release.sh: it records the arguments of each call, and refuses all jobs except those of held.py.
 echo "$(date +%s.%N) $*" >> "$HELD_CALLS"
 for word in "$@"; do
   case " $HELD_JOBS " in
@@ -37,7 +37,7 @@ for word in "$@"; do
     *) [[ $word == -* ]] || { echo "scancel: $word is not a job of held.py: refused" >&2; exit 1; };;
   esac
 done
-[ -n "$number" ] || { echo "scancel: no number of a job: refused" >&2; exit 1; }
+[ -n "$number" ] || { echo "scancel: no job number: refused" >&2; exit 1; }
 exec "$HELD_SCANCEL" "$@"
 """
 
@@ -51,22 +51,22 @@ node = os.environ.get("SLURMD_NODENAME") or bench.node_label()
 jobs: dict[str, str] = {}  # the number of each job, by its name
 
 
-def say_slurm(*words: str) -> str:
-    """Return the output of a command of Slurm. Raises CalledProcessError if it fails."""
+def call_slurm(*words: str) -> str:
+    """Return the output of a Slurm command. Raises CalledProcessError if it fails."""
     # The variables of the session would become requests of the new jobs.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_") or name == "SLURM_CONF"}
     return subprocess.run(words, capture_output=True, text=True, check=True, env=environ).stdout.rstrip()
 
 
 def submit(name: str, command: str, *options: str) -> None:
-    """Submit a job that holds what its options ask for until it is cancelled."""
+    """Submit a job that holds the resources in its options until it is cancelled."""
     common = (f"--job-name={name}", "--time=10", f"--output={folder / name}.out", f"--chdir={folder}")
-    jobs[name] = say_slurm("sbatch", "--parsable", *common, *options, "--wrap", f"exec {command}")
+    jobs[name] = call_slurm("sbatch", "--parsable", *common, *options, "--wrap", f"exec {command}")
 
 
 def look_up(name: str) -> tuple[str, str]:
     """Return the state and the node of a job, as squeue shows them; two empty strings if the job has ended."""
-    rows = say_slurm("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%N").splitlines()
+    rows = call_slurm("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%N").splitlines()
     matches = [row.split("|") for row in rows if row.startswith(f"{jobs[name]}|")]
     return (matches[0][1], matches[0][2]) if matches else ("", "")
 
@@ -83,7 +83,7 @@ def hold_node(name: str, *options: str) -> bool:
 
 
 def follow(earlier: str, name: str) -> bool:
-    """Submit a job that gets the GPU of an earlier job once that has ended. Return whether it runs soon."""
+    """Submit a job that gets the GPU of an earlier job when that job has ended. Return whether it runs soon."""
     options = (f"--nodelist={look_up(earlier)[1]}", f"--dependency=afterany:{jobs[earlier]}")
     submit(name, write_job(name), "--gres=gpu:1", *options)
     return wait_until_running(name, START_S)
@@ -100,14 +100,14 @@ def start_without_gpu(name: str) -> bool:
 
 
 def count_gpus_to_wait(place: str) -> int:
-    """Return the smallest number of GPUs that a node has free only once one of its jobs has ended."""
-    line = say_slurm("sinfo", "--noheader", f"--nodes={place}", "--Format=Gres:200,GresUsed:200").splitlines()[0]
+    """Return how many GPUs a job must request to wait for a node: one more than are free there."""
+    line = call_slurm("sinfo", "--noheader", f"--nodes={place}", "--Format=Gres:200,GresUsed:200").splitlines()[0]
     total, used = (sum(map(int, re.findall(r"gpu(?::[A-Za-z][^:,(]*)?:(\d+)", part))) for part in (line[:200], line[200:]))
     return max(1, total - used + 1)
 
 
 def wait_until_running(name: str, seconds: float) -> bool:
-    """Wait until the job runs. Return whether it does within this time."""
+    """Wait up to `seconds` until the job runs. Return whether it runs."""
     deadline = time.monotonic() + seconds
     while (state := look_up(name)[0]) in ("PENDING", "CONFIGURING") and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -162,7 +162,7 @@ try:
     for name in (name for name, is_running in runs.items() if not is_running):  # on a small cluster
         say(f"there is no room for the job {name}: it is left out")
         if name in jobs:
-            say_slurm("scancel", jobs.pop(name))
+            call_slurm("scancel", jobs.pop(name))
     subprocess.run(shlex.split(write_job("session", "--ends")), check=True)
     holders = [name for name in ("earlier", "notebook", "training", "session") if name in {*jobs, "session"}]
     deadline = time.monotonic() + START_S
@@ -173,16 +173,16 @@ try:
     submit("evaluation", "sleep 600", f"--gres=gpu:{count_gpus_to_wait(place)}", f"--nodelist={place}")
     waits = not wait_until_running("evaluation", 2.0)
     Path(PART.parent / "usage.txt").write_text("\n".join([*read_usage(), ""]), encoding="utf-8")
-    say(say_slurm("squeue", "--me"))
+    say(call_slurm("squeue", "--me"))
     say(f"usage.txt has {len(read_usage())} lines: time, node, utilisation of its GPU in percent")
 
-    # --- my_release.sh gives the GPU back; as delivered, this script does ------------------------------------------------
+    # --- my_release.sh gives the GPU back, or this script if my_release.sh is not written yet ------------------------------
     calls, failure = ([], "") if metrics["open"] else start_part()
     cancelled = {word for call in calls for word in call[1:] if not word.startswith("-")}
     by_part = jobs["notebook"] in cancelled
     released_s = float(calls[-1][0]) if by_part else time.time()
     if not by_part:
-        say_slurm("scancel", jobs["notebook"])
+        call_slurm("scancel", jobs["notebook"])
     started = wait_until_running("evaluation", START_S)
     start_s = max(0.0, time.time() - released_s)
     ends = {name: look_up(name) for name in jobs} | {"session": ("RUNNING", node)}
@@ -195,10 +195,10 @@ numbers, places = {"session": session, **jobs}, {**jobs_before, **ends}
 rows = []
 for name, number in numbers.items():
     percents = [int(line.split()[2]) for line in read_usage(name)] if name in holders else []
-    before = jobs_before.get(name, ("", ""))
+    state_before = jobs_before.get(name, ("", ""))
     by_course = "held.py" if name == "notebook" and not by_part else ""
     rows.append({
-        "job": number, "name": name, "node": places[name][1] or before[1], "gpus": int(name != "tokenise"),
+        "job": number, "name": name, "node": places[name][1] or state_before[1], "gpus": int(name != "tokenise"),
         "highest_percent": max(percents, default=None), "newest_percent": percents[-1] if percents else None,
         "cancelled_by": "yours" if number in cancelled else by_course, "after": ends[name][0] or "ended",
     })  # fmt: skip
@@ -212,7 +212,7 @@ if started:
 else:
     say("the job that waited has not started")
 if metrics["open"]:
-    say("my_release.sh is as delivered. Once you have written it, it gives the GPU back here, and the table says: yours")
+    say("my_release.sh is as delivered. Write it, and this script uses it to give the GPU back; the table then says 'yours'")
 elif failure:
     say(f"my_release.sh failed: {failure}")
 for number in wrong_jobs:

@@ -52,7 +52,7 @@ if world.device.type == "cpu" and torch.cuda.is_available():
 right_sum = world.size * (world.size + 1) / 2
 tensor = torch.full((args.elements,), float(world.rank + 1), device=world.device)
 dist.all_reduce(tensor)
-wrong = int((tensor != right_sum).sum())
+wrong_count = int((tensor != right_sum).sum())
 say(f"rank {world.rank}: contributed {world.rank + 1}, the sum is {tensor[0].item():g}, expected {right_sum:g}")
 
 zeros = torch.zeros(args.elements, device=world.device)
@@ -65,20 +65,19 @@ def time_slowest(call: Callable[[], object]) -> dict[str, float]:
 
 
 sync = time_slowest(lambda: dist.all_reduce(zeros))
-local = time_slowest(lambda: torch.add(zeros, zeros, out=zeros))  # as many additions, within each process
+local = time_slowest(lambda: torch.add(zeros, zeros, out=zeros))  # the same number of additions, within each process
 
 own_facts = {
     "rank": world.rank, "procid": int(slurm["PROCID"] or 0), "nodeid": int(slurm["NODEID"] or 0),
     "localid": int(slurm["LOCALID"] or 0), "host": host, "machine": socket.gethostname(), "pid": os.getpid(),
-    "device": str(world.device), "sum": tensor[0].item(), "wrong": wrong,
+    "device": str(world.device), "sum": tensor[0].item(), "wrong": wrong_count,
     "gpus_given": len([gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]),
 }  # fmt: skip
 rows = world.gather(own_facts)
 
 
-def computers() -> int:
-    """Return on how many computers this job's nodes run, according to Slurm; usually one for each node. Return 0 if Slurm
-    cannot be asked."""
+def count_computers() -> int:
+    """Return the number of computers behind this job's nodes, or 0 if Slurm does not answer. Usually each node is one."""
     command = ["scontrol", "--oneliner", "show", "node", slurm["JOB_NODELIST"] or ""]
     if not slurm["JOB_NODELIST"] or shutil.which(command[0]) is None:
         return 0
@@ -88,13 +87,13 @@ def computers() -> int:
 
 # --- the record: rank 0 writes it, and the table comes from the same rows --------------------------------------------------
 if world.rank == 0:
-    nodes, behind = len({row["host"] for row in rows}), computers()
-    could_differ = not 0 < behind < nodes
+    nodes, computers = len({row["host"] for row in rows}), count_computers()
+    could_differ = not 0 < computers < nodes
     if not could_differ:
-        say(f"Slurm's {nodes} nodes share computers ({behind} in all), so only SLURMD_NODENAME tells them apart, not hostname")
+        say(f"Slurm's {nodes} nodes share {computers} computers, so only SLURMD_NODENAME tells them apart, not hostname")
     metrics = {
         "backend": dist.get_backend(), "elements": args.elements, "ranks": rows, "expected_sum": right_sum,
-        "hosts": nodes, "machines": len({row["machine"] for row in rows}) if could_differ else None, "computers": behind,
+        "hosts": nodes, "machines": len({row["machine"] for row in rows}) if could_differ else None, "computers": computers,
         "wrong_elements": sum(row["wrong"] for row in rows),
         "misplaced": sum(row["rank"] != row["procid"] for row in rows),
         "sync_ms": sync["median_ms"], "local_ms": local["median_ms"],

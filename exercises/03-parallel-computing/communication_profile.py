@@ -1,4 +1,4 @@
-"""Communication profiling: how long each collective takes at each size, and which bandwidth that is.
+"""Communication profiling: how long each collective takes at each size, and the bandwidth that follows.
 
 You will learn    how long AllReduce, Broadcast, AllGather and ReduceScatter take; algorithm and bus bandwidth; how to read
                   latency and bandwidth from a sweep; the size from which a link is fully used (the plateau)
@@ -56,7 +56,7 @@ world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 if size < 2:
     sys.exit(
-        "one rank has no partner: start two (gpucourse run 3.3 --nodes 2). With one GPU in all, they can talk on CPUs: "
+        "one rank has no partner: start two (gpucourse run 3.3 --nodes 2). If there is only one GPU, let them use CPUs: "
         "GPUCOURSE_BACKEND=gloo torchrun --nproc-per-node=2 communication_profile.py --max-bytes 4194304"
     )
 say(f"rank {rank} of {size} is on {bench.node_label()} ({device})")
@@ -80,7 +80,8 @@ def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Te
     """Return the call on `count` elements, the tensor that it reads, the tensor that it fills, and the right values of the
     filled tensor.
 
-    The tensor that is read has known values: element i of rank r is i % 97 + r + 1. So a lost, doubled or misplaced part shows.
+    The tensor that is read has known values: element i of rank r is i % 97 + r + 1. So a lost, doubled or misplaced part is
+    detected.
     """
     part = slice(count // size * rank, count // size * (rank + 1))
     pattern = torch.arange(count, dtype=torch.int32, device=device).remainder_(PERIOD).float()
@@ -104,7 +105,7 @@ def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Te
 args.link_gbps = args.link_gbps or float(os.environ.get("GPUCOURSE_LINK_GBPS", "0"))  # simulated, with a set speed
 burst = int(os.environ.get("GPUCOURSE_LINK_BURST_BYTES", "0"))  # bytes that such a link passes before it slows down
 scatters, link = can_scatter(), args.link_gbps / 8 or None  # bits to bytes
-largest = max(args.min_bytes, min(args.max_bytes, world.free_bytes() // 8))  # buffers, patterns, what is expected
+largest = max(args.min_bytes, min(args.max_bytes, world.free_bytes() // 8))  # buffers, patterns, expected values
 if largest < args.max_bytes and rank == 0:
     say(f"rank 0: sizes end at {largest:,} bytes, an eighth of the free memory")
 steps = itertools.takewhile(lambda step: step <= largest, (args.min_bytes * args.factor**power for power in itertools.count()))
@@ -115,8 +116,8 @@ for collective in collectives:
     for count in counts:
         call, source, result, right_values = prepare(collective, count)
         call()
-        wrong = int(world.reduce(float((result != right_values).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
-        source.zero_()  # AllReduce works in place: repeated, any other sum would grow without limit
+        wrong_count = int(world.reduce(float((result != right_values).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
+        source.zero_()  # AllReduce works in place: any other values would grow with each call
         seconds = bench.time_calls(
             call, device, budget_s=0.1, agree=lambda value: world.slowest([value])[0], prepare=dist.barrier
         )
@@ -128,7 +129,7 @@ for collective in collectives:
             "via": "all_reduce" if collective == "reduce_scatter" and not scatters else collective,
             "median_us": median * 1e6, "p99_us": bandwidth.nearest_rank(slowest, 99) * 1e6, "samples": len(slowest),
             "algbw_gb_per_s": bandwidth.algbw(4 * count, median),
-            "busbw_gb_per_s": bandwidth.busbw(collective, 4 * count, median, size), "link_gb_per_s": link, "wrong": wrong,
+            "busbw_gb_per_s": bandwidth.busbw(collective, 4 * count, median, size), "link_gb_per_s": link, "wrong": wrong_count,
         }  # fmt: skip
         sweep.append(row)
     if rank == 0:
@@ -169,7 +170,7 @@ own_rows = own_lines.make_rows(outcome, curves, factors)
 
 
 def above_link(row: dict) -> bool:
-    """Return whether more bytes crossed the busiest link than it can carry in that time."""
+    """Return whether more bytes crossed the busiest link than it can carry in the measured time."""
     crossed = row["busbw_gb_per_s"] * row["median_us"] * 1e3  # GB/s times us, in bytes
     return link is not None and crossed - burst > 1.000001 * link * row["median_us"] * 1e3
 
@@ -179,7 +180,7 @@ hosts = len(set(world.gather(socket.gethostname())))
 if rank == 0:
     own_busbw = {row["bytes"]: row["busbw_gb_per_s"] for row in sweep if row["collective"] == "AllReduce"}
     gpus = size if device.type == "cuda" else 0
-    beside, why_not = nccl_tests.compare(own_busbw, high=largest, factor=args.factor, gpus=gpus, hosts=hosts)
+    reference_rows, why_not = nccl_tests.compare(own_busbw, high=largest, factor=args.factor, gpus=gpus, hosts=hosts)
 world.wait_for_all()
 
 # --- the record ----------------------------------------------------------------------------------------------------------
@@ -195,16 +196,16 @@ if rank == 0:
         "bus_over_algorithm": sweep[0]["busbw_gb_per_s"] / sweep[0]["algbw_gb_per_s"] if "all_reduce" in collectives else None,
         "plateaus_reached": sum(row["plateau_bytes"] is not None for row in summary),
         "above_link": sum(map(above_link, sweep)), "link_burst_bytes": burst,
-        "beside_all_reduce_perf": beside, "all_reduce_perf_not_run": why_not,
+        "beside_all_reduce_perf": reference_rows, "all_reduce_perf_not_run": why_not,
     }  # fmt: skip
     titles = {"collective": "collective", "latency_us": "latency µs", "asymptote_busbw_gb_per_s": "asymptote GB/s",
               "best_busbw_gb_per_s": "best GB/s", "plateau": "plateau"}  # fmt: skip
     bench.say_table(summary + own_rows, titles)
     if outcome.state == "open":
-        say("Once you have written my_line.py, a sweep of at least 7 sizes has a row of yours for each collective.")
+        say("Once you have written my_line.py, a sweep of at least 7 sizes has a row with your result for each collective.")
     elif outcome.state == "failed":
         say(f"Your part failed: {outcome.text}")
-    say(f"compared with NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
+    say(f"compared with NVIDIA's program: {why_not or f'{len(reference_rows)} sizes, see the table'}")
     if burst:
         say(f"Software limits the link: up to {burst:,} bytes pass freely, so smaller sizes are faster than the link.")
     if device.type == "cpu" and not link and bench.is_on_one_computer():

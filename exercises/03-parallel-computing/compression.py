@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-PAYS_FROM = 2  # PowerSGD leaves a matrix alone unless it gets at least so many times smaller
+PAYS_FROM = 2  # PowerSGD compresses a matrix only if it becomes at least this many times smaller
 
 
 def half_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
-    """Return the size in bytes with every element in 2 bytes instead of 4."""
+    """Return the bytes of tensors of these shapes in a format of 2 bytes per element."""
     return sum(2 * _elements(shape) for shape in shapes)
 
 
 def byte_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
-    """Return the size in bytes with every element in 1 byte."""
+    """Return the bytes of tensors of these shapes in a format of 1 byte per element."""
     return sum(map(_elements, shapes))
 
 
 def plain_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
-    """Return the size in bytes with every element in 4 bytes."""
+    """Return the bytes of tensors of these shapes in float32."""
     return sum(4 * _elements(shape) for shape in shapes)
 
 
@@ -39,7 +39,7 @@ def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
 
 def count_wire_bytes(size: float, ranks: int, *, gathers: bool = False) -> float:
     """Return the bytes that each rank sends in a ring AllReduce of `size` bytes: 2 (n - 1) / n of them. In an AllGather, `size`
-    is what one rank brings, and each rank sends n - 1 times as much."""
+    is the contribution of one rank, and each rank sends n - 1 times as much."""
     return (ranks - 1) * size if gathers else 2 * (ranks - 1) / ranks * size
 
 

@@ -47,7 +47,7 @@ args = parser.parse_args()
 if min(vars(args).values()) < 1:
     parser.error("every value must be at least 1")
 
-part = own_part.Process("my_ddp.py")  # your DDP gets a process of its own, in which it can do no harm
+part = own_part.Process("my_ddp.py")  # your DDP runs in a separate process, so it cannot disturb this one
 
 begin_of_run = time.perf_counter()
 
@@ -117,7 +117,8 @@ for epoch in range(args.epochs):
 loss_after, weights = whole_loss(model.module), flat(model.parameters())
 parameter_difference = world.difference(weights)
 shares, checksums = world.gather(orders[-1]), world.gather(ranks.checksum(weights))
-repeated = sum(order == orders[0] for order in orders[1:]) if args.epochs > 1 and len(orders[0]) > 7 else None  # few: chance
+# The order of few samples may repeat by chance.
+repeated = sum(order == orders[0] for order in orders[1:]) if args.epochs > 1 and len(orders[0]) > 7 else None
 
 
 # --- the comparison: fresh models, warm steps, one rank alone first ----------------------------------------------------------
@@ -138,7 +139,7 @@ world.wait_for_all()  # the other ranks are idle while rank 0 measures
 weak_s = world.slowest(time_steps(build(parallel=True), args.batch_size))
 strong_s = world.slowest(time_steps(build(parallel=True), rank_batch))
 with (silent := build(parallel=True)).no_sync():  # the same steps without AllReduce: the difference is communication
-    own_s = time_steps(silent, args.batch_size)  # each rank alone: this shows a slow rank; above, all have its pace
+    own_s = time_steps(silent, args.batch_size)  # each rank alone: this shows a slow rank; above, all wait for it
 buffer = torch.zeros(sum(weight.numel() for weight in silent.parameters()), device=device)  # as large as all gradients
 allreduce_s = world.slowest(
     bench.time_calls(lambda: dist.all_reduce(buffer), device, budget_s=0.2, agree=lambda value: world.slowest([value])[0])
@@ -165,9 +166,9 @@ if rank == 0:
         row["speedup"] = row["samples_per_s"] / rows[0]["samples_per_s"]
         row["efficiency_percent"] = 100 * row["speedup"] / row["ranks"]
     two_gpus = device.type == "cuda" and size == 2
-    # Below zero the two times do not differ, so communication cannot be seen.
+    # A difference below zero is only noise: communication is too short to be measured.
     exposed = max(0.0, 100 * (1 - bench.percentile(silent_s, 50) / bench.percentile(weak_s, 50))) if size > 1 else None
-    one_by_one = SLACK * (bench.percentile(silent_s, 50) + bench.percentile(allreduce_s, 50))  # a step that hides nothing
+    one_by_one = SLACK * (bench.percentile(silent_s, 50) + bench.percentile(allreduce_s, 50))  # a step without overlap
     metrics = {
         **vars(args), "backend": dist.get_backend(), "parameters": weights.numel(), "gradient_bytes": 4 * weights.numel(),
         "learning_rate": learning_rate(), "epochs_done": epochs,
@@ -204,13 +205,13 @@ if rank == 0:
     titles = {"case": "way", "messages": "messages", "bytes": "bytes", "early_percent": "% begun early"}
     bench.say_table(metrics["ways"], titles | {"median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"})
     if outcome.state == "open":
-        say("Your DDP is open: once you have written my_ddp.py, it trains here, and sends beside the four ways in the plot.")
+        say("Your DDP is open: once you have written my_ddp.py, it trains here, and the plot shows it next to the four ways.")
     elif outcome.state == "failed":
         say(f"Your DDP failed: {outcome.text}")
     if exposed is not None:
         say(f"exposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")
-        least = f"{metrics['least_efficiency_percent']:.0f} %"
-        say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; without overlap the efficiency would be {least}")
+        floor = f"{metrics['least_efficiency_percent']:.0f} %"
+        say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; without overlap the efficiency would be {floor}")
     say(f"loss {loss_before:.4f} before, {loss_after:.4f} after {args.epochs} epochs; guessing is {math.log(CLASSES):.4f}")
     if device.type == "cpu":
         reason = "ranks on one computer share its cores and its memory" if bench.is_on_one_computer() else "a GPU is far faster"

@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 SEED, CLASSES, PIXELS = 0, 10, 784
 LAYERS, MAX_BUCKET_BYTES, WHOLE = 16, 1 << 20, 1 << 40  # WHOLE: bytes of a bucket for all gradients
 RATE, NOISY_BELOW, STEEP_ABOVE = 0.05, 128, 4096  # learning rate; samples per step; units
-TOLERANCE, LOSS_TOLERANCE = 1e-4, 0.01  # of the largest element; of the loss: sums in another order are rounded differently
+TOLERANCE, LOSS_TOLERANCE = 1e-4, 0.01  # of the largest element; of the loss: sums in a different order are rounded differently
 
 Prepared = tuple[nn.Module, Callable[[], None]]
 
@@ -119,7 +119,7 @@ def send_in_buckets(model: nn.Module, bucket_bytes: int, *, is_late: bool = Fals
     parallel = DistributedDataParallel(model, device_ids=ids, bucket_cap_mb=bucket_bytes / 2**20, gradient_as_bucket_view=True)
     full: list[torch.Tensor] = []
 
-    def send(_, bucket):  # torch compares annotations with types, and here they would be texts
+    def send(_, bucket):  # torch compares annotations with types, and here they would be strings
         work = dist.all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True)
         return work.get_future().then(lambda future: future.value()[0])
 
@@ -182,7 +182,7 @@ def measure_way(
 
 
 def time_messages(world: ranks.World, hidden: int) -> float:
-    """Return how many times as long all gradients take in one message each as in one flat tensor, without any computing."""
+    """Return the time to send each gradient as a message, divided by that of one flat tensor. Nothing is computed meanwhile."""
     gradients = [torch.zeros_like(parameter) for parameter in build_deep(hidden, world.device).parameters()]
     flat = torch.zeros(sum(gradient.numel() for gradient in gradients), device=world.device)
 

@@ -40,7 +40,7 @@ args = parser.parse_args()
 if args.elements < 1:
     parser.error("--elements must be at least 1")
 
-part = own_part.Process("my_ring.py", backend="gloo")  # your ring gets a process of its own, in which it can do no harm
+part = own_part.Process("my_ring.py", backend="gloo")  # your ring runs in a separate process, so it cannot disturb this one
 
 # --- set-up: torchrun tells each process who it is, in environment variables -----------------------------------------
 if "RANK" not in os.environ:  # started with plain python
@@ -102,7 +102,7 @@ dist.all_gather_object(participants, own_facts)
 sizes = [4**power for power in range(16) if 4**power < args.elements] + [args.elements]
 sync = []
 for size in sizes:
-    zeros = torch.zeros(size, device=device)  # AllReduce works in place: repeated, any other sum would grow without limit
+    zeros = torch.zeros(size, device=device)  # AllReduce works in place: any other values would grow with each call
     dist.barrier()
     seconds = bench.time_calls(
         lambda zeros=zeros: dist.all_reduce(zeros), device, budget_s=0.25, agree=lambda estimate: slowest([estimate])[0]
@@ -115,7 +115,7 @@ for size in sizes:
 wrong_in_all = torch.tensor([wrong + wrong_average + sum(row["wrong"] for row in sync)], device=device)
 dist.all_reduce(wrong_in_all)
 
-# --- your ring at the same sizes, by turns with gloo's AllReduce; both on CPUs -----------------------------------------------
+# --- your ring at the same sizes, alternating with gloo's AllReduce; both on CPUs -------------------------------------------
 world_of_ranks = ranks.World(rank, world, device, dist.new_group(backend="gloo"))
 outcome = part.run(world_of_ranks, "ring_times:measure", sizes=sizes, limit_s=60.0 + 2 * world)
 ring = outcome.results[0] if outcome.state == "ran" else []

@@ -48,7 +48,7 @@ args = parser.parse_args()
 if min(vars(args).values()) < 1 or args.accumulation_steps < 2:
     parser.error("every value must be at least 1, --accumulation-steps at least 2")
 
-# --- set-up: each rank has its own samples, equally many; every model begins with the same weights --------------------------
+# --- set-up: each rank has different samples, but equally many; every model begins with the same weights ----------------
 learner_part = own_part.Process("my_group.py")  # it waits until the course's own measurements are done
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
@@ -88,7 +88,7 @@ def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
 
 
 def compute_saving(key: str) -> float | None:
-    """Return how many times as much a sync after every micro-step sends as the learner's groups, which may send nothing."""
+    """Return what a sync after every micro-step sends, divided by what the learner's groups send (infinity if nothing)."""
     return (rows[1][key] / yours[key] if yours[key] else math.inf) if yours else None
 
 
@@ -103,7 +103,7 @@ def big_batch_fits() -> bool:
     return not any(world.gather(too_big))
 
 
-# --- proof: the gradient of the pieces is the gradient of the whole, also if the last group is not full -----------------
+# --- proof: the gradient of the pieces is the gradient of the whole, even if the last group is not full -----------------
 group = f"{args.accumulation_steps} x {args.micro_batch} samples per group"
 say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {group}")
 ways = [NONE, EACH, BIG] if big_batch_fits() else [NONE, EACH]
@@ -112,7 +112,7 @@ short = (
 )  # a last group, with half a micro-batch at its end
 start = time.perf_counter()
 gradients, last = ({way: gradient(way, count) for way in ways} for count in (per_group, short))
-across = [world.difference(gradient) for gradient in (*gradients.values(), *last.values())]
+rank_differences = [world.difference(gradient) for gradient in (*gradients.values(), *last.values())]
 
 # --- the comparison: the same samples, the same start, the same number of groups -----------------------------------------
 rows, weights = [], {}
@@ -122,10 +122,10 @@ for way in ways:
         torch.cuda.reset_peak_memory_stats(device)
     model, optimizer, traffic = build()
     take = functools.partial(one_group, way, model, optimizer, per_group)
-    bench.time_each(take, device, max(3, args.steps // 5))  # DDP orders its buckets after the first step, and memory is new
+    bench.time_each(take, device, max(3, args.steps // 5))  # DDP reorders its buckets after the first step; memory is allocated
     traffic.clear()
     seconds = world.slowest(bench.time_each(take, device, args.steps))
-    weights[way] = flat(model.parameters()).cpu()  # kept where it takes no memory from the next way
+    weights[way] = flat(model.parameters()).cpu()  # on the CPU: the next way needs the GPU's memory
     row = {
         "way": way, "updates": args.accumulation_steps if way == NONE else 1, "allreduce_calls": traffic["calls"] / args.steps,
         "allreduce_bytes": traffic["sent"] / args.steps, **bench.spread_ms(seconds),
@@ -150,26 +150,26 @@ yours = outcome.results[0] if outcome and outcome.results else {}
 if rank == 0:
     keys = ("gradient_error", "last_group_error", "weights_error", "peak_gpu_memory_bytes", "samples_at_once")
     failure = outcome.text if outcome and outcome.state == "failed" else None
-    every, big = rows[1], rows[2] if BIG in ways else None
+    every_row, big_row = rows[1], rows[2] if BIG in ways else None
     metrics = {
         **vars(args), "backend": dist.get_backend(), "parameters": weights[EACH].numel(), "samples_a_group": size * per_group,
         "gradient_bytes": 4 * weights[EACH].numel(), "ways": [*rows, *([yours] if yours else [])],
         "yours": {"outcome": "ran" if yours else failure} | {key: yours.get(key) for key in keys},
-        "accumulated": [every], "big_batch": big,
-        "gradient_differences_across_ranks": across, "last_group_samples": size * short,
-        "last_group_error_by_k": every["last_group_error"],
-        "last_step_by_k": (last[EACH].norm() / last[BIG].norm()).item() if big else None,
-        "no_sync_speedup": every["median_ms"] / yours["median_ms"] if yours else None,
+        "accumulated": [every_row], "big_batch": big_row,
+        "gradient_differences_across_ranks": rank_differences, "last_group_samples": size * short,
+        "last_group_error_by_k": every_row["last_group_error"],
+        "last_step_by_k": (last[EACH].norm() / last[BIG].norm()).item() if big_row else None,
+        "no_sync_speedup": every_row["median_ms"] / yours["median_ms"] if yours else None,
         "calls_saved_times": compute_saving("allreduce_calls"), "bytes_saved_times": compute_saving("allreduce_bytes"),
     }  # fmt: skip
     titles = {"way": "way", "updates": "updates", "allreduce_calls": "calls", "allreduce_bytes": "bytes", "median_ms": "ms"}
     bench.say_table(metrics["ways"], titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"})
-    if big:
-        say(f"last group, not full: off by {every['last_group_error']:.2g} if each loss is divided by k")
+    if big_row:
+        say(f"last group, not full: off by {every_row['last_group_error']:.2g} if each loss is divided by k")
     else:
         say("The big batch does not fit on every rank, so there is no comparison: run once with a smaller --micro-batch.")
     if outcome and outcome.state == "open":
-        say("my_group.py is as delivered. Once you write it, the table has a row of a training in your groups, with no_sync.")
+        say("my_group.py is as delivered. Once you write it, the table has a row for a training in your groups, with no_sync.")
     elif failure:
         say(f"your groups did not train: {failure}")
     if device.type == "cpu":

@@ -2,7 +2,7 @@
 
 You will learn    what a DDP communication hook is; fp16, bf16, fp8 and PowerSGD; what tiny gradients lose; why bytes, time
                   and loss must be judged together
-You will produce  a row for each hook: bytes really sent, step time, loss after equal steps, link speed below which it pays off
+You will produce  a row for each hook: bytes really sent, step time, loss after equally many steps, break-even link speed
 Run it            torchrun --nproc-per-node=2 gradient_compression.py --hidden 512 --batch-size 128     (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_compression.py                     (on the first node; --node-rank=1 on the second)
@@ -61,12 +61,12 @@ torch.backends.cuda.matmul.allow_tf32 = False
 only_me = [dist.new_group([r]) for r in range(size)][rank]  # every rank makes every group, and keeps its own
 setting = {"hidden": args.hidden, "batch_size": args.batch_size, "bucket_mb": args.bucket_mb, "steps": args.steps}
 setting["cold"] = args.start_iteration + WARM
-sent = hooked_training.count_sent()
+counter = hooked_training.count_sent()
 
 
 def one_bucket_at_a_time(hook):
-    """Send one bucket at a time, for PowerSGD over gloo. It sends again when an answer has arrived. Gloo's few threads both
-    send and answer, so two buckets at the same time would deadlock. NCCL has no such threads."""
+    """Send one bucket at a time, for PowerSGD over gloo. Its callbacks start further all-reduces and wait for them. Gloo's few
+    threads both send and run callbacks, so two buckets at the same time would deadlock. NCCL has no such threads."""
 
     def patient(state, bucket):
         (future := hook(state, bucket)).wait()
@@ -91,25 +91,25 @@ def train(name: str, group: dist.ProcessGroup, scale: float = 1.0) -> dict[str, 
     if name.startswith("powersgd"):  # by default it waits 1,000 steps, and a short run would compress nothing
         state = powerSGD_hook.PowerSGDState(group, int(name[-1]), start_powerSGD_iter=args.start_iteration)
         hook = hook if device.type == "cuda" else one_bucket_at_a_time(hook)
-    return hooked_training.train(world, sent, hooked_training.Setting(**setting), hook, state, group, scale=scale)
+    return hooked_training.train(world, counter, hooked_training.Setting(**setting), hook, state, group, scale=scale)
 
 
 def row_of(name: str) -> dict[str, object]:
-    everyone = train(name, dist.group.WORLD)
+    group_run = train(name, dist.group.WORLD)
     single_run = train(name, only_me)  # a group of one: the hook compresses as usual, but nothing has to be sent
-    scales.append(hooked_training.shrink(everyone["first_rms"]))
-    tiny = train(name, dist.group.WORLD, scale=scales[0])  # that of training without a hook, which comes first
-    step_s, alone_s = world.slowest(everyone["seconds"]), world.slowest(single_run["seconds"])
-    curve = (world.reduce(everyone["losses"], dist.ReduceOp.SUM) / size).tolist()
+    scales.append(hooked_training.shrink(group_run["first_rms"]))
+    tiny = train(name, dist.group.WORLD, scale=scales[0])  # the scale of training without a hook, which runs first
+    step_s, alone_s = world.slowest(group_run["seconds"]), world.slowest(single_run["seconds"])
+    curve = (world.reduce(group_run["losses"], dist.ReduceOp.SUM) / size).tolist()
     curves.extend({"hook": name, "step": number, "loss": loss} for number, loss in enumerate(curve, 1))
-    say(f"rank {rank}: {name}: {everyone['bytes_first_step']:,} bytes in the first step, {everyone['bytes']:,} in the last")
+    say(f"rank {rank}: {name}: {group_run['bytes_first_step']:,} bytes in the first step, {group_run['bytes']:,} in the last")
     return {
-        "hook": name, "bytes_first_step": everyone["bytes_first_step"], "bytes_per_step": everyone["bytes"],
-        "bytes_by_formula": HOOKS[name][1](everyone["shapes"]) + 4 * everyone["calls"] * (name == "fp8-gather"),  # its scales
-        "messages_per_step": everyone["calls"], "gathers": name == "fp8-gather",
-        **bench.spread_ms(step_s), "without_network_ms": bench.percentile(alone_s, 50) * 1e3, "loss_after": everyone["loss"],
-        "tiny_loss_after": tiny["loss"], "parameters": everyone["weights"].numel(),
-        "parameter_difference": world.difference(everyone["weights"]),
+        "hook": name, "bytes_first_step": group_run["bytes_first_step"], "bytes_per_step": group_run["bytes"],
+        "bytes_by_formula": HOOKS[name][1](group_run["shapes"]) + 4 * group_run["calls"] * (name == "fp8-gather"),  # scales
+        "messages_per_step": group_run["calls"], "gathers": name == "fp8-gather",
+        **bench.spread_ms(step_s), "without_network_ms": bench.percentile(alone_s, 50) * 1e3, "loss_after": group_run["loss"],
+        "tiny_loss_after": tiny["loss"], "parameters": group_run["weights"].numel(),
+        "parameter_difference": world.difference(group_run["weights"]),
     }  # fmt: skip
 
 
@@ -170,7 +170,7 @@ if rank == 0:
     titles |= {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after", "tiny_loss_after": "with tiny gradients"}
     bench.say_table(metrics["compared"], titles)
     if outcome.state == "open":
-        say("my_hook.py is as delivered. Once you write it, the table has a row of a training with your hook.")
+        say("my_hook.py is as delivered. Once you write it, the table has a row for a training with your hook.")
     elif outcome.state == "failed":
         say(f"your hook did not train: {outcome.text}")
     for missing in left_out:

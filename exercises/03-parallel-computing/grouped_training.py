@@ -21,10 +21,10 @@ SEED, CLASSES, PIXELS, RATE = 0, 10, 784, 0.05
 
 
 def make_samples(world: World, per_rank: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return this rank's inputs and labels. Each rank has other samples, equally many."""
+    """Return this rank's inputs and labels. Each rank has different samples, but the same number of them."""
     source = torch.Generator().manual_seed(SEED)
     images = torch.randn(world.size * per_rank, PIXELS, generator=source)
-    labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network gives the labels
+    labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network sets the labels
     return images[world.rank :: world.size].to(world.device), labels[world.rank :: world.size].to(world.device)
 
 

@@ -39,7 +39,7 @@ class Setting:
 
 
 def count_sent() -> Counter:
-    """Count the bytes and the calls that hooks pass to collectives from now on, in the counter that is returned."""
+    """Return a counter that counts the bytes and the calls that hooks pass to collectives from now on."""
     sent: Counter = Counter()
 
     def count(collective: Callable, place: int, *arguments, **kwargs):
@@ -134,8 +134,10 @@ def train_with_own_hook(world: World, **setting: float) -> dict[str, object]:
     torch.backends.cuda.matmul.allow_tf32 = False
     sent = count_sent()  # before my_hook.py can import all_reduce by name
     hook = importlib.import_module("my_hook").half_hook
-    usual = train(world, sent, Setting(**setting), _keep_names(hook), {}, dist.group.WORLD)
-    tiny = train(world, sent, Setting(**setting), _keep_names(hook), {}, dist.group.WORLD, scale=shrink(usual["first_rms"]))
+    usual = train(world, sent, Setting(**setting), _drop_annotations(hook), {}, dist.group.WORLD)
+    tiny = train(
+        world, sent, Setting(**setting), _drop_annotations(hook), {}, dist.group.WORLD, scale=shrink(usual["first_rms"])
+    )
     return {
         "hook": "yours", "bytes_first_step": usual["bytes_first_step"], "bytes_per_step": usual["bytes"],
         "messages_per_step": usual["calls"], **bench.spread_ms(world.slowest(usual["seconds"])), "losses": usual["losses"],
@@ -144,8 +146,8 @@ def train_with_own_hook(world: World, **setting: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _keep_names(hook: Callable) -> Callable:
-    """Return the hook without its annotations, which DDP would check, whatever they are."""
+def _drop_annotations(hook: Callable) -> Callable:
+    """Return the hook without its annotations, which DDP would check."""
 
     def call(state, bucket):
         return hook(state, bucket)

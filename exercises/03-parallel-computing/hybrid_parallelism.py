@@ -156,7 +156,7 @@ def layout(dp: int, tp: int) -> dict[str, object]:
 
 
 # --- one process, on rank 0 alone; then the requested layout, and the others that this number of ranks allows ----------------
-warnings.filterwarnings("ignore", message="Full backward hook is firing")  # CommDebugMode's, if a model begins with tokens
+warnings.filterwarnings("ignore", message="Full backward hook is firing")  # by CommDebugMode, for a model that reads tokens
 start = time.perf_counter()
 solo = train(None) if rank == 0 else None
 world.wait_for_all()
@@ -214,7 +214,7 @@ if rank == 0:
     if outcome is None:
         say(f"A copy in {size} slices needs a multiple of {size} heads (--heads), so my_slices.py is not used here.")
     elif outcome.state == "open":
-        say("my_slices.py is as delivered. Once you write it, the table has a row of a copy that trains with your layers.")
+        say("my_slices.py is as delivered. Once you write it, the table has a row for a copy that trains with your layers.")
     elif outcome.state == "failed":
         say(f"your layers did not train: {outcome.text}")
     if device.type == "cpu":

@@ -67,7 +67,7 @@ if size < 2 or args.layers < size or (args.schedule == "1f1b" and args.micro_bat
     )
 torch.set_num_threads(1)  # on CPUs one thread for each rank, so that its CPU time is the time in which it was busy
 torch.backends.cuda.matmul.allow_tf32 = False
-first, last, everything = rank == 0, rank == size - 1, range(args.layers)
+first, last, all_layers = rank == 0, rank == size - 1, range(args.layers)
 shares = [range(args.layers * r // size, args.layers * (r + 1) // size) for r in range(size)]
 layers = shares[rank]  # of the layers
 
@@ -110,10 +110,10 @@ def naive_step() -> torch.Tensor | None:
 def pipeline(schedule: str, micro_batches: int) -> Callable[[], torch.Tensor | None]:
     if schedule == "interleaved":
         numbers = (rank, size + rank)
-        mine = [stages.WatchedStage(watch, short_parts[i], numbers[i], 2 * size, device) for i in range(2)]
+        rank_stages = [stages.WatchedStage(watch, short_parts[i], numbers[i], 2 * size, device) for i in range(2)]
     else:
-        mine = stages.WatchedStage(watch, part, rank, size, device)
-    runner = SCHEDULES[schedule](mine, micro_batches, loss_fn=loss_of)  # sends to and receives from its neighbours
+        rank_stages = stages.WatchedStage(watch, part, rank, size, device)
+    runner = SCHEDULES[schedule](rank_stages, micro_batches, loss_fn=loss_of)  # sends to and receives from its neighbours
 
     def step() -> torch.Tensor | None:
         losses: list[torch.Tensor] = []
@@ -129,12 +129,12 @@ def whole_step(model: nn.Module) -> torch.Tensor:
     return loss.detach()
 
 
-def mine_of(model: nn.Sequential, share: range = layers) -> Iterator[nn.Parameter]:
+def select_part(model: nn.Sequential, share: range = layers) -> Iterator[nn.Parameter]:
     return model[share.start : share.stop + (share.stop == args.layers)].parameters()
 
 
 def fits(way: str, micro_batches: int) -> bool:
-    """Return whether the schedule can run so many micro-batches, in equal stages."""
+    """Return whether the schedule can run this many micro-batches, in equal stages."""
     if way == "interleaved":
         return micro_batches % size == 0 and args.layers % (2 * size) == 0
     return way == "gpipe" or micro_batches >= size
@@ -143,7 +143,7 @@ def fits(way: str, micro_batches: int) -> bool:
 def measure(way: str, micro_batches: int, step: Callable[[], torch.Tensor | None]) -> dict[str, object]:
     parts = dict(zip(halves, short_parts, strict=True)) if way == "interleaved" else {layers: part}
     weights = [weight for module in parts.values() for weight in module.parameters()]
-    right = ranks.flat(weight.grad for share in parts for weight in mine_of(whole, share))
+    right = ranks.flat(weight.grad for share in parts for weight in select_part(whole, share))
     seconds, orders, error = [], [], 0.0
     for number in range(2 + args.steps):  # the first two are cold: connections, memory
         for weight in weights:
@@ -161,14 +161,14 @@ def measure(way: str, micro_batches: int, step: Callable[[], torch.Tensor | None
 
 
 start = time.perf_counter()
-whole_step(whole := build(everything))
-alone_s = bench.time_each(functools.partial(whole_step, build(everything)), device, args.steps) if first else []
+whole_step(whole := build(all_layers))
+alone_s = bench.time_each(functools.partial(whole_step, build(all_layers)), device, args.steps) if first else []
 world.wait_for_all()  # the other ranks are idle while rank 0 measures
 naive = measure("naive", 1, naive_step)
 rows = [measure(way, m, pipeline(way, m)) for way in SCHEDULES for m in sweep if fits(way, m)]
 
 # --- training: the parts together, and for comparison one process with the whole model, take the same steps ----------------
-whole, step, losses = build(everything), pipeline(args.schedule, args.micro_batches), []
+whole, step, losses = build(all_layers), pipeline(args.schedule, args.micro_batches), []
 optimizers = [torch.optim.SGD(model.parameters(), lr=ordered_pipeline.LEARNING_RATE) for model in (part, whole)]
 for number in range(1, args.steps + 1):
     part.zero_grad(set_to_none=True)
@@ -180,7 +180,7 @@ for number in range(1, args.steps + 1):
         losses.append({"step": number, "loss": loss.item(), "loss_one_process": loss_whole})
         say(f"step {number}/{args.steps}: loss {loss:.6f} in {size} parts, {loss_whole:.6f} in one process")
 losses, hosts = world.gather(losses)[-1], world.gather(bench.node_label())
-parameter_error = world.error(ranks.flat(part.parameters()), ranks.flat(mine_of(whole)))
+parameter_error = world.error(ranks.flat(part.parameters()), ranks.flat(select_part(whole)))
 
 # --- yours: the same steps in the order of my_schedule.py, if it is written. It computes the whole model's gradient itself ----
 outcome = learner_part.run(
@@ -234,7 +234,7 @@ if first:
     bench.say_table(every_way, titles)
     say(f"one process: {one_ms:.1f} ms")
     if outcome.state == "open":
-        say("my_schedule.py is as delivered. Once you write it, the table has rows of a pipeline that works in your order.")
+        say("my_schedule.py is as delivered. Once you write it, the table has rows for a pipeline that works in your order.")
     elif outcome.state == "failed":
         say(f"your order did not run: {outcome.text}")
     if device.type == "cpu":

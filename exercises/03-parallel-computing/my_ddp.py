@@ -1,8 +1,8 @@
 """Your part of 3.2: your own data parallel training, as DistributedDataParallel does it.
 
-You will learn    where the gradients of all ranks become one; why that takes less time than it seems, because backward overlaps
-                  it; and why gradients travel in buckets
-You will produce  `share_gradients`, which gives every rank the same gradients as DistributedDataParallel
+You will learn    where the gradients of all ranks are combined; why that takes less time than it seems, because backward
+                  overlaps it; and why gradients travel in buckets
+You will produce  `share_gradients`, after which every rank has the same gradients as with DistributedDataParallel
 Try it            gpucourse try 3.2; then gpucourse run 3.2 trains with it, and times it beside three other ways to send
 Your part         the body of `share_gradients`; keep its name and its parameters
 Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel"
@@ -22,7 +22,7 @@ def share_gradients(model: torch.nn.Module, bucket_bytes: int) -> Callable[[], N
     First, send rank 0's parameters to every rank. In every backward pass, put each gradient into a bucket as soon as it is
     complete (`register_post_accumulate_grad_hook`). When the bucket holds at least `bucket_bytes`, begin the all-reduce of all
     of it as one tensor (`async_op=True`), and go on with an empty bucket; backward must continue. So with 0 bytes each gradient
-    is a message of its own.
+    is a separate message.
 
     `finish()` is called after each `loss.backward()`, many times in a training run. It sends the last bucket, which may not be
     full. When it returns, every `.grad` is the mean over all ranks. A parameter with `requires_grad=False`, or without a

@@ -1,6 +1,6 @@
-"""Your part of 3.7: say what a scaling curve shows, and nothing that its scatter may explain.
+"""Your part of 3.7: say what a scaling curve shows, but nothing that may be noise.
 
-You will learn    how to compare noisy times; when a bottleneck may be named; what a serial part looks like, and what overhead
+You will learn    how to compare noisy times; when a bottleneck may be named; what a serial part and overhead look like
 You will produce  a `diagnose` that works on any curve, such as those that 3.7 has just measured
 Try it            gpucourse try 3.7
 Your part         the body of `diagnose`; keep its name, its parameter and the names in what it returns
@@ -19,8 +19,8 @@ def diagnose(curve: list[dict]) -> dict[str, object]:
     Times scatter, and now and then a step is slow by accident.
 
     "efficiency": the efficiency with the most workers, in percent, by the median steps.
-    "bottleneck": what costs the most workers most of the time that they lose, "communication" or "slower computing". It is None
-    if the times cannot tell: too little is lost, or it is too close.
+    "bottleneck": the cause of most of the time lost with the most workers, "communication" or "slower computing". It is None if
+    the times cannot tell: too little is lost, or the two causes are too close.
     "overhead_grows": True if a strong curve shows more than one fixed serial part (Amdahl's law) can explain, because overhead
     grows with the workers. False if a fixed part explains it, or the times cannot tell. None for a weak curve.
     """

@@ -20,8 +20,8 @@ def one_group(
     """Make one step of `optimizer`, as if all samples of `pieces` were one batch whose loss is their mean cross-entropy.
 
     `pieces` are this rank's micro-batches, each with its inputs and its labels. The last piece of an epoch may have fewer
-    samples than the others. The sizes are the same on all ranks. Only one piece at a time fits into memory. Earlier gradients
-    do not count.
+    samples than the others. The sizes are the same on all ranks. Only one piece at a time fits into memory. Gradients from
+    before the call must not count.
 
     DistributedDataParallel averages over the ranks in every backward pass outside `model.no_sync()`. Let it do so only once.
     """

@@ -43,7 +43,7 @@ def build(share: range, layers: int, width: int) -> nn.Sequential:
 
 
 def make_batch(size: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the inputs and labels of a batch, which are always the same. A teacher network gives the labels."""
+    """Return the inputs and labels of a batch, which are always the same. A teacher network sets the labels."""
     source = torch.Generator().manual_seed(SEED)
     x = torch.randn(size, width, generator=source)
     return x, (x @ torch.randn(width, CLASSES, generator=source)).argmax(dim=1)
@@ -57,8 +57,8 @@ def find_orders(size: int, micro_batches: int) -> list[Order]:
         at = {piece: place for place, piece in enumerate(order)}
         if len(order) != len(at) or at.keys() != {(kind, i) for kind in (FORWARD, BACKWARD) for i in range(micro_batches)}:
             raise ValueError(f"stage {stage} of {size} needs each of {micro_batches} micro-batches once in each direction")
-        if early := [i for i in range(micro_batches) if at[BACKWARD, i] < at[FORWARD, i]]:
-            raise ValueError(f"stage {stage} of {size} runs micro-batch {early[0]} backward before it ran forward")
+        if misordered := [i for i in range(micro_batches) if at[BACKWARD, i] < at[FORWARD, i]]:
+            raise ValueError(f"stage {stage} of {size} runs micro-batch {misordered[0]} backward before it ran forward")
     bubble.replay(_time(orders))  # raises ValueError if the stages wait for each other for ever
     return orders
 
@@ -92,7 +92,7 @@ def train(
 
 def _measure(pipeline: _Pipeline, micro_batches: int, gradient: torch.Tensor, steps: int) -> dict[str, object]:
     """Return a row of the result table, and how far the order is from 1F1B: by the micro-batches that stages hold, and by the
-    bubble of equal pieces, which no measurement disturbs."""
+    bubble if all pieces take equal times, which no measurement disturbs."""
     world, size = pipeline.world, pipeline.world.size
     orders = find_orders(size, micro_batches)
     seconds, pieces, error = [], [], 0.0
@@ -105,11 +105,11 @@ def _measure(pipeline: _Pipeline, micro_batches: int, gradient: torch.Tensor, st
             error = world.error(ranks.flat(weight.grad for weight in pipeline.part.parameters()), gradient)
     row = {"way": "yours", "micro_batches": micro_batches, **bench.spread_ms(world.slowest(seconds[2:]))}
     timed = _time(orders)
-    held = [bubble.count_in_flight(order) for order in timed]
+    held_counts = [bubble.count_in_flight(order) for order in timed]
     ideal = 100 * bubble.idle_share(timed, bubble.replay(timed))
     return {
         **row, "gradient_error": error, **bubble.summary(world.gather(stages.typical(pieces[2:])), row["median_ms"]),
-        "held_too_many": sum(max(0, count - (size - stage)) for stage, count in enumerate(held)),
+        "held_too_many": sum(max(0, count - (size - stage)) for stage, count in enumerate(held_counts)),
         "bubble_above_points": max(0.0, ideal - 100 * bubble.predict_bubble(size, micro_batches)),
     }  # fmt: skip
 
@@ -136,12 +136,12 @@ class _Pipeline:
             for kind, source in ((FORWARD, rank - 1), (BACKWARD, rank + 1))
             if 0 <= source < self.world.size
         }
-        arrived: dict[tuple[str, int], torch.Tensor] = {}
-        inputs, outputs, sent, loss = {}, {}, [], 0.0
+        received: dict[tuple[str, int], torch.Tensor] = {}
+        inputs, outputs, sends, loss = {}, {}, [], 0.0
         for kind, number in orders[rank]:
-            while kind in arrivals and (kind, number) not in arrived:
-                arrived |= next(arrivals[kind])
-            tensor = arrived.pop((kind, number), None)
+            while kind in arrivals and (kind, number) not in received:
+                received |= next(arrivals[kind])
+            tensor = received.pop((kind, number), None)
             if kind == FORWARD:
                 inputs[number] = self._x.chunk(count)[number] if tensor is None else tensor.requires_grad_()
                 with self.watch.piece(kind, number):
@@ -150,14 +150,14 @@ class _Pipeline:
                     outputs[number] = cross_entropy(outputs[number], self._y.chunk(count)[number]) / count
                     loss += outputs[number].item()
                 else:
-                    sent.append(self._send(outputs[number].detach(), rank + 1, kind))
+                    sends.append(self._send(outputs[number].detach(), rank + 1, kind))
             else:
                 with self.watch.piece(kind, number):
                     outputs.pop(number).backward(tensor)
                 gradient = inputs.pop(number).grad
                 if rank > 0:
-                    sent.append(self._send(gradient, rank - 1, kind))
-        for work, _ in sent:
+                    sends.append(self._send(gradient, rank - 1, kind))
+        for work, _ in sends:
             work.wait()
         return loss if last else None
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import ranks
 
 Samples = list[tuple[int, float]]
-FACTOR, ADDITION = 1.5, 10.0  # how much worse a line may be than the course's: times, and percent
+FACTOR, ADDITION = 1.5, 10.0  # a line may miss by FACTOR times the course's error, plus ADDITION percent
 
 
 def read_curves(_: ranks.World | None, curves: dict[str, Samples]) -> dict[str, list[float | None]]:

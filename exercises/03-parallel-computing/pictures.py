@@ -42,7 +42,7 @@ def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the first `count` pictures of a set such as MNIST: one channel, padded to 32x32, brightness of mean 0 and
+    """Return the first `count` pictures of a set such as MNIST: one channel, padded to 32x32, brightness of mean 0 and standard
     deviation 1.
 
     Raises NoPictures with the reason if the folder contains no such set, or fewer than `at_least` pictures.
@@ -63,8 +63,8 @@ def read_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tenso
 
 
 def read_idx(path: Path) -> torch.Tensor:
-    """Return the values of an idx file of bytes in its own shape. Raises NoPictures if the file is truncated or of another
-    kind."""
+    """Return the values of an idx file of bytes, in the shape that its header gives. Raises NoPictures if the file is truncated
+    or of another kind."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -1,4 +1,5 @@
-"""Raw times of training steps, computing and communication apart, and the speed-ups that the learner computes from them."""
+"""Raw times of training steps, separately for computing and communication, and the speed-ups that the learner computes from
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 WARM_UP_STEPS, STEPS, TOLERANCE = 3, 20, 1e-3  # relative
 SLOW_S = 1000.0
-"""A time that no rank really computes."""
+"""A computing time that no rank really has."""
 SAME = ("with its rows in reverse order", "with warm-up steps of 1,000 s", "with half of its computing as communication")
 ONE_SLOW, TURNS = "with a last step of 1,000 s", "with another rank at 1,000 s in each step"
 
@@ -33,7 +34,7 @@ def record(model: nn.Module, batches: Iterable[Batch], device: torch.device, ran
     waited_s: list[float] = []
     wait_for_device: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else _nothing
 
-    def send_and_wait(_, bucket):  # torch compares annotations with types, and here they would be texts
+    def send_and_wait(_, bucket):  # torch compares annotations with types, and here they would be strings
         wait_for_device()
         start = time.perf_counter()
         work = dist.all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True)
@@ -65,27 +66,27 @@ def make_training(workers: int, batch: int, rows: Iterable[dict[str, float]]) ->
 
 
 def edit(training: Training) -> dict[str, Training]:
-    """Return copies of a training in which something was changed that has a known effect on its speed, by their names."""
+    """Return edited copies of a training by name. Each edit has a known effect on the speed."""
     rows, warm_up, workers = training["rows"], training["warm_up_steps"], training["ranks"]
     last = max(row["step"] for row in rows)
-    slow = {"compute_s": SLOW_S}
+    slow_times = {"compute_s": SLOW_S}
     edits = {
         SAME[0]: rows[::-1],
-        SAME[1]: [row | (slow if row["step"] < warm_up else {}) for row in rows],
+        SAME[1]: [row | (slow_times if row["step"] < warm_up else {}) for row in rows],
         SAME[2]: [
             row | {"compute_s": half_s, "communicate_s": half_s + row["communicate_s"]}
             for row in rows for half_s in [row["compute_s"] / 2]
         ],
-        ONE_SLOW: [row | (slow if row["step"] == last else {}) for row in rows],
-        TURNS: [row | (slow | {"communicate_s": 0.0} if row["rank"] == row["step"] % workers else {}) for row in rows],
+        ONE_SLOW: [row | (slow_times if row["step"] == last else {}) for row in rows],
+        TURNS: [row | (slow_times | {"communicate_s": 0.0} if row["rank"] == row["step"] % workers else {}) for row in rows],
     }  # fmt: skip
     return {name: training | {"rows": changed} for name, changed in edits.items()}
 
 
 def compare_all(_: ranks.World | None, alone: Training, together: dict[str, Training]) -> dict[str, dict[str, Any]]:
     """Return what the learner's compare returns for each training: "speedup", "efficiency", and the samples per second of one
-    rank ("alone") and of this training ("together"), each with those of the edited copies. For the speeds, a training of one
-    sample a second is compared with them."""
+    rank ("alone") and of this training ("together"), each with those of the edited copies. These speeds are speed-ups over a
+    training of one sample a second."""
     from my_speedup import compare
 
     second = {"step": 0, "rank": 0, "compute_s": 0.75, "communicate_s": 0.25}
@@ -123,12 +124,10 @@ def describe(outcome: own_part.Outcome, alone: Training, together: dict[str, Tra
                 return f"{name}{fault}"
         speedup, rate_alone, rate = answer["speedup"], answer["alone"][""], answer["together"][""]
         if not abs(speedup * rate_alone / rate - 1) <= TOLERANCE:
-            return (
-                f"{case}: your speed-up is {speedup:.3f}, but compared with another training these two differ by another factor"
-            )
+            return f"{case}: your speed-up is {speedup:.3f}, but it is not the ratio of the speed-ups over a third training"
         if not abs(answer["efficiency"] / (100 * speedup / together[case]["ranks"]) - 1) <= TOLERANCE:
             efficiency = f"{answer['efficiency']:.1f} %"
-            return f"{case}: your efficiency is {efficiency}, which does not belong to your speed-up of {speedup:.3f}"
+            return f"{case}: your efficiency is {efficiency}, which does not match your speed-up of {speedup:.3f}"
     return "right"
 
 

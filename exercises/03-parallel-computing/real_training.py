@@ -1,6 +1,6 @@
 """Real training: a convolutional network on 32x32 pictures, trained by one worker and then by all, in one run.
 
-You will learn    what a second GPU brings in a whole training, in time and in accuracy; why strong scaling takes
+You will learn    what a second GPU changes in a whole training, in time and in accuracy; why strong scaling takes
                   exactly the steps of one worker, and weak scaling different ones
 You will produce  training time, samples/s, speed-up, efficiency and accuracy of each way; metrics.json, a line per epoch
 Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 --images 2048 --width 8       (two ranks here)
@@ -36,7 +36,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
-SEED, FIRST = 0, 8  # rounding grows from step to step; in the first few it is still rounding
+SEED, FIRST = 0, 8  # rounding errors grow from step to step; in the first few steps they are small
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="a CNN trained by one worker and by all, strong and weak scaling")
@@ -69,8 +69,8 @@ try:
 except pictures.NoPictures as error:
     problem = str(error)
 world.give_up_together(problem)
-some = images[:: max(1, len(images) // 64)]
-data_sets = len(set(world.gather(ranks.checksum(torch.cat([some.flatten(), labels.float()])))))
+sample = images[:: max(1, len(images) // 64)]
+data_sets = len(set(world.gather(ranks.checksum(torch.cat([sample.flatten(), labels.float()])))))
 held_out = len(images) // 5
 images, labels, classes = images.to(device), labels.to(device), int(labels.max()) + 1
 tests, answers, train = images[-held_out:], labels[-held_out:], range(len(images) - held_out)
@@ -79,7 +79,7 @@ say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {len(train):,} p
 
 
 def build() -> nn.Module:
-    """Return the model: a convolution, a ReLU and a halving of the side, three times, then a linear layer. It has no BatchNorm,
+    """Return the model: a convolution, a ReLU and a max-pooling, three times, then a linear layer. It has no BatchNorm,
     because that would make a result depend on its batch."""
     torch.manual_seed(SEED)
     layers, channels = [], [images.shape[1], args.width, 2 * args.width, 2 * args.width]
@@ -103,13 +103,13 @@ def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tenso
 def evaluate(model: nn.Module) -> tuple[float, float]:
     """Return the loss and the accuracy in percent on the held-out pictures."""
     with torch.no_grad():
-        scores = torch.cat([model(some) for some in tests.split(1024)])
+        scores = torch.cat([model(sample) for sample in tests.split(1024)])
     return cross_entropy(scores, answers).item(), 100 * (scores.argmax(dim=1) == answers).float().mean().item()
 
 
 # --- the experiment: training runs from the same start, the first by one worker alone ------------------------------------
 def training(case: str, workers: int, count: int) -> dict:
-    """Train a new model with `count` pictures per worker and step. Return how long it took, and what it learned."""
+    """Train a new model with `count` pictures per worker and step. Return its times, its losses and its accuracy."""
     network, worker, steps = build(), rank if workers > 1 else 0, len(train) // (workers * count)
     ids = [device] if device.type == "cuda" else None
     model = network if case == "1 worker" else DistributedDataParallel(network, device_ids=ids)
@@ -122,7 +122,7 @@ def training(case: str, workers: int, count: int) -> dict:
         optimizer.step()
         losses.append(loss.detach())
 
-    for warm in (False, True):  # first some steps that set up memory, buckets and connections; then all again from the start
+    for warm in (False, True):  # first some steps that set up memory and connections; then a new model
         network.load_state_dict(build().state_dict())
         optimizer, source = torch.optim.Adam(model.parameters(), lr=0.003), batches(workers, worker, count)
         losses, seconds = [], []
@@ -143,7 +143,7 @@ def compute_first_losses() -> torch.Tensor:
     """Return the first losses of one worker that computes each batch in the shares of the ranks, one after another.
 
     Strong scaling must have the same losses, except for rounding. A batch in one piece would not be comparable on a GPU,
-    because cuDNN may choose another algorithm for another size.
+    because cuDNN may choose a different algorithm for a different size.
     """
     network, losses = build(), []
     optimizer = torch.optim.Adam(network.parameters(), lr=0.003)
@@ -208,7 +208,7 @@ if rank == 0:
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
-    bench.say_table(rows + own_rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"})
+    bench.say_table(rows + own_rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "accuracy %"})
     if outcome.state == "open":
         say("Once you have written my_speedup.py, a run with several workers has rows with your speed-ups, from its raw times.")
     elif outcome.state == "failed":

@@ -1,6 +1,6 @@
-"""Time the learner's ring and gloo's AllReduce by turns, on the same tensors, and count the messages of the ring.
+"""Time the learner's ring and gloo's AllReduce alternately, on the same tensors, and count the messages of the ring.
 
-`own_part` calls `measure` in processes of their own, on CPUs: NCCL sends nothing to a rank that has not begun to receive.
+`own_part` calls `measure` in separate processes, on CPUs: NCCL sends nothing to a rank that has not begun to receive.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _measure_size(world: ranks.World, size: int, ring: Callable[[torch.Tensor], 
     ring(tensor)
     wrong_sum = int((tensor != world.size * pattern + world.size * (world.size + 1) / 2).sum())  # all sums are exact in float32
     counts = [float(wrong_sum), float(len(messages)), float(sum(messages))]
-    zeros = torch.zeros(size)  # in place and repeated, any other sum would grow without limit
+    zeros = torch.zeros(size)  # both work in place: any other values would grow with each call
     ways: list[Callable[[torch.Tensor], Any]] = [ring, dist.all_reduce]
     estimate = max(world.slowest([_time(way, zeros) for way in ways for _ in range(2)]))
     calls = max(MIN_CALLS, min(MAX_CALLS, int(BUDGET_S / 2 / estimate)))

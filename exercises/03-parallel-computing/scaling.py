@@ -44,7 +44,7 @@ def contradicts(bottleneck: str, row: Mapping[str, Any]) -> bool:
 
 
 def diagnose_curves(_world: object, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return what my_diagnosis.py says about each curve. Raises an error if a figure is missing, or is no figure."""
+    """Return what my_diagnosis.py says about each curve. Raises an error if a figure is missing, or is not a number."""
     diagnose = importlib.import_module("my_diagnosis").diagnose
     answers = {mode: diagnose(curve) for mode, curve in curves.items()}
     return {

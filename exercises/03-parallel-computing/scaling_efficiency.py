@@ -1,7 +1,7 @@
 """Scaling efficiency: the same training with 1, 2 and 4 workers in one run, strong and weak, and where the time is lost.
 
 You will learn    how to measure a scaling curve fairly; what strong and weak scaling promise; how to tell communication from
-                  slower computing; what a serial part looks like, and what overhead
+                  slower computing; what a serial part and overhead look like
 You will produce  proof that each group of workers trains one model; metrics.json and the curve with the ideal line
 Run it            torchrun --nproc-per-node=4 scaling_efficiency.py --batch-size 128 --hidden 256 --steps 20   (four ranks)
                   torchrun --nnodes=4 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
@@ -50,7 +50,7 @@ torch.backends.cuda.matmul.allow_tf32 = False
 counts = scaling.counts(min(args.workers, size))
 source = torch.Generator().manual_seed(SEED)
 images = torch.randn(args.batch_size * counts[-1], PIXELS, generator=source)
-labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network gives the labels
+labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network sets the labels
 say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {', '.join(map(str, counts))} workers, one after another")
 
 
@@ -75,7 +75,7 @@ def trial(n: int, batch: int, group: dist.ProcessGroup | None) -> dict[str, obje
     model = build(group)
     backward(model, x, y)
     gradient, error = flat(weight.grad for weight in model.parameters()), None
-    if rank == 0:  # the average of the shares' gradients is the gradient of them all, whatever n
+    if rank == 0:  # the average of the shares' gradients is the gradient of the whole batch, for any n
         backward(single := build(None), images[whole].to(device), labels[whole].to(device))
         right = flat(weight.grad for weight in single.parameters())
         error = ((gradient - right).abs().max() / right.abs().max()).item()
@@ -106,7 +106,7 @@ def measure(mode: str, n: int) -> dict[str, object]:
     """Return the trial of n workers as a row. Times are those of the slowest worker. Rates are added later, once the rates of
     one worker are known."""
     batch = args.batch_size if mode == "weak" else args.batch_size // n
-    group = dist.new_group(range(n)) if n > 1 else None  # every rank must call this, also those that are not in the group
+    group = dist.new_group(range(n)) if n > 1 else None  # every rank must call this, even a rank outside the group
     own_trial = trial(n, batch, group) if rank < n else None
     world.wait_for_all()  # the others leave the machine to the workers
     workers = world.gather(own_trial)[:n]
@@ -146,7 +146,7 @@ outcome = learner_part.run(world, "scaling:diagnose_curves", curves=curves) if c
 
 
 def compare_diagnosis(final: dict[str, dict]) -> dict[str, object]:
-    """Return the learner's rows, and how far they are from the rows of the most workers."""
+    """Return the learner's rows, and how far they are from the measured rows with the most workers."""
     if outcome is None or outcome.state != "ran":
         failure = outcome.text if outcome and outcome.state == "failed" else None
         return {"outcome": failure, "rows": [], "efficiency_off_points": None, "contradictions": None}
@@ -158,8 +158,8 @@ def compare_diagnosis(final: dict[str, dict]) -> dict[str, object]:
         for mode, answer in answers.items()
     ]  # fmt: skip
     offs = [abs(row["efficiency_percent"] - final[row["mode"]]["efficiency_percent"]) for row in own_rows]
-    wrong = [row for row in own_rows if scaling.contradicts(row["bottleneck"], final[row["mode"]])]
-    return {"outcome": "ran", "rows": own_rows, "efficiency_off_points": max(offs), "contradictions": len(wrong)}
+    contradictions = [row for row in own_rows if scaling.contradicts(row["bottleneck"], final[row["mode"]])]
+    return {"outcome": "ran", "rows": own_rows, "efficiency_off_points": max(offs), "contradictions": len(contradictions)}
 
 
 # --- the record --------------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def make_text(samples: int, length: int) -> torch.Tensor:
 
 
 def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
-    """Return the optimizer of every layout. It keeps one further number for each parameter."""
+    """Return the optimizer of every layout. It keeps one momentum value for each parameter."""
     return torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9, foreach=False)
 
 
@@ -91,7 +91,7 @@ def train(world: World, shape: list[int], samples: int, steps: int) -> dict[str,
 
 
 def _count_messages() -> list[str]:
-    """Record the name of each collective that is called from now on, in the list that is returned."""
+    """Return a list that gets the name of each collective that is called from now on."""
     messages: list[str] = []
 
     def watch(name: str, collective):

@@ -18,7 +18,7 @@ def choose_best(rows: Sequence[Row]) -> Row | None:
     return next((row for row in rows if row["output_tok_per_s"] >= KNEE * top_speed), None)
 
 
-def within_the_spread(rows: Sequence[Row]) -> list[int]:
+def list_within_spread(rows: Sequence[Row]) -> list[int]:
     """Return the batch sizes that may be the best setting, judging by the slowest and the fastest round of each."""
     if not rows:
         return []
@@ -75,5 +75,5 @@ def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> boo
 def _is_tail(times: Sequence[float], tail: float) -> bool:
     """Return whether at least 99 % of the times do not exceed `tail`, and fewer are below it."""
     min_count = 0.99 * len(times) - 1e-9
-    not_above, below = (sum(time <= tail * factor for time in times) for factor in (1 + 1e-9, 1 - 1e-9))
-    return not_above >= min_count > below
+    at_most_count, below_count = (sum(time <= tail * factor for time in times) for factor in (1 + 1e-9, 1 - 1e-9))
+    return at_most_count >= min_count > below_count

@@ -91,7 +91,7 @@ def working_share(offer: Offer) -> float:
 
 
 def read_plan(service: Service, answer: object) -> Plan:
-    """Return the learner's answer as a plan. Raises Fault if it has another form."""
+    """Return the learner's answer as a plan. Raises Fault if it does not have the form of a plan."""
     if not isinstance(answer, Mapping) or set(answer) != {"gpu", "batch", "on_demand", "spot"}:
         raise Fault("form", f"it returned {answer!r:.80}: return a dict with gpu, batch, on_demand and spot")
     offer = next((offer for offer in service.offers if offer.gpu == answer["gpu"]), None)

@@ -41,7 +41,7 @@ sheet, spec_rows = None, []
 if device.type == "cuda":
     props = torch.cuda.get_device_properties(device)
     sheet = gpus.find(props.name)
-    driver_facts = (nvidia_smi.query(specs.ASKED) or [{}])[0]
+    driver_facts = (nvidia_smi.query(specs.DRIVER_FIELDS) or [{}])[0]
     spec_rows = specs.rows(props, driver_facts, sheet)
     say(f"{props.name}: {'in the table' if sheet else 'not in the table, so it is compared with nothing'}")
 else:
@@ -58,7 +58,7 @@ else:
 
 # --- the table checks itself: a peak follows from processors, units and clock ------------------------------------------------
 table = specs.comparison(gpus.table())
-off = [row["formula_off_percent"] for row in table if row["formula_off_percent"] is not None]
+deviations = [row["formula_off_percent"] for row in table if row["formula_off_percent"] is not None]
 guessed = [name for name in specs.similar_names(gpus.table()) if gpus.find(name) is not None]
 
 # --- five sheets of cards that do not exist, and your judgement of them -----------------------------------------------------
@@ -88,7 +88,7 @@ metrics = {
     "part_fault": outcome.text, "specs": spec_rows, "table": table,
     "common": [row for row, gpu in zip(table, gpus.table(), strict=True) if gpu.drawn],
     "known": sheet is not None if device.type == "cuda" else None,
-    "gpu": sheet.gpu if sheet else None, "formulas_checked": len(off), "worst_formula_off_percent": max(off),
+    "gpu": sheet.gpu if sheet else None, "formulas_checked": len(deviations), "worst_formula_off_percent": max(deviations),
     "names_guessed": len(guessed), "disagreements": sum(row.get("agrees") is False for row in spec_rows),
     "ratio_l4_t4_fp16": next(row["fp16_tflops"] for row in table if row["gpu"] == "L4") / table[0]["fp16_tflops"],
     "ridge_t4": table[0]["ridge_flop_per_byte"],

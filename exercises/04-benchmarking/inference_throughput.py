@@ -155,8 +155,8 @@ with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_
 # --- the best setting: the smallest batch that reaches nearly the highest throughput ----------------------------------------
 rows = [row(batch, rounds[batch], watts[batch], memory[batch]) for batch in batches]
 valid = [row for row in rows if row["output_tok_per_s"] is not None]
-most = max((row["output_tok_per_s"] for row in valid), default=None)
-best, candidates = best_setting.choose_best(valid), best_setting.within_the_spread(valid)
+peak = max((row["output_tok_per_s"] for row in valid), default=None)
+best, candidates = best_setting.choose_best(valid), best_setting.list_within_spread(valid)
 for case in rows:
     alone = valid[0] if valid and valid[0]["batch"] == 1 else None
     case["gain"] = case["output_tok_per_s"] / alone["output_tok_per_s"] if alone and case["output_tok_per_s"] else None
@@ -174,15 +174,15 @@ else:
 own_rows = [row(own_batch, served, [], memory[own_batch]) | {"setting": "yours"}] if served else []
 
 # --- vLLM's own benchmark to compare with, if it is requested ------------------------------------------------------------
-beside, why_not = None, "only with vLLM" if kind != "vllm" else "not asked for: --cross-check" if not args.cross_check else None
+check, why_not = None, "only with vLLM" if kind != "vllm" else "not requested: --cross-check" if not args.cross_check else None
 if best and not why_not:
     bench_file = out / "vllm-bench.json"
     words = vllm_bench.command(
         engine.model, input_len=args.input_len, output_len=args.output_len, at_a_time=best["batch"], prompts=4 * best["batch"],
         out=bench_file, options=engines.vllm_words(eager=args.eager, kv_share=args.kv_share),
     )  # fmt: skip
-    beside, why_not = vllm_bench.compare(words, bench_file, args.input_len, args.output_len)
-say(f"compared with vllm bench throughput: {why_not or beside}")
+    check, why_not = vllm_bench.compare(words, bench_file, args.input_len, args.output_len)
+say(f"compared with vllm bench throughput: {why_not or check}")
 
 engine_version = engines.version(kind)
 
@@ -194,14 +194,14 @@ metrics = {
     "batches_measured": len(rows), "batches_asked": len(batches), "tokens_missing": missing,
     "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats) + (own_batch if served else 0),
     "prompts_distinct": len(used_prompts),
-    "refused": sum(row["refused"] for row in rows), "most_tok_per_s": most,
+    "refused": sum(row["refused"] for row in rows), "most_tok_per_s": peak,
     "gain_of_largest": rows[-1]["gain"], "weights_mib": model.weight_bytes(limits.number) / MIB,
     "best_candidates": candidates, "best_is_clear": int(len(candidates) == 1), "largest_cache_mib": rows[-1]["cache_mib"],
     "largest_within_50_ms": max((row["batch"] for row in valid if row["tpot_p99_ms"] <= 50), default=None),
     "best_batch": best and best["batch"], "best_tok_per_s": best and best["output_tok_per_s"],
     "best_total_tok_per_s": best and best["total_tok_per_s"], "best_tpot_ms": best and best["tpot_p50_ms"],
     "best_power_w": best and best["power_w"], "one_at_a_time_tok_per_s": valid[0]["output_tok_per_s"] if valid else None,
-    "beside_vllm_bench": beside, "vllm_bench_not_run": why_not,
+    "beside_vllm_bench": check, "vllm_bench_not_run": why_not,
     "parameters": model.parameters, "weight_bytes": model.weight_bytes(limits.number),
     "simulated": None if device.type == "cuda" else "transformers on the CPU: curves as on a GPU, but other numbers",
 }  # fmt: skip
@@ -213,7 +213,7 @@ bench.say_table([*rows, *own_rows], titles)
 for refused_row in (row for row in rows if row["refused"]):
     say(f"refused: {refused_row['batch']} at a time would be above what is possible ({refused_row['ceiling']})")
 if best:
-    say(f"best setting: {best['batch']} at a time, with {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")
+    say(f"best setting: {best['batch']} at a time, with {100 * best['output_tok_per_s'] / peak:.0f}% of the highest throughput")
     if len(candidates) > 1:
         listed = ", ".join(map(str, candidates))
         say(f"That is not certain: given the spread of the rounds, it may be any of {listed}. Take more rounds (--repeats).")

@@ -73,20 +73,22 @@ def use_part(_world: object, n: int, calls: list[tuple[float, float]], peak: flo
 
 
 def count_wrong_rates(rates: Mapping[str, float | None], n: int, calls: Sequence[tuple[float, float]], peak: float) -> int:
-    """Return how many of a learner's figures are wrong: a burst that is not the rate of a call in the middle of those of the
-    first second, a moment that is not in the first two thirds of the run, a sustained rate that does not multiply with the
-    seconds of the calls since that moment to their operations, or a percentage that does not belong to the sustained rate. All
-    but the burst may be None, together."""
+    """Return how many of a learner's figures are wrong.
+
+    `burst` must be a median of the rates of the first second. The rate must settle in the first two thirds of the run. The
+    sustained rate, times the seconds of all calls since then, must be their operations. The percentage must match the sustained
+    rate. These three may be None, but only together.
+    """
     start, length = calls[0][0], sum(calls[-1]) - calls[0][0]
     tera, burst = 2e-12 * n**3, rates["burst"]
-    early = [tera / took for began, took in calls if began < start + 1]
-    at_most = sum(rate <= burst * (1 + 1e-6) for rate in early)
-    at_least = sum(rate >= burst * (1 - 1e-6) for rate in early)
-    wrong = int(2 * min(at_most, at_least) < len(early))
+    early_rates = [tera / took for began, took in calls if began < start + 1]
+    at_most = sum(rate <= burst * (1 + 1e-6) for rate in early_rates)
+    at_least = sum(rate >= burst * (1 - 1e-6) for rate in early_rates)
+    wrong = int(2 * min(at_most, at_least) < len(early_rates))
     settled_s, sustained, percent = (rates[name] for name in ("settled_s", "sustained", "percent"))
     if settled_s is None or sustained is None or percent is None:
         return wrong + (not settled_s is sustained is percent)
-    late = [took for began, took in calls if began - start >= settled_s - 1e-9]
+    late_times = [took for began, took in calls if began - start >= settled_s - 1e-9]
     wrong += not 0 <= settled_s <= length * 2 / 3
-    wrong += not math.isclose(sustained * sum(late), tera * len(late), rel_tol=1e-6)
+    wrong += not math.isclose(sustained * sum(late_times), tera * len(late_times), rel_tol=1e-6)
     return wrong + (not math.isclose(percent * peak, 100 * sustained, rel_tol=1e-6))

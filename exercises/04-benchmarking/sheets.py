@@ -24,7 +24,7 @@ def read_invented(puzzle: int) -> list[Judgement]:
 
 def list_real() -> list[Judgement]:
     """Return the sheets of the real cards with GDDR memory whose properties are all known. The test is the fastest published
-    product."""
+    matrix product."""
     return [
         {
             "sheet": {

@@ -1,4 +1,4 @@
-"""Compare a GPU's own report with its data sheet, property by property. The caller asks the device.
+"""Compare a GPU's own report with its data sheet, property by property. The caller queries the device.
 
 A property that the device does not report is None.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from gpus import Gpu, cores_per_sm, derive, fp32_peak_tflops, memory_gb_per_s, tensor_peak_tflops
 
-ASKED = (
+DRIVER_FIELDS = (
     "name", "driver_version", "power.limit", "pcie.link.gen.max", "pcie.link.width.max", "ecc.mode.current", "mig.mode.current",
     "clocks.max.sm",
 )  # fmt: skip

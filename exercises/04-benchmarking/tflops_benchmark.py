@@ -85,8 +85,8 @@ def limit(dtype: str) -> float | None:
 def speed(dtype: str, n: int, seconds: list[float]) -> dict:
     """Return the speed from the times of one product. A speed above the limit is refused."""
     peak, median = (gpu.peak_tflops(dtype) if gpu else None), bench.percentile(seconds, 50)
-    tflops, most = gpus.matmul_tflops(n, median), limit(dtype)
-    is_refused = most is not None and tflops > most
+    tflops, max_tflops = gpus.matmul_tflops(n, median), limit(dtype)
+    is_refused = max_tflops is not None and tflops > max_tflops
     shown_tflops = None if is_refused else tflops
     return {**bench.spread_ms(seconds), "tflops": shown_tflops, "speed": gpus.format_flops(shown_tflops), "refused": is_refused,
             "peak_tflops": peak, "percent_of_peak": 100 * tflops / peak if peak and not is_refused else None}  # fmt: skip

@@ -90,9 +90,9 @@ class Network:
 
         One in (ratio + 1) ports of a lower switch goes up. These links fill the ports of the upper switches.
         """
-        up = self.ports // (self.ratio + 1)
-        leaves = math.ceil(self.nodes / (self.ratio * up))
-        return leaves, math.ceil(leaves * up / self.ports)
+        uplinks = self.ports // (self.ratio + 1)
+        leaves = math.ceil(self.nodes / (self.ratio * uplinks))
+        return leaves, math.ceil(leaves * uplinks / self.ports)
 
 
 def make_networks(puzzle: int) -> list[Network]:

@@ -71,7 +71,7 @@ def count_racks(nodes: int, size: int) -> int:
 
 
 def find_wait(nodes: int, size: int, free: Mapping[str, int], running: Sequence[tuple[int, Place]]) -> int:
-    """Return in how many minutes the fewest racks for a gang have enough free nodes, if nothing else starts.
+    """Return the minutes until a gang fits into the smallest possible number of racks, if nothing else starts.
 
     `running` has the remaining minutes and the nodes of each gang that runs.
     """
@@ -91,8 +91,9 @@ def _fits(nodes: int, size: int, free: Mapping[str, int]) -> bool:
 def run_day(day: Day, schedule: Scheduler, *, rules: bool = True) -> dict[str, int]:
     """Return the minute in which each gang starts. `schedule` is called whenever a gang arrives or ends.
 
-    Raises Fault if an answer gives nodes that are not free or starts half a gang. With `rules`, it is also raised if an answer
-    splits a gang without need, delays the first gang that waits, or leaves nodes idle that another gang could use until then.
+    Raises Fault if an answer assigns nodes that are not free or starts half a gang. With `rules`, it is also raised if an
+    answer splits a gang without need, delays the first gang that waits, or leaves nodes idle that another gang could use until
+    then.
     """
     free = {chr(ord("a") + number): day.size for number in range(day.racks)}
     coming, queue, running, starts = list(day.gangs), list[Gang](), list[_Run](), dict[str, int]()
@@ -173,7 +174,7 @@ class _Decision:
                 raise Fault("form", f"it starts {name!r:.40}, which does not wait")
             for rack, count in place.items():
                 if rack not in remaining or isinstance(count, bool) or not isinstance(count, int) or count < 0:
-                    raise Fault("form", f"it gives {name} {count!r:.20} nodes of rack {rack!r:.20}")
+                    raise Fault("form", f"it assigns {name} {count!r:.20} nodes of rack {rack!r:.20}")
                 remaining[rack] -= count
                 if remaining[rack] < 0:
                     raise Fault("taken", self._say(f"{name} gets nodes of rack {rack} that are not free"))

@@ -37,7 +37,7 @@ def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | Non
 def find_gain(rows: list[dict], load: str) -> float | None:
     """Return the requests per second with MPS divided by those with time-slicing, or None if MPS was not measured.
 
-    Both are those with the most processes.
+    Both are for the largest number of processes.
     """
     largest_count = max((row["processes"] for row in rows), default=0)
     by_way = {row["way"]: row["requests_per_s"] for row in rows if row["load"] == load and row["processes"] == largest_count}
@@ -98,7 +98,7 @@ def _run(way: str, load: str, count: int, seconds: float, environment: dict[str,
     }  # fmt: skip
 
 
-def _be_a_process(side: int, seconds: float) -> None:
+def _run_as_process(side: int, seconds: float) -> None:
     import torch
 
     a, b = (torch.randn(side, side, device="cuda", dtype=torch.float16) for _ in range(2))
@@ -119,4 +119,4 @@ def _be_a_process(side: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    _be_a_process(int(sys.argv[1]), float(sys.argv[2]))
+    _run_as_process(int(sys.argv[1]), float(sys.argv[2]))

@@ -176,7 +176,7 @@ def _check_base(number: int, image: str, driver: str) -> Iterator[Fault]:
         return
     tag = name.rsplit("/", 1)[-1].partition(":")[2]
     if tag in ("", "latest") and not digest.startswith("sha256:"):
-        yield Fault("latest", number, f"{image} may be another image tomorrow: name a version")
+        yield Fault("latest", number, f"{image} may be a different image tomorrow: name a version")
     elif match := re.match(r"(\d+)\.(\d+)", tag) if "cuda" in name.removesuffix(tag) else re.search(r"cuda(\d+)\.(\d+)", tag):
         image_version, newest = (int(match[1]), int(match[2])), newest_cuda(driver)
         if image_version > newest:
@@ -192,7 +192,7 @@ def _check_install(number: int, command: str) -> Iterator[Fault]:
                 yield Fault(
                     "torch",
                     number,
-                    "torch without a version may be another one tomorrow, and need another CUDA: torch==2.13.0",
+                    "torch without a version may be a different one tomorrow, and need a different CUDA: torch==2.13.0",
                 )
     if SECRET.search(command):
         yield Fault("secret", number, "a secret in a RUN line stays in the image's history: pass it at run time")

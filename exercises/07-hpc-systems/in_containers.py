@@ -54,18 +54,18 @@ out.mkdir(parents=True, exist_ok=True)
 # --- every engine --------------------------------------------------------------------------------------------------------
 host, _ = containers.look([])
 rows: list[dict] = []
-inside: dict[str, dict] = {}
+views: dict[str, dict] = {}
 for engine in engines:
     row: dict = {"engine": engine, "why_not": containers.find_reason(engine)}
     if row["why_not"] is None:
         with containers.open_engine(engine, HERE / "my_container.sh", device.type == "cuda") as prefix:
-            inside[engine], row["why_not"] = containers.look(prefix)
+            views[engine], row["why_not"] = containers.look(prefix)
             if row["why_not"] is None:
                 row["start_ms"] = containers.time_start(prefix, args.repeats) * 1e3
                 printed, row["why_not"] = containers.run(prefix, containers.PRODUCT)
                 words = printed.split()
                 row |= {"product_ms": float(words[0]), "value": float(words[1]), "on": words[2]} if len(words) == 3 else {}
-    view = inside.get(engine, {})
+    view = views.get(engine, {})
     is_inside = view and engine != "bare"
     rows.append({
         "engine": engine, "there": bool(view), "why_not": row["why_not"] and f"not measured: {row['why_not']}",
@@ -102,7 +102,7 @@ say(f"{len(lint)} faults are left in the two images (for driver {args.driver})")
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 ran = [row for row in rows if row["there"]]
-container = inside.get("namespaces")
+container = views.get("namespaces")
 products = [row["product_ms"] for row in ran if row["product_ms"] is not None]
 starts = [row["start_ms"] for row in ran if row["start_ms"] is not None]
 metrics = {
@@ -122,7 +122,7 @@ metrics = {
     "product_spread_percent": 100 * (max(products) / min(products) - 1) if len(products) > 1 else None,
     "product_median_ms": statistics.median(products) if products else None,
     "gpus_inside": max((row["gpus_seen"] or 0 for row in ran[1:]), default=None) if host["gpus"] else None,
-    "libraries_injected": sorted({place for view in inside.values() for place in view.get("injected", ())}),
+    "libraries_injected": sorted({place for view in views.values() for place in view.get("injected", ())}),
 }  # fmt: skip
 for name in FILES:
     if out.resolve() != HERE:

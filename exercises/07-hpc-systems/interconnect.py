@@ -110,13 +110,13 @@ if device.type != "cuda":
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 moved = bandwidth.bus_factor("all_reduce", args.ranks) * args.gib * 2**30
-reckoned = [{"link": link, "gb_per_s": speed, "ms": moved / speed / 1e6} for link, speed in SPEEDS.items()]
-say("\n" + bench.table(reckoned, {"link": "link", "gb_per_s": "GB/s, one way", "ms": f"all-reduce of {args.gib:g} GiB, ms"}))
+computed = [{"link": link, "gb_per_s": speed, "ms": moved / speed / 1e6} for link, speed in SPEEDS.items()]
+say("\n" + bench.table(computed, {"link": "link", "gb_per_s": "GB/s, one way", "ms": f"all-reduce of {args.gib:g} GiB, ms"}))
 by_way = {row["way"]: row for row in fits}
 pinned, pageable = (by_way.get(way, {}).get("largest_gb_per_s") for way in (gpu_links.PINNED, gpu_links.PAGEABLE))
 metrics = {
-    **vars(args), "listings": rows, "sweep": sweep, "fits": fits, "reckoned": reckoned,
-    "all_reduce_ms": {row["link"]: row["ms"] for row in reckoned}, "pcie4_ms": reckoned[1]["ms"],
+    **vars(args), "listings": rows, "sweep": sweep, "fits": fits, "reckoned": computed,
+    "all_reduce_ms": {row["link"]: row["ms"] for row in computed}, "pcie4_ms": computed[1]["ms"],
     "pairs_wrong": sum(row["pairs_wrong"] for row in rows) if is_written else None,
     "groups_not_best": sum(not row["groups_best"] for row in rows) if is_written else None,
     "rings_not_best": sum(not row["ring_best"] for row in rows) if is_written else None,

@@ -75,8 +75,8 @@ def see_by_part(_world: object, layers: list[list[str]]) -> dict[str, int]:
 
 
 def compare(kernel: dict[str, int] | None, yours: dict[str, int] | None) -> list[dict[str, Any]]:
-    """Return a row for each file of each layer of IMAGE, and whether a program sees it, by the kernel and by the learner. Then
-    come the files that only the learner sees."""
+    """Return a row for each file of each layer of IMAGE, and whether a program sees it, according to the kernel and to the
+    learner. Then come files that only the learner lists."""
     rows = [
         {"layer": number, "step": step, "file": file, "mb": size,
          "kernel": None if kernel is None else kernel.get(file) == number,
@@ -84,9 +84,9 @@ def compare(kernel: dict[str, int] | None, yours: dict[str, int] | None) -> list
         for number, (step, files) in enumerate(IMAGE) for file, size in files.items()
         if not file.rpartition("/")[2].startswith(WHITEOUT)
     ]  # fmt: skip
-    known = {(row["file"], row["layer"]) for row in rows}
+    listed = {(row["file"], row["layer"]) for row in rows}
     rows += [
         {"layer": number, "step": "", "file": file[:60], "mb": None, "kernel": False, "yours": True}
-        for file, number in list((yours or {}).items())[:20] if (file, number) not in known
+        for file, number in list((yours or {}).items())[:20] if (file, number) not in listed
     ]  # fmt: skip
     return rows

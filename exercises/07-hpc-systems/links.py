@@ -100,7 +100,7 @@ def _memory_folder() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _be_the_other(shared_fd: int, control_fd: int, maximum: int, port: int) -> None:
+def _run_receiver(shared_fd: int, control_fd: int, maximum: int, port: int) -> None:
     """Receive and confirm data until the first process ends."""
     buffer = memoryview(bytearray(maximum))
     with (
@@ -127,4 +127,4 @@ def _receive(tcp: socket.socket, into: memoryview) -> None:
 
 
 if __name__ == "__main__":
-    _be_the_other(*map(int, sys.argv[1:]))
+    _run_receiver(*map(int, sys.argv[1:]))

@@ -20,8 +20,8 @@ def way(service: dict, card: dict) -> str:
     From the cheapest to the most expensive: "time-slicing", "mps", "mig", and "none", a separate GPU. What a service needs:
 
     - memory and processors: a card is shared only by services that leave at least half of both to the others.
-    - isolation, if `isolated`: no other service on the card can end it, use up its memory, or slow down its caches.
-    - an answer within `within_ms`, if that is not None, also while the other services compute.
+    - isolation, if `isolated`: no other service on the card can end it, use up its memory, or compete for its caches.
+    - an answer within `within_ms`, if that is not None, even while the other services compute.
     """
     raise NotImplementedError("way: which of the needs does the cheapest way not meet?")
 

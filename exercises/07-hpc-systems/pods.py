@@ -44,7 +44,7 @@ def _find_weaknesses(name: str, pod: Mapping[str, Any]) -> Iterator[tuple[str, s
         if manifests.mapping(pod, "spec").get(key):
             yield "weakened", f"pod {name}: {key} removes a boundary between it and the node; no way of sharing needs it"
     if any(manifests.mapping(box, "securityContext").get("privileged") for box in manifests.containers(pod)):
-        yield "weakened", f"pod {name}: privileged gives it all devices of the node, also the GPUs of other pods"
+        yield "weakened", f"pod {name}: privileged gives it all devices of the node, including the GPUs of other pods"
 
 
 def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, int]) -> Iterator[tuple[str, str]]:
@@ -68,7 +68,7 @@ def _find_of_container(pod: str, box: Mapping[str, Any], profiles: Mapping[str, 
                 f"pod {pod}: the card has no profile {str(resource).removeprefix(MIG)}; it has {', '.join(profiles)}",
             )
     if not manifests.has_version(box.get("image")):
-        yield "image", f"pod {pod}: {box.get('image') or 'no image'} has no version, so it may be another program tomorrow"
+        yield "image", f"pod {pod}: {box.get('image') or 'no image'} has no version, so it may be a different program tomorrow"
     if not manifests.ports_are_numbers(box):
         yield "port", f"pod {pod}: containerPort has to be a number, without quotes"
 

@@ -37,7 +37,7 @@ def check_record(record: bytes | memoryview) -> int | None:
 
 
 def shuffle(records: int, seed: int) -> list[int]:
-    """Return the numbers of all records in the random order that training wants."""
+    """Return the numbers of all records in the random order in which training reads them."""
     order = list(range(records))
     random.Random(seed).shuffle(order)
     return order
@@ -45,10 +45,10 @@ def shuffle(records: int, seed: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The result of an order.
+    """The result of reading the records of an order.
 
-    It counts the records that came, were changed on the way, never came, or came twice. It also has whether each window was
-    whole before the next began, and whether all batches but the last were full.
+    It counts the records that were delivered, changed on the way, missing, or delivered twice. `in_windows` says whether each
+    window was complete before the next began, `full_batches` whether all batches but the last were full.
     """
 
     records: int
@@ -81,7 +81,7 @@ def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[
 
 
 def read_one_by_one(path: Path, size: int, order: list[int], batch: int, _window: int) -> Iterator[Sequence[bytes]]:
-    """Yield the records in exactly that order, with a read call for each record."""
+    """Yield the records in exactly the given order, with a read call for each record."""
     with path.open("rb", buffering=0) as shard:
         for start in range(0, len(order), batch):
             records = []
@@ -103,8 +103,8 @@ def _read_all(path: Path, block: int, flags: int = 0) -> int:
         descriptor = os.open(path, os.O_RDONLY | flags)
         try:
             count = 0
-            while took := os.readv(descriptor, [buffer]):
-                count += took
+            while byte_count := os.readv(descriptor, [buffer]):
+                count += byte_count
             return count
         finally:
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Move data from a file into a GPU's memory, by pageable memory, by pinned memory, by two buffers, and past the host."""
+"""Move data from a file into a GPU's memory, through pageable memory, pinned memory or two buffers, and past the host."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _copy_pinned(path: Path, device: torch.device) -> None:
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(buffer.numpy()):
             target[:count].copy_(buffer[:count], non_blocking=True)
-            torch.cuda.synchronize(device)  # as the buffer is filled again next
+            torch.cuda.synchronize(device)  # because the buffer is filled again next
 
 
 def _copy_with_two(path: Path, device: torch.device) -> None:

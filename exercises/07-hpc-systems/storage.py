@@ -126,11 +126,11 @@ by_way = {row["way"]: row for row in rows}
 to_gpu = {row["way"]: row["gb_per_s"] for row in staged}
 pinned, pageable = to_gpu.get("pinned, two buffers"), to_gpu.get("pageable")
 percent = 100 * cost_after.calls / cost_before.calls if cost_after.calls is not None and cost_before.calls else None
-small, large = (by_way[way]["mb_per_s"] for way in ("4 KiB, cold", "1 MiB, cold"))
+small_speed, large_speed = (by_way[way]["mb_per_s"] for way in ("4 KiB, cold", "1 MiB, cold"))
 metrics = {
     **vars(args), "filesystem": find_filesystem(place), "ways": rows, "readers": readers,
     "cold_is_cold": by_way["1 MiB, cold"]["mb_per_s"] is not None, "warm_from_disk_mib": by_way["1 MiB, warm"]["from_disk_mib"],
-    "small_of_large_cold": small / large if small and large else None,
+    "small_of_large_cold": small_speed / large_speed if small_speed and large_speed else None,
     "missing": result.missing, "twice": result.twice, "wrong": result.wrong, "in_windows": result.in_windows,
     "full_batches": result.full_batches, "calls_percent": None if same else percent,
     "calls_saved_times": None if same or not cost_after.calls else cost_before.calls / cost_after.calls,

@@ -20,7 +20,7 @@ import tracers
 MIB = 1 << 20
 MAX_PROMPT = 60_000  # tokens: needs more pages of the cache than fit into cap_mib
 MEMORY_CALLS = ("cudaMalloc", "cudaFree")
-WEIGHTS = "load_weights"  # rightly alive until the engine ends
+WEIGHTS = "load_weights"  # kept until the engine ends, so not a leak
 PROBE = re.compile(r"\b(?:uprobe|uretprobe|ur?)\s*:\s*([^\s,{/]*|\S*?/\S*?)\s*:\s*([\w*?+.]+)")
 OTHER_PROBE = re.compile(
     r"\b(?:k(?:ret)?probe|k(?:ret)?func|f(?:entry|exit)|(?:raw)?tracepoint|profile|software|hardware|usdt)\s*:\w[^\s{/,]*"
@@ -58,7 +58,7 @@ class Totals:
 
     @property
     def leak(self) -> str:
-        """Return the function with the most live bytes, excluding weights, or an empty text if there is none."""
+        """Return the function with the most live bytes, excluding weights, or an empty string if there is none."""
         return max((site for site in self.alive if site != WEIGHTS), key=lambda site: self.alive[site], default="")
 
 
@@ -191,7 +191,7 @@ def is_open(file: Path) -> bool:
 
 
 @contextmanager
-def own_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
+def copy_runtime(folder: Path, runtime: Path | None) -> Iterator[Path]:
     """Yield a copy of the engine and its runtime below `folder`.
 
     A probe on a library fires in every process that maps that file, including processes of other learners, so a copy is needed.
@@ -237,7 +237,7 @@ def trace_by_bpftrace(
     text: str, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the maps of a program after a workload, and the ledger. Raises TracerFailed with bpftrace's message."""
-    with own_runtime(folder, runtime) as copy, make_engine(workload, copy) as engine:
+    with copy_runtime(folder, runtime) as copy, make_engine(workload, copy) as engine:
         program = text.replace(":$1:", f":{bpf.quote(engine.library)}:")
         return follow(engine, bpf.run_bpftrace(program, engine.pid), workload)
 
@@ -245,7 +245,7 @@ def trace_by_bpftrace(
 def trace_by_preload(
     library: Path, workload: Workload, folder: Path, runtime: Path | None = None
 ) -> tuple[tracers.Counters, dict[str, Any]]:
-    """Return a workload's counters and its ledger. A library that is loaded before the runtime counts."""
+    """Return a workload's counters and its ledger. The counters are those of a library that is loaded before the runtime."""
     tracer = tracers.Preload(library)
-    with own_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
+    with copy_runtime(folder, runtime) as built, make_engine(workload, built, tracer) as engine:
         return follow(engine, tracer.count(engine.pid, engine.library), workload)

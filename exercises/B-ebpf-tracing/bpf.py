@@ -55,7 +55,7 @@ def quote(library: Path) -> str:
 def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any]]:
     """Run a bpftrace program while the block runs. The dictionary gets the program's maps when the block ends.
 
-    `pid` is the process whose addresses are turned into function names, and must be alive until the block ends. It is no
+    `pid` is the process whose addresses are turned into function names, and must be alive until the block ends. It is not a
     reliable filter: while others probe the same file, probes may also fire for their processes. If the tracer sees the process
     through another namespace (a sidecar), pass no pid, and name the library as /proc/PID/root/LIBRARY.
 

@@ -144,13 +144,13 @@ if not real:
 # --- the record ---------------------------------------------------------------------------------------------------------------
 by_site = {name: site.calls for name, site in counters.sites.items()}
 bytes_by_site = {name: site.bytes for name, site in counters.sites.items()}
-off = [
+differences = [
     find_largest_difference({api: row.calls for api, row in counters.calls.items() if api in ledger["calls"]}, ledger["calls"])
 ]
 bytes_off = None
 if not real:
     true_sites = {name: site["calls"] - site["failed"] for name, site in ledger["sites"].items()}
-    off += [find_largest_difference(counters.kernels, ledger["kernels"]), find_largest_difference(by_site, true_sites)]
+    differences += [find_largest_difference(counters.kernels, ledger["kernels"]), find_largest_difference(by_site, true_sites)]
     traced_bytes = {api: row.bytes for api, row in counters.calls.items() if row.bytes is not None}
     true_bytes = {name: site["bytes"] for name, site in ledger["sites"].items()}
     bytes_off = max(find_largest_difference(traced_bytes, ledger["bytes"]), find_largest_difference(bytes_by_site, true_bytes))
@@ -158,7 +158,7 @@ total = counters.launches
 metrics = {
     **vars(args), "layers": layers, "engine": "torch" if real else "stand-in", "tracer": tracer.name, "stacks": tracer.stacks,
     "not_used": list(tracer.refusals), "calls": calls, "kernels": kernels, "sites": sites, "ledger": ledger,
-    "calls_total": counters.total, "trace_off": max(off), "bytes_off": bytes_off, "launches": total,
+    "calls_total": counters.total, "trace_off": max(differences), "bytes_off": bytes_off, "launches": total,
     "mallocs": counters.count("cudaMalloc"), "request_mallocs": counters.count("cudaMalloc") - load_calls // 2,
     "launches_a_token": total / args.tokens,
     "requests": requests, "deviating": deviating, "deviations": [case["trace"] for case in cases],

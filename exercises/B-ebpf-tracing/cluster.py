@@ -124,7 +124,7 @@ def prepare() -> None:
 
 @contextmanager
 def _apply(file: Path) -> Iterator[None]:
-    """Keep a manifest's pod for as long as the block lasts. A pod that an earlier run left is deleted first."""
+    """Create a manifest's pod, and delete it when the block ends. A pod that an earlier run left is deleted first."""
     _kubectl("delete", f"--filename={file}", "--ignore-not-found", "--now", limit_s=120)
     try:
         _kubectl("apply", f"--filename={file}")

@@ -15,8 +15,8 @@ REQUESTS = 3
 def trace_cases(tracer: tracers.Tracer, layers: int, seed: int) -> tuple[list[tuple[int, int]], list[dict[str, Any]]]:
     """Return the requests of the log, and traces with their true causes.
 
-    The first four are recorded: the tracer is attached late or detached early, or a request is sent twice. For the last two,
-    a recorded trace is changed as a second probe and a full buffer change it.
+    The first four are recorded: the tracer is attached late or detached early, or a request is sent twice. For the last two, a
+    recorded trace is changed as if there were a second probe, or a full buffer.
     """
     chance = random.Random(seed)
     tokens = chance.sample(range(3, 20), REQUESTS)
@@ -62,8 +62,8 @@ def _list_kernels(trace: dict[str, int]) -> list[str]:
 
 
 def explain_all(_world: object, layers: int, requests: list[list[int]], traces: list[dict[str, int]]) -> list[list[Any]]:
-    """Return what the learner's part says of each trace. own_part.py calls it, in a process of its own."""
-    import my_deviation  # here, so that a mistake in it costs only this process
+    """Return what the learner's part says of each trace. own_part.py calls it in a separate process."""
+    import my_deviation  # imported here, so that a mistake in it ends only this process
 
     log = [(prompt, tokens) for prompt, tokens in requests]
     return [list(my_deviation.explain(layers, list(log), dict(trace))) for trace in traces]

@@ -18,7 +18,7 @@ int cudaMemcpy(void *, const void *, size_t, int);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *);
 int cudaDeviceSynchronize(void);
 
-enum { PAGE = 16, MOST_PAGES = 4096, TO_DEVICE = 1, TO_HOST = 2 }; /* PAGE: tokens per page of the cache */
+enum { PAGE = 16, MAX_PAGES = 4096, TO_DEVICE = 1, TO_HOST = 2 }; /* PAGE: tokens per page of the cache */
 enum { LOAD_WEIGHTS, COPY_PROMPT, GROW_CACHE, ALLOCATE_LOGITS, SITES };
 enum { EMBED_TOKENS, RMS_NORM, QKV_GEMM, ATTENTION, MLP_GEMM, SAMPLE_TOKEN, KERNELS };
 static const char *const site_names[SITES] = {"load_weights", "copy_prompt", "grow_cache", "allocate_logits"};
@@ -43,7 +43,7 @@ static int layers;
 static long seed;
 static size_t width, vocabulary;
 static char *host;
-static Block pages[MOST_PAGES];
+static Block pages[MAX_PAGES];
 static int page_count, loaded;
 static long frees, launches[KERNELS], copies, synchronisations;
 static size_t copied;
@@ -102,7 +102,7 @@ SITE Block copy_prompt(int tokens) {
 }
 
 SITE int grow_cache(void) { /* keys and values of PAGE tokens, in all layers, two bytes per number */
-  if (page_count == MOST_PAGES) return 0;
+  if (page_count == MAX_PAGES) return 0;
   pages[page_count] = get(GROW_CACHE, 2ul * layers * width * 2 * PAGE);
   return pages[page_count].pointer ? ++page_count : 0;
 }
@@ -122,18 +122,18 @@ static void forward(int tokens) {
 
 /* The number of tokens that were generated: fewer if memory ran out. */
 static int generate(int prompt, int tokens) {
-  int made = 0, forgetful = seed % 3; /* 0: the prompt's buffer, 1: every fourth logits, 2: the last page */
+  int generated = 0, forgetful = seed % 3; /* 0: the prompt's buffer, 1: every fourth logits, 2: the last page */
   Block input = copy_prompt(prompt);
-  while (input.pointer && made < tokens) {
-    while ((page_count)*PAGE < prompt + made)
+  while (input.pointer && generated < tokens) {
+    while ((page_count)*PAGE < prompt + generated)
       if (!grow_cache()) goto end;
-    forward(made ? 1 : prompt);
+    forward(generated ? 1 : prompt);
     Block logits = allocate_logits();
     if (!logits.pointer) break;
     launch(SAMPLE_TOKEN, 1, 1024, 4096);
     copy(host, logits.pointer, 4, TO_HOST);
-    if (forgetful != 1 || made % 4 != 3) put(logits);
-    made++;
+    if (forgetful != 1 || generated % 4 != 3) put(logits);
+    generated++;
   }
 end:
   cudaDeviceSynchronize();
@@ -141,7 +141,7 @@ end:
   if (forgetful == 2 && page_count) page_count--;
   while (page_count) put(pages[--page_count]);
   if (forgetful != 0) put(input);
-  return made;
+  return generated;
 }
 
 static void write_ledger(void) {
@@ -174,11 +174,11 @@ int main(int count, char **words) {
   seed = count > 2 ? atol(words[2]) : 1;
   width = 256 + 64 * (seed % 4);
   vocabulary = 32000 + 1000 * (seed % 7);
-  host = calloc(1, 12 * width * width * 2 + 4 * MOST_PAGES * PAGE);
+  host = calloc(1, 12 * width * width * 2 + 4 * MAX_PAGES * PAGE);
   while (fgets(line, sizeof line, stdin)) {
     if (sscanf(line, "request %d %d", &prompt, &tokens) == 2) {
-      int made = loaded || load_weights() ? generate(prompt, tokens) : 0;
-      printf("{\"tokens\": %d, \"error\": %s}\n", made, made == tokens ? "null" : "\"out of memory\"");
+      int generated = loaded || load_weights() ? generate(prompt, tokens) : 0;
+      printf("{\"tokens\": %d, \"error\": %s}\n", generated, generated == tokens ? "null" : "\"out of memory\"");
     } else if (!strncmp(line, "load", 4)) {
       printf("{\"error\": %s}\n", loaded || load_weights() ? "null" : "\"out of memory\"");
     } else {

@@ -21,11 +21,11 @@ def explain(layers: int, requests: list[tuple[int, int]], trace: dict[str, int])
     and the tokens to generate. Each request begins with an empty cache. `trace` has the launches of each of KERNELS, and the
     blocks of each of SITES; a name without calls may be absent. There is one cause:
 
-    ("complete", 0)     nothing is missing, and nothing is double
+    ("complete", 0)     nothing is missing, and nothing is counted twice
     ("late", k)         the trace began after the weights were loaded and after the first k requests
     ("early", k)        the trace ended before the last k requests (1 or more)
     ("repeated", i)     the client sent request i (from 0) a second time, which its log does not show
     ("twice", 0)        there are two probes on the function that launches kernels
     ("lost", n)         n calls are missing, as from a full buffer: no other cause explains what is missing
     """
-    raise NotImplementedError("explain: which calls does one request make, and which sum of them is missing or double?")
+    raise NotImplementedError("explain: which calls does one request make, and which sum of them is missing or counted twice?")

@@ -1,8 +1,8 @@
 """Your own tracer: what an engine allocates, what it never frees and which function asked for it, seen from outside.
 
-You will learn    what a probe at the entry of a function can know and what only one at its return; how a leak is found by who
-                  asked for the memory; why a failed call must not add anything
-You will produce  allocations, bytes, failures and what is alive by call site of three workloads; their sizes as a histogram
+You will learn    what a probe at the entry of a function can know, and what only a probe at its return; how the function that
+                  requested the memory reveals a leak; why a failed call must not add anything
+You will produce  allocations, bytes, failures and live bytes by call site of three workloads; their sizes as a histogram
 Run it            python own_tracer.py --seed 2
 Your part         my_trace.bt, or my_preload.c if you cannot use bpftrace: one of the two is enough
 Reading           modules/B-ebpf-tracing/lesson-3-tracer.md
@@ -130,7 +130,7 @@ for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, 
     right = allocations.read_ledger(ledger)
     first_weights = first_weights or right.alive[allocations.WEIGHTS]
     rows.append({"workload": workload.name, **allocations.compare(totals, right)})
-    names = sorted({*right.alive, *totals.alive}) if totals else []  # who leaks is for your tracer to say
+    names = sorted({*right.alive, *totals.alive}) if totals else []  # your tracer has to name the leak
     sites += [{"workload": workload.name, "site": site, "alive_bytes": totals.alive.get(site, 0),
                "alive_true": right.alive.get(site, 0)} for site in names]  # fmt: skip
     blocks.update(totals.sizes if totals else {})

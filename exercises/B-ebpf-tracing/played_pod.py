@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 SCRIPT_FOLDER = "/opt/tracer"  # where the ConfigMap `sidecar` is mounted
 PROGRAMS = ("unshare", "nsenter", "setpriv", "pivot_root")
 USUAL = ("chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap", "net_bind_service", "net_raw",
-         "sys_chroot", "mknod", "audit_write", "setfcap")  # fmt: skip # what a container has that asks for nothing
+         "sys_chroot", "mknod", "audit_write", "setfcap")  # fmt: skip # the capabilities of a container that requests none
 WAIT_S = 30.0
 ATTEMPTS = 2  # a container that ends is restarted; here only once
 
@@ -60,7 +60,7 @@ class Sight:
     def reason(self) -> str:
         """Return why the tracer could not continue: its first error, or its last line."""
         complaints = [line for line in self.lines if line.startswith(("ERROR", "cannot", "blind", "no "))]
-        return (complaints or self.lines[-1:] or ["it said nothing"])[0]
+        return (complaints or self.lines[-1:] or ["it printed nothing"])[0]
 
     def read(self, line: str) -> None:
         """Read one line of sidecar.sh's output."""
@@ -115,7 +115,7 @@ def find_refusal(text: str) -> str | None:
         return "refused: hostPID and shareProcessNamespace cannot both be true"
     if refusals := list(manifests.ask_schemas(objects)):
         return f"refused: {refusals[0]}"
-    if (gpu_count := policies.gpus_wanted(pod)) > policies.NODE_GPUS:
+    if (gpu_count := policies.count_gpus(pod)) > policies.NODE_GPUS:
         return f"waiting: the pod asks for {gpu_count} GPUs, but the node has {policies.NODE_GPUS}: 0/1 nodes are available"
     missing = {policies.ENGINE, policies.TRACER} - {str(box.get("name")) for box in manifests.containers(pod)}
     return f"refused: there is no container {min(missing)}" if missing else None

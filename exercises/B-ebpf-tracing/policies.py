@@ -24,7 +24,7 @@ class Policy:
 
     @property
     def holds(self) -> bool:
-        """Return whether the manifest keeps the policy."""
+        """Return whether the manifest meets the policy."""
         return not self.why
 
 
@@ -47,7 +47,7 @@ def shares_processes(pod: Mapping[str, Any]) -> bool:
 def user_of(pod: Mapping[str, Any], name: str) -> int | None:
     """Return the user of a container's process, or None if the image decides.
 
-    The container's runAsUser comes first, then the pod's.
+    The container's runAsUser overrides the pod's.
     """
     for context in (
         manifests.mapping(container(pod, name), "securityContext"),
@@ -70,13 +70,14 @@ def gpus_of(box: Mapping[str, Any]) -> int:
     return int(count) if str(count).isdecimal() else 0
 
 
-def gpus_wanted(pod: Mapping[str, Any]) -> int:
+def count_gpus(pod: Mapping[str, Any]) -> int:
     """Return the number of free GPUs that a node needs for the pod."""
     return sum(gpus_of(box) for box in manifests.containers(pod))
 
 
 def mounts(pod: Mapping[str, Any], name: str) -> dict[str, tuple[str, bool]]:
-    """Return the node's folders in a container: path in the container, path on the node, and whether it is read-only."""
+    """Return the node's folders that a container mounts: path in the container, path on the node, and whether it is
+    read-only."""
     volumes = {str(volume.get("name")): volume for volume in manifests.mappings(manifests.mapping(pod, "spec"), "volumes")}
     places = {}
     for mount in manifests.mappings(container(pod, name), "volumeMounts"):
@@ -119,7 +120,7 @@ def _complain_of_containers(pod: Mapping[str, Any]) -> str:
 def _complain_of_images(pod: Mapping[str, Any]) -> str:
     engine = str(container(pod, ENGINE).get("image"))
     if "@sha256:" not in engine:
-        return f"{engine} is not a digest (@sha256:...): a tag may name another image tomorrow"
+        return f"{engine} is not a digest (@sha256:...): a tag may name a different image tomorrow"
     tracer = container(pod, TRACER)
     if not manifests.has_version(tracer.get("image")) or tracer.get("imagePullPolicy") != "Never":
         return "the tracer's image is built on the node: it needs a version, and imagePullPolicy: Never"
@@ -140,9 +141,9 @@ def _complain_of_gpus(pod: Mapping[str, Any]) -> str:
         limits, requests = (manifests.resources(box, kind).get(manifests.GPU, 0) for kind in ("limits", "requests"))
         if str(requests) not in ("0", str(limits)):
             return f"{box.get('name')}: requests and limits of {manifests.GPU} differ, which the API server refuses"
-    if gpus_wanted(pod) > NODE_GPUS:
+    if count_gpus(pod) > NODE_GPUS:
         return (
-            f"the pod asks for {gpus_wanted(pod)} GPUs on a node with {NODE_GPUS}: a tracer computes nothing, so it needs none"
+            f"the pod asks for {count_gpus(pod)} GPUs on a node with {NODE_GPUS}: a tracer computes nothing, so it needs none"
         )
     return ""
 

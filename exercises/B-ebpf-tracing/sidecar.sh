@@ -22,10 +22,10 @@ find_engine() {
     return 1
 }
 
-left=$((seconds * 5))
+remaining=$((seconds * 5))
 until find_engine; do
-    left=$((left - 1))
-    if [ "$left" -le 0 ]; then
+    remaining=$((remaining - 1))
+    if [ "$remaining" -le 0 ]; then
         count_processes
         echo "blind: the tracer sees no process whose /proc/PID/maps it may read and which uses libcudart"
         exit 3

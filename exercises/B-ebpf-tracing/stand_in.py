@@ -116,14 +116,14 @@ def _find_compiler() -> str:
 def _choose_store(cache: Path | None) -> Path:
     """Return a writable folder for built files that belongs to this user alone. Raises UnsupportedMachine."""
     home = os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or ".") / ".cache"
-    caches = Path(os.environ.get("GPUCOURSE_CACHE") or Path(home) / "gpucourse")  # the lab's on a node, and removed with it
+    caches = Path(os.environ.get("GPUCOURSE_CACHE") or Path(home) / "gpucourse")  # on a node, removed with the lab
     for place in (cache or caches / "tracing", Path("build").absolute()):
         with suppress(OSError):
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
             status = place.stat()
             if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(place, os.W_OK | os.X_OK):
                 return place
-    raise UnsupportedMachine("there is no folder of your own to build in: set XDG_CACHE_HOME to one")
+    raise UnsupportedMachine("no cache folder belongs to you alone: set XDG_CACHE_HOME to a folder that does")
 
 
 def _compile(words: Sequence[str], folder: Path) -> None:
@@ -136,7 +136,7 @@ def _compile(words: Sequence[str], folder: Path) -> None:
 
 
 class Engine:
-    """An engine process. Use it with `with`. It ends when the block ends, and also if this process ends in any other way.
+    """An engine process. Use it with `with`. It ends with the block, or with this process if that ends first.
 
     `layers` and `seed` determine its computations (engine.c). `memory` is the GPU's memory in bytes. `tracer` counts inside the
     process. `prefix` is put before its command, such as `unshare ...`. `pid` is the process id of the started command.
@@ -207,7 +207,7 @@ class Engine:
     def serve(self) -> Iterator[str]:
         """Yield the address of an HTTP server in front of the engine.
 
-        As in vLLM, it takes POST /v1/completions with `prompt` and `max_tokens`. `prompt` is a list of tokens, or a text, of
+        As in vLLM, it accepts POST /v1/completions with `prompt` and `max_tokens`. `prompt` is a list of tokens, or a text, of
         which each word counts as a token.
         """
         engine = self

@@ -1,4 +1,4 @@
-"""An engine on a real GPU for the tracers: a small transformer in PyTorch that takes the same requests as the stand-in.
+"""An engine on a real GPU for the tracers: a small transformer in PyTorch that accepts the same requests as the stand-in.
 
 Started as a program, this file is the engine's process. Its commands and answers are those of engine.c. In addition, `graph
 PROMPT TOKENS` captures a pass as one CUDA graph, and replays it for each token.
@@ -20,7 +20,7 @@ VOCABULARY, WIDTH, HEADS = 32000, 1024, 16
 
 
 class TorchEngine(stand_in.Engine):
-    """A process that runs this file. It takes the stand-in's commands, and `graph`."""
+    """A process that runs this file. It accepts the stand-in's commands, and `graph`."""
 
     def __init__(self, *, layers: int, tracer: stand_in.InsideTracer | None = None) -> None:
         self._start_as([sys.executable, __file__, str(layers)], tracer)

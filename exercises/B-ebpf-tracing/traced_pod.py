@@ -97,11 +97,11 @@ if play:
 # --- the first trace -------------------------------------------------------------------------------------------------------
 calls = play.calls if play else None
 ledger = play.ledger if play else None
-off = (
+differences = (
     max(abs(calls.get(api, 0) - ledger[api]) for api in tracers.APIS if api in ledger) if calls is not None and ledger else None
 )
 trace = {
-    "calls": None if calls is None else sum(calls.values()), "off": off, "by_api": calls,
+    "calls": None if calls is None else sum(calls.values()), "off": differences, "by_api": calls,
     "launches": None if calls is None else sum(count for api, count in calls.items() if api.endswith("LaunchKernel")),
 }  # fmt: skip
 trace["launch_percent"] = 100 * trace["launches"] / trace["calls"] if calls else None
@@ -118,7 +118,7 @@ metrics = {
     "refusals": int(refusal is not None), "refusal": refusal, "containers": containers, "running": running,
     "sees_engine": sees, "processes": play.sight.processes if play else None, "first_trace": trace, "by_api": by_api,
     "tracer": tracer_name, "played_by": played_by, "not_played": why_not,
-    "gpus_used": policies.gpus_wanted(pod) if on_cluster and play and play.engine.running else None,
+    "gpus_used": policies.count_gpus(pod) if on_cluster and play and play.engine.running else None,
 }  # fmt: skip
 state = "".join(f"{json.dumps(box)}\n" for box in containers) or f"{refusal or why_not}\n"
 (out / "pod-state.txt").write_text(state, encoding="utf-8")

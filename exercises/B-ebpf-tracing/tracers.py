@@ -93,7 +93,7 @@ class Trace:
 
 
 class Tracer(Protocol):
-    """A way to count. The engine must be started with its `environment` and `descriptors`."""
+    """A way to count calls. The engine must be started with its `environment` and `descriptors`."""
 
     name: str
     stacks: bool  # whether it sees more than the function that made a call
@@ -116,7 +116,7 @@ class Engine(Protocol):
 def find(name: str, library: Path | None = None) -> Tracer:
     """Return the tracer of that name, or with "auto" the first one that works here. Raises NoTracer.
 
-    `refusals` of the result gives the reason for each earlier tracer that does not work. A trial run uses `library`, or the
+    `refusals` of the result has the reason for each earlier tracer that does not work. A trial run uses `library`, or the
     stand-in's runtime if it is None.
     """
     refusals: list[str] = []
@@ -195,21 +195,21 @@ def write_program(library: Path, apis: Sequence[str] | None = None, pid: int | N
 def _write_probes(library: Path, api: str, size: int | None, condition: str) -> str:
     place = f"probe:{bpf.quote(library)}:{api}"
     entry = f'@calls["{api}"] = count(); @began_{api}[tid] = nsecs;'
-    good = ""
+    on_success = ""
     if size is not None:
         entry += f" @want_{api}[tid] = arg{size};"
-        good = f'@bytes["{api}"] = sum(@want_{api}[tid]);'
+        on_success = f'@bytes["{api}"] = sum(@want_{api}[tid]);'
     if (kernel := LAUNCHES.get(api)) is not None:
         entry += f" @kernel[usym(arg{kernel})] = count();"
     if api == "cudaMalloc":  # the return address, on top of the stack, is inside the calling function
         entry += ' @from[tid] = *(uint64*)uptr(reg("sp"));'
-        good += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
-        good += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
+        on_success += " @size = hist(@want_cudaMalloc[tid]); @site_calls[usym(@from[tid])] = count();"
+        on_success += " @site_bytes[usym(@from[tid])] = sum(@want_cudaMalloc[tid]);"
     return (
         f"u{place} {condition}{{ {entry} }}\n"
         f"uret{place} /@began_{api}[tid]/ {{\n"
         f'  @ns["{api}"] = hist(nsecs - @began_{api}[tid]);\n'
-        f'  if ((int32)retval == 0) {{ {good} }} else {{ @failed["{api}", (int32)retval] = count(); }}\n'
+        f'  if ((int32)retval == 0) {{ {on_success} }} else {{ @failed["{api}", (int32)retval] = count(); }}\n'
         f"  delete(@began_{api}[tid]);\n}}\n"
     )
 
@@ -292,7 +292,7 @@ class Preload:
         counters: Counters = {}
         earlier = self._read()
         if f"{self._library}\n" not in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"):
-            raise TracerFailed("the engine was started without this tracer: give it to Engine(tracer=...)")
+            raise TracerFailed("the engine was started without this tracer: pass it to Engine(tracer=...)")
         yield counters
         counters.update({key: number - earlier.get(key, 0) for key, number in self._read().items()})
 

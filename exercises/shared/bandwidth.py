@@ -16,8 +16,8 @@ def bus_factor(collective: str, ranks: int) -> float:
     """Return how often each byte of the tensor crosses the busiest link, whatever the algorithm (nccl-tests,
     doc/PERFORMANCE.md).
 
-    The tensor is the whole one. After an AllGather, each rank has all of it; to a ReduceScatter, each rank contributes all of
-    it.
+    The tensor is the whole tensor. After an AllGather, each rank has all of it; to a ReduceScatter, each rank contributes all
+    of it.
     """
     share = (ranks - 1) / ranks
     return {"all_reduce": 2 * share, "broadcast": 1.0, "all_gather": share, "reduce_scatter": share}[collective]
@@ -72,8 +72,8 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
     latency = mean_time - per_byte * mean_size
     if per_byte <= 0 or latency <= 0:
         return None
-    off = [(latency + per_byte * s) / t - 1 for s, t in zip(sizes, seconds, strict=True)]
-    error = 100 * math.sqrt(math.fsum(difference**2 for difference in off) / len(off))
+    errors = [(latency + per_byte * s) / t - 1 for s, t in zip(sizes, seconds, strict=True)]
+    error = 100 * math.sqrt(math.fsum(difference**2 for difference in errors) / len(errors))
     return Line(latency, 1 / per_byte / 1e9, latency / per_byte, error)
 
 
@@ -100,7 +100,7 @@ def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
     gain = (bandwidths[-1] / bandwidths[-2]) ** (1 / doublings) - 1
     if gain > STILL_RISING:
         return Plateau(None, 100 * gain, f"not reached: still rises {100 * gain:.0f} % per doubling")
-    enough = NEAR_THE_TOP * max(bandwidths[-3:])
-    first = next(size for size, bandwidth in zip(sizes, bandwidths, strict=True) if bandwidth >= enough)
+    threshold = NEAR_THE_TOP * max(bandwidths[-3:])
+    first = next(size for size, bandwidth in zip(sizes, bandwidths, strict=True) if bandwidth >= threshold)
     falling = f", then drops {-100 * gain:.0f} % per doubling" if gain < -STILL_RISING else ""
     return Plateau(first, 100 * gain, f"from {first:,} bytes{falling}")

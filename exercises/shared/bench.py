@@ -46,7 +46,8 @@ def here() -> torch.device:
 
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError if the block takes longer. Code that never ends would hold up the run until its own limit."""
+    """Raise TimeoutError if the block takes longer. Otherwise, code that never ends would hold up the run until the run's
+    limit."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError(f"it did not end within {seconds:g} s")
@@ -165,7 +166,7 @@ def spread_ms(seconds: Sequence[float]) -> dict[str, float | int]:
 
 
 def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
-    """Return rows as aligned text. `columns` gives the title of each key. A value that was not measured shows as a dash."""
+    """Return rows as aligned text. `columns` maps each key to its title. A value that was not measured shows as a dash."""
     lines = [list(columns.values())] + [[_cell(row.get(key)) for key in columns] for row in rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     text_columns = [all(isinstance(row.get(key), (str, type(None))) for row in rows) for key in columns]
@@ -268,7 +269,7 @@ def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: i
 
 
 def _finite(value: object) -> object:
-    """Turn NaN and infinity, which JSON does not have, into text. No check takes text for a number."""
+    """Turn NaN and infinity, which JSON does not have, into text, which no check mistakes for a number."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

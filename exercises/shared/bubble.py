@@ -88,7 +88,7 @@ def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, obje
 
 
 def count_in_flight(order: Sequence[Piece]) -> int:
-    """Return the most pieces whose activations a rank held at once: after their forward, before their backward."""
+    """Return the largest number of pieces whose activations a rank held at once: after their forward, before their backward."""
     count, peak = 0, 0
     for piece in order:
         count += 1 if piece.kind == FORWARD else -1

@@ -20,7 +20,7 @@ class Ceiling:
 
 
 class Ceilings:
-    """The ceilings of a model on a device: a GPU's by its data sheet, a CPU's by its own fastest multiplication."""
+    """The ceilings of a model on a device, from a GPU's data sheet or from a CPU's fastest measured multiplication."""
 
     def __init__(self, model: LanguageModel, device: torch.device) -> None:
         self.model = model

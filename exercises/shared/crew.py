@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def start(ranks_per_node: int) -> None:
-    """Return in each of `ranks_per_node` ranks of this node, with RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE set.
+    """Fork `ranks_per_node` ranks on this node, and return in each, with RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE set.
 
     Ranks 0 to n-1 are on the first node, n to 2n-1 on the second. Each line that a rank prints begins with its number.
 
@@ -26,7 +26,7 @@ def start(ranks_per_node: int) -> None:
     The original process waits, ends the other ranks of its node if one fails, and exits with 0 or the code of the first rank
     that failed. If it is killed, so are its ranks.
 
-    End with a sentence if ranks cannot be forked: on macOS, or if torchrun started several processes on this node.
+    Exit with a message if ranks cannot be forked: on macOS, or if torchrun started several processes on this node.
     """
     if ranks_per_node == 1:
         return

@@ -2,7 +2,7 @@
 
 You will learn    what your kernels do on the machine that you have, and which of the two ran them
 You will produce  the program's own output; on the emulator also the counts and faults of each kernel
-Run it            gpucourse run --script my.cu, or by hand: python cuda_program.py my.cu its arguments
+Run it            gpucourse run --script my.cu, or by hand: python cuda_program.py my.cu ARGUMENTS
 Your part         the program
 Reading           docs/cuda.md
 """
@@ -43,7 +43,7 @@ def find_nvcc() -> str | None:
 
 
 def find_gpu() -> str:
-    """Return the name of the first GPU that nvidia-smi reports, or an empty text."""
+    """Return the name of the first GPU that nvidia-smi reports, or an empty string."""
     words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
         process = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LOOK_S, check=False)

@@ -42,9 +42,11 @@ class DecisionFile:
         if not isinstance(document, Mapping):
             self.faults.append(f"it holds no keys with values, such as {example}")
             return
-        every = (*keys, *optional)
-        self.faults += [f"{key}: there is no such key; the keys are {', '.join(every)}" for key in document if key not in every]
-        for key in every:
+        all_keys = (*keys, *optional)
+        self.faults += [
+            f"{key}: there is no such key; the keys are {', '.join(all_keys)}" for key in document if key not in all_keys
+        ]
+        for key in all_keys:
             value = document.get(key)
             if value is None or value == "":
                 self.empty += [key] if key in keys else []

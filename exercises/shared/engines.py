@@ -119,7 +119,7 @@ def command(
     """Return the command that serves `model` to at most `max_num_seqs` requests at a time.
 
     `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests. `budget` is the largest number
-    of tokens in a step, or 0 for the engine's own. With `is_sharing`, vLLM's requests share the pages of an equal beginning.
+    of tokens in a step, or 0 for the engine's own. With `is_sharing`, vLLM's requests share the pages of a common prefix.
     `part` is the learner's my_scheduler.py or my_prefix.py: serve.py then serves a second engine with it, and with its own
     `part_budget`, as the model `paged_engine.PART_ENGINE`.
     """
@@ -135,7 +135,8 @@ def command(
 
 
 def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
-    """Return the options that vLLM always gets here: room for others, float16 if the hardware lacks bfloat16, no CUDA graphs.
+    """Return the options that vLLM always gets here: memory left for others, float16 if the hardware lacks bfloat16, no CUDA
+    graphs.
 
     vLLM's cache takes the rest of vLLM's share of the GPU's memory, after the weights. So `kv_share` makes that share smaller.
     """
@@ -177,7 +178,7 @@ def running(
     claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     claim.bind(("127.0.0.1", 0))
     port = claim.getsockname()[1]
-    if sys.platform != "linux":  # only Linux lets the engine listen at a port where another socket is bound and does not
+    if sys.platform != "linux":  # only Linux lets the engine listen at a port to which another socket is bound
         claim.close()
     scratch = tempfile.TemporaryDirectory()
     model_path = language_models.place(model, Path(scratch.name))
@@ -213,13 +214,13 @@ def running(
 def offline(model: str, log: str) -> str:
     """Return a command to type if the engine's log says that the model could not be downloaded.
 
-    For any other failure, return an empty text.
+    For any other failure, return an empty string.
     """
     hub = language_models.MODELS[model].hub
     if not hub or not any(sign in log for sign in UNREACHED):
         return ""
     return (
-        f"\n{model} has to be downloaded ({hub}), and the hub could not be reached. The model tiny is made on the spot: "
+        f"\n{model} has to be downloaded ({hub}), and the hub could not be reached. The model tiny is created here: "
         "gpucourse run ... --set model=tiny, or --model=tiny by hand"
     )
 

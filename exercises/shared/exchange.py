@@ -42,17 +42,17 @@ class Exchange:
         sizes = [*send, *receive, len(rows)]
         if len(send) != self.ranks or len(receive) != self.ranks or min(sizes) < 0:
             sizes = [-1] * (2 * self.ranks + 1)
-        everyone = [torch.zeros(len(sizes), dtype=torch.int64, device=rows.device) for _ in range(self.ranks)]
-        dist.all_gather(everyone, torch.tensor(sizes, dtype=torch.int64, device=rows.device), group=self.group)
-        table = [sizes.tolist() for sizes in everyone]
+        all_sizes = [torch.zeros(len(sizes), dtype=torch.int64, device=rows.device) for _ in range(self.ranks)]
+        dist.all_gather(all_sizes, torch.tensor(sizes, dtype=torch.int64, device=rows.device), group=self.group)
+        table = [sizes.tolist() for sizes in all_sizes]
         for rank, (*both, count) in enumerate(table):
             if count < 0:
                 raise ValueError(f"rank {rank} needs {self.ranks} sizes to send and {self.ranks} to receive, none below 0")
             if count != sum(both[: self.ranks]):
                 raise ValueError(f"rank {rank} has {count} rows, and its sizes to send add up to {sum(both[: self.ranks])}")
-            for other in range(self.ranks):
-                if (sent := table[other][rank]) != (expected := both[self.ranks + other]):
-                    raise ValueError(f"rank {rank} expects {expected} rows from rank {other}, which sends {sent}")
+            for sender in range(self.ranks):
+                if (sent_rows := table[sender][rank]) != (expected := both[self.ranks + sender]):
+                    raise ValueError(f"rank {rank} expects {expected} rows from rank {sender}, which sends {sent_rows}")
 
     def send(self, rows: torch.Tensor, send: list[int], receive: list[int], counts: list[int]) -> torch.Tensor:
         """Return the rows that arrive, and append the bytes for other ranks to `counts`. Autograd does not follow this."""

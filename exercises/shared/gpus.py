@@ -73,8 +73,8 @@ class DerivedPeaks:
 def derive(props: Any, clock_mhz: float | None) -> DerivedPeaks | None:
     """Return the ceilings of a GPU that is not in the table, from torch's properties and its highest clock.
 
-    GPUs of one generation differ in their number of each unit. So the largest number in the table per processor and clock
-    counts, and no real GPU exceeds it. Return None for an unknown generation or clock.
+    GPUs of one generation differ in how many of each unit they have. The largest number in the table per processor and clock is
+    used, so no real GPU exceeds the result. Return None for an unknown generation or clock.
     """
     device_clock = getattr(props, "clock_rate", None)
     ghz = clock_mhz / 1e3 if clock_mhz else device_clock / 1e6 if device_clock else None

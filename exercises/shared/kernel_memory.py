@@ -21,7 +21,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-NOBODY, SEVERAL = -1, -2
+NO_PROGRAM, SEVERAL = -1, -2
 OWNER, UNDEFINED = "tensor of the pointer", "undefined lanes"  # marks of the interpreter's values
 FROM_POINTER = (
     "create_addptr", "create_splat", "create_unsplat", "create_broadcast", "create_expand_dims", "create_reshape",
@@ -39,7 +39,7 @@ LANE_BY_LANE = (
 
 
 class KernelFault(RuntimeError):
-    """A kernel uses memory in a wrong way. The message begins with the file and the line of the kernel."""
+    """A kernel uses memory incorrectly. The message begins with the file and the line of the kernel."""
 
     kind = "fault"
 
@@ -108,7 +108,7 @@ class Traffic:
 class Region:
     """Memory of one launch that one tensor, or several overlapping tensors, occupy: who used each of its numbers last.
 
-    `loaded_by`, `stored_by` and `changed_by` (by an atomic operation) have the number of a program, NOBODY, or SEVERAL.
+    `loaded_by`, `stored_by` and `changed_by` (by an atomic operation) have the number of a program, NO_PROGRAM or SEVERAL.
     `stored_from` has the lane of the last store.
     """
 
@@ -122,7 +122,7 @@ class Region:
 
     def __post_init__(self) -> None:
         size = -(-(self.end - self.first) // self.itemsize)
-        self.loaded_by, self.stored_by, self.changed_by, self.stored_from = (np.full(size, NOBODY) for _ in range(4))
+        self.loaded_by, self.stored_by, self.changed_by, self.stored_from = (np.full(size, NO_PROGRAM) for _ in range(4))
 
 
 def make_traffic(name: str, tensor: torch.Tensor) -> Traffic:
@@ -212,8 +212,8 @@ class KernelMemory:
         self.atomic_bytes = 0
         self._now: list[Traffic] = []
         self._regions: list[Region] = []
-        self._by_argument: dict[int, tuple[Any, Traffic]] = {}  # keeps the argument, so that its id stays its own
-        self._ordered_program = NOBODY
+        self._by_argument: dict[int, tuple[Any, Traffic]] = {}  # keeps the argument, so that its id is not reused
+        self._ordered_program = NO_PROGRAM
 
     def __enter__(self) -> KernelMemory:  # noqa: PYI034 (nodes may have Python 3.10, which has no Self)
         import triton
@@ -248,11 +248,11 @@ class KernelMemory:
         for kernel, hook in self.hooks:
             kernel.pre_run_hooks.remove(hook)
         while self._patches:
-            holder, name, before = self._patches.pop()
-            if before is None:
-                delattr(holder, name)  # that of the class is visible again
+            holder, name, original = self._patches.pop()
+            if original is None:
+                delattr(holder, name)  # the attribute of the class is visible again
             else:
-                setattr(holder, name, before)
+                setattr(holder, name, original)
 
     def loaded_bytes(self, *, distinct: bool = False) -> int:
         """Return the bytes loaded from all tensors. With `distinct`, each address counts once."""
@@ -269,7 +269,7 @@ class KernelMemory:
     def _learn_tensors(self, names: Sequence[str], *arguments: Any, **kwargs: Any) -> None:
         """Store the tensors of a launch. The interpreter calls this before each launch, with the kernel's arguments."""
         by_name = dict(zip(names, arguments, strict=False)) | kwargs
-        self._now, self._by_argument, self._ordered_program = [], {}, NOBODY
+        self._now, self._by_argument, self._ordered_program = [], {}, NO_PROGRAM
         for argument_name, argument in by_name.items():
             for name, item, tensor in list_tensors(argument_name, argument):
                 if tensor.numel():
@@ -282,7 +282,7 @@ class KernelMemory:
         self._regions = make_regions(self._now)
 
     def _wrap_convert(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Mark the pointer that an argument becomes with the argument's tensor."""
+        """Mark the pointer to which an argument is converted with the argument's tensor."""
 
         def convert(argument: Any) -> Any:
             result = call(argument)
@@ -294,21 +294,21 @@ class KernelMemory:
 
     def _wrap_load(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def check_and_load(pointers: Any, mask: Any, other: Any, *arguments: Any, **keywords: Any) -> Any:
-            on = self._select_lanes(pointers, mask)
-            self._share_out(pointers, on, self._note_load, "loads")
+            active = self._select_lanes(pointers, mask)
+            self._share_out(pointers, active, self._note_load, "loads")
             result = call(pointers, mask, other, *arguments, **keywords)
-            if other is None and not on.all():
-                result.attr[UNDEFINED] = ~on
+            if other is None and not active.all():
+                result.attr[UNDEFINED] = ~active
             return result
 
         return check_and_load
 
     def _wrap_store(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def check_and_store(pointers: Any, value: Any, mask: Any, *arguments: Any, **keywords: Any) -> Any:
-            on = self._select_lanes(pointers, mask)
-            values = np.broadcast_to(value.data, on.shape)[on]
-            self._share_out(pointers, on, partial(self._note_store, values=values), "stores")
-            self._check_defined(value, on)
+            active = self._select_lanes(pointers, mask)
+            values = np.broadcast_to(value.data, active.shape)[active]
+            self._share_out(pointers, active, partial(self._note_store, values=values), "stores")
+            self._check_defined(value, active)
             return call(pointers, value, mask, *arguments, **keywords)
 
         return check_and_store
@@ -317,9 +317,9 @@ class KernelMemory:
         """Count an atomic operation as a load and a store. Several programs may change the same number in this way."""
 
         def check_and_change(operation: Any, pointers: Any, value: Any, mask: Any, *arguments: Any) -> Any:
-            on = self._select_lanes(pointers, mask)
-            self._share_out(pointers, on, self._note_atomic, "changes")
-            self._check_defined(value, on)
+            active = self._select_lanes(pointers, mask)
+            self._share_out(pointers, active, self._note_atomic, "changes")
+            self._check_defined(value, active)
             if operation.name != "FADD":
                 self._ordered_program = self._program_number()
             return call(operation, pointers, value, mask, *arguments)
@@ -341,7 +341,7 @@ class KernelMemory:
 
         def forget_lanes(*arguments: Any) -> Any:
             for region in self._regions:
-                region.stored_from.fill(NOBODY)
+                region.stored_from.fill(NO_PROGRAM)
             return call(*arguments)
 
         return forget_lanes
@@ -350,9 +350,9 @@ class KernelMemory:
         """Return which lanes take part, in the shape of the pointers. A block pointer's mask has no handle."""
         return np.broadcast_to(True if mask is None else getattr(mask, "data", mask), pointers.data.shape).astype(bool)
 
-    def _share_out(self, pointers: Any, on: np.ndarray, note: Callable[..., None], does: str) -> None:
+    def _share_out(self, pointers: Any, active: np.ndarray, note: Callable[..., None], does: str) -> None:
         """Assign each address to the tensor that its pointer came from or, if that is not known, that contains it."""
-        addresses, lanes = pointers.data[on].astype(np.int64), np.flatnonzero(on)
+        addresses, lanes = pointers.data[active].astype(np.int64), np.flatnonzero(active)
         owner = pointers.attr.get(OWNER)
         for traffic in self._now if owner is None else [owner]:
             if not addresses.size:
@@ -378,9 +378,9 @@ class KernelMemory:
                 words += f"which has the numbers 0 to {nearest.numbers - 1:,}"
         self.report_fault(OutsideTensors(f"{self._program_words()} {words}"))
 
-    def _check_defined(self, value: Any, on: np.ndarray) -> None:
+    def _check_defined(self, value: Any, active: np.ndarray) -> None:
         is_undefined = value.attr.get(UNDEFINED)
-        if is_undefined is None or not (is_stored := np.broadcast_to(is_undefined, on.shape) & on).any():
+        if is_undefined is None or not (is_stored := np.broadcast_to(is_undefined, active.shape) & active).any():
             return
         lane = int(np.flatnonzero(is_stored)[0])
         self.report_fault(StoredUndefined(
@@ -400,19 +400,19 @@ class KernelMemory:
         return region, (traffic.first - region.first + numbers * traffic.itemsize) // region.itemsize
 
     def _find_foreign(self, users: np.ndarray) -> np.ndarray:
-        """Return which of the last users of numbers are other programs whose accesses nothing orders before this one."""
+        """Return which of the last users are other programs whose accesses are not ordered before those of this one."""
         program = self._program_number()
-        return (users != NOBODY) & (users != program) & (self._ordered_program != program)
+        return (users != NO_PROGRAM) & (users != program) & (self._ordered_program != program)
 
     def _note_load(self, traffic: Traffic, numbers: np.ndarray, *, lanes: np.ndarray) -> None:  # noqa: ARG002 (as the others)
         region, places = self._find_region(traffic, numbers)
         is_foreign = self._find_foreign(region.stored_by[places]) | self._find_foreign(region.changed_by[places])
         if is_foreign.any():
-            self._tell_race(Race, "loads", traffic, numbers[is_foreign][0], "which another program stores")
+            self._report_race(Race, "loads", traffic, numbers[is_foreign][0], "which another program stores")
         self._count_load(traffic, numbers)
         users = region.loaded_by[places]
         program = self._program_number()
-        region.loaded_by[places] = np.where((users == NOBODY) | (users == program), program, SEVERAL)
+        region.loaded_by[places] = np.where((users == NO_PROGRAM) | (users == program), program, SEVERAL)
 
     def _note_store(
         self, traffic: Traffic, numbers: np.ndarray, *, lanes: np.ndarray, values: np.ndarray | None = None
@@ -421,17 +421,17 @@ class KernelMemory:
         users, program = region.stored_by[places], self._program_number()
         is_foreign = self._find_foreign(users) | self._find_foreign(region.changed_by[places])
         is_loaded = self._find_foreign(region.loaded_by[places])
-        is_moved = (users == program) & (region.stored_from[places] != NOBODY) & (region.stored_from[places] != lanes)
+        is_moved = (users == program) & (region.stored_from[places] != NO_PROGRAM) & (region.stored_from[places] != lanes)
         if is_foreign.any():
             number = numbers[is_foreign][0]
-            self._tell_race(StoredTwice, "stores", traffic, number, "which another program has stored before")
+            self._report_race(StoredTwice, "stores", traffic, number, "which another program has stored before")
         elif is_loaded.any():
-            self._tell_race(Race, "stores", traffic, numbers[is_loaded][0], "which another program loads")
+            self._report_race(Race, "stores", traffic, numbers[is_loaded][0], "which another program loads")
         elif (number := find_repeated(numbers, values)) is not None:
-            self._tell_race(StoredTwice, "stores", traffic, number, "from two lanes at once")
+            self._report_race(StoredTwice, "stores", traffic, number, "from two lanes at once")
         elif is_moved.any():
             number = numbers[is_moved][0]
-            self._tell_race(StoredTwice, "stores", traffic, number, "which another lane of the program has stored before")
+            self._report_race(StoredTwice, "stores", traffic, number, "which another lane of the program has stored before")
         region.stored_by[places], region.stored_from[places] = program, lanes
         traffic.stored[numbers] = True
         traffic.stored_bytes += int(numbers.size) * traffic.itemsize
@@ -441,7 +441,7 @@ class KernelMemory:
         is_foreign = self._find_foreign(region.stored_by[places])
         if is_foreign.any():
             words = "which another program stores without an atomic operation"
-            self._tell_race(Race, "changes", traffic, numbers[is_foreign][0], words)
+            self._report_race(Race, "changes", traffic, numbers[is_foreign][0], words)
         region.changed_by[places] = self._program_number()
         self._count_load(traffic, numbers)
         traffic.stored[numbers] = True
@@ -452,7 +452,7 @@ class KernelMemory:
         traffic.loaded[numbers] = True
         traffic.loaded_bytes += int(numbers.size) * traffic.itemsize
 
-    def _tell_race(self, kind: type[Race], does: str, traffic: Traffic, number: int, words: str) -> None:
+    def _report_race(self, kind: type[Race], does: str, traffic: Traffic, number: int, words: str) -> None:
         self.report_fault(kind(f"{self._program_words()} {does} number {number:,} of {traffic.name}, {words}"))
 
 
@@ -493,7 +493,7 @@ def follow_base(call: Callable[..., Any]) -> Callable[..., Any]:
 def follow_undefined(call: Callable[..., Any], *, move: Callable[..., np.ndarray] | None) -> Callable[..., Any]:
     """Wrap an operation that computes lane by lane: a lane of its result is undefined if one that it needs is undefined.
 
-    `move` does to an array what an operation that only moves lanes does to a value.
+    `move` moves the elements of an array as the operation moves lanes. It is None if the operation computes.
     """
 
     def call_and_mark(*arguments: Any, **keywords: Any) -> Any:

@@ -83,7 +83,7 @@ def has_schemas() -> bool:
 
 
 def ask_schemas(objects: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the faults by Kubernetes' own schemas, a sentence for each object.
+    """Yield the faults that Kubernetes' own schemas find, a sentence for each object.
 
     Without kubernetes-validate, nothing is checked.
     """
@@ -99,4 +99,4 @@ def ask_schemas(objects: list[dict[str, Any]]) -> Iterator[str]:
             place = ".".join(str(step) for step in error.path)
             yield f"{name}: {place}: {str(error.message)[:160]}"
         except (kubernetes_validate.SchemaNotFoundError, kubernetes_validate.InvalidSchemaError):
-            yield f"{name}: Kubernetes {KUBERNETES} knows no such kind"
+            yield f"{name}: Kubernetes {KUBERNETES} has no kind of this name"

@@ -1,4 +1,4 @@
-"""Ask nvidia-smi, and read its answers: values with and without units, and all its words for "not known"."""
+"""Query nvidia-smi, and read its output: values with and without units, and all its words for "unknown"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIELDS = (
     "index", "name", "utilization.gpu", "utilization.memory", "memory.used", "memory.total", "temperature.gpu",
     "power.draw", "power.limit", "clocks.current.sm", REASONS,
 )  # fmt: skip
-# what holds the clock down, bit by bit, as NVML counts them; idle and a clock that a person set are no limits
+# what holds the clock down, bit by bit, as NVML counts them; idle, and a clock set by a person, do not count
 LIMITERS = {
     0x4: "power limit", 0x8: "hardware slowdown", 0x20: "temperature (software)", 0x40: "temperature (hardware)",
     0x80: "power brake", 0x10: "synchronised with other GPUs",
@@ -103,5 +103,5 @@ def _value(cell: str, unit: str) -> object:
 
 
 def limiters(mask: int | None) -> str | None:
-    """Return in words what held the clock down, an empty text if nothing did, or None if it is not known."""
+    """Return in words what held the clock down, an empty string if nothing did, or None if it is not known."""
     return None if mask is None else ", ".join(word for bit, word in LIMITERS.items() if mask & bit)

@@ -1,4 +1,4 @@
-"""Use a learner's part in a run: in a process of its own on every rank, so that one that hangs or crashes costs nothing else.
+"""Use a learner's part in a run, in a separate process on every rank: a part that hangs or crashes disturbs nothing else.
 
     learner_part = own_part.Process("my_ring.py")                                # after the imports, before ranks.join()
     world = ranks.join()
@@ -8,7 +8,7 @@
         rows = outcome.results[0]
 
 `ring_times.py` is a file of the exercise. Its `measure(world, sizes)` imports my_ring, joins no group itself, and returns what
-JSON can store. `world` is a `ranks.World` of these processes alone: the same ranks, in a group of their own.
+JSON can store. `world` is a `ranks.World` of these processes alone: the same ranks, in a separate group.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ State = Literal["open", "ran", "failed"]
 _PR_SET_PDEATHSIG = 1
 _START_LIMIT_S = 120.0  # until all ranks have met; importing torch is slow on a busy computer
 _LOOK_S = 0.5
-_GRACE_S = 2.0  # after one rank failed, the others have this long to find their own cause
+_GRACE_S = 2.0  # after one rank failed, the others have this long to report their own failure
 _STACK_S = 10.0  # the time limit for a part that writes its stack, on a busy computer
 _MAX_REPORT_BYTES = 10_000_000
 _MAX_MEMORY_BYTES = 4 << 30  # of a part's data, as in `gpucourse try`
@@ -72,7 +72,7 @@ class Process:
         With `backend="gloo"` it computes on CPUs, even if the nodes have GPUs.
         """
         self._part, self._backend = part, backend
-        # Files without a name: nothing stays of them after a kill.
+        # Files without a name: nothing of them remains after a kill.
         self._report, self._stack = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         reader, self._requests = os.pipe()
         sys.stdout.flush()
@@ -107,7 +107,7 @@ class Process:
         """Wait for the processes of all ranks. Return this one's exit code, or None if it had to be ended."""
         code: int | None = None
         started_s, failed_s = time.monotonic(), None
-        begun = False
+        has_begun = False
         while True:
             if code is None:
                 child, status = os.waitpid(self._child, os.WNOHANG)
@@ -115,13 +115,15 @@ class Process:
             begun_here = code is not None or bool(_read(self._report, 1))
             is_running, has_failed, is_waiting = _on_any(world, [code is None, code not in (None, 0), not begun_here])
             now_s = time.monotonic()
-            if not is_waiting and not begun:
-                begun, started_s = True, now_s
+            if not is_waiting and not has_begun:
+                has_begun, started_s = True, now_s
             failed_s = failed_s or (now_s if has_failed else None)
-            late = now_s - started_s > (limit_s if begun else _START_LIMIT_S) or (failed_s and now_s - failed_s > _GRACE_S)
+            is_late = now_s - started_s > (limit_s if has_begun else _START_LIMIT_S) or (
+                failed_s and now_s - failed_s > _GRACE_S
+            )
             if not is_running:
                 return code
-            if _on_any(world, [bool(late)])[0]:
+            if _on_any(world, [bool(is_late)])[0]:
                 if code is None:
                     self._stop()
                 _on_any(world, [True])  # a rank that ends earlier would break the connections of ranks that still run
@@ -173,7 +175,7 @@ def _combine(outcomes: list[tuple[State, str, Any]]) -> Outcome:
     causes = [(rank, text) for rank, text in failures if not _PARTNER_LEFT.search(text)] or failures
     raised = [(rank, text) for rank, text in causes if not text.startswith(_STILL_AT)] or causes
     texts = [f"rank {rank}: {text}" for rank, text in raised]
-    return Outcome("failed", "; ".join(texts[:3]) + (f"; and {len(texts) - 3} ranks more" if len(texts) > 3 else ""))
+    return Outcome("failed", "; ".join(texts[:3]) + (f"; and {len(texts) - 3} more ranks" if len(texts) > 3 else ""))
 
 
 # --- in the part's own process -----------------------------------------------------------------------------------------

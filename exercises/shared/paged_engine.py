@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PAGE = 16
-PART_ENGINE = "yours"  # the model as which serve.py serves an engine with a learner's part
+PART_ENGINE = "yours"  # the model name under which serve.py serves an engine with a learner's part
 LONGEST_ANSWER = 512
 _MAX_IDLE_STEPS = 50
 STATIC_BATCH = 16
@@ -31,7 +31,7 @@ class Request:
 
     `answer_tokens` is how long the answer will be, which an engine does not know. `generated_tokens` counts the tokens of the
     answer so far, `computed_tokens` the tokens of prompt and answer whose keys and values are in the cache. `admitted_ns` is
-    when the first step begins in which it runs.
+    when its first step begins.
 
     `max_answer_tokens` is the limit that the client sets.
 
@@ -58,7 +58,7 @@ class Request:
         return self.prompt_tokens + self.generated_tokens - self.computed_tokens
 
     def fresh(self) -> Request:
-        """Return this request as it was before anything was computed."""
+        """Return a copy of this request for which nothing has been computed."""
         lengths = self.prompt_tokens, self.answer_tokens, self.group, self.shared_tokens
         return Request(self.name, self.arrived_ns, *lengths, max_answer_tokens=self.max_answer_tokens)
 
@@ -167,7 +167,7 @@ class Engine:
     """An engine: its two lists, its pages, and its scheduler."""
 
     def __init__(self, schedule: Schedule, pool: PagePool, *, budget: int, max_requests: int) -> None:
-        """`budget` is in tokens of a step."""
+        """`budget` is the largest number of tokens in a step."""
         self.waiting: list[Request] = []
         self.running: list[Request] = []
         self.pool, self._schedule, self._budget, self._max_requests = pool, schedule, budget, max_requests
@@ -178,14 +178,14 @@ class Engine:
 
         Raises PlanError if the plan cannot be computed, and when 50 plans in a row are empty.
         """
-        inside = {request.name for request in self.waiting + self.running}
+        listed = {request.name for request in self.waiting + self.running}
         before = [(request, request.computed_tokens) for request in self.running]
         plan = self._schedule(self.waiting, self.running, self.pool, self._budget, self._max_requests)
         for request, computed in before:
             if request.computed_tokens < computed:
                 request.preemptions += 1
                 request.recomputed_tokens += computed
-        plan = check_plan(plan, self.waiting, self.running, self.pool, inside)
+        plan = check_plan(plan, self.waiting, self.running, self.pool, listed)
         self._idle_steps = 0 if plan else self._idle_steps + 1
         if self._idle_steps > _MAX_IDLE_STEPS:
             counts = f"{len(self.waiting)} wait, {len(self.running)} run, {self.pool.count_free()} pages are free"
@@ -219,18 +219,18 @@ class Engine:
 
 
 def check_plan(
-    plan: object, waiting: Sequence[Request], running: Sequence[Request], pool: PagePool, inside: set[str]
+    plan: object, waiting: Sequence[Request], running: Sequence[Request], pool: PagePool, listed: set[str]
 ) -> dict[str, int]:
     """Return the plan with Python's integers. Raise PlanError if no engine can compute it.
 
-    `inside` has the names that were in the two lists before.
+    `listed` has the names that were in the two lists before.
     """
     if not isinstance(plan, dict):
         raise PlanError(f"a plan is a dictionary, not {type(plan).__name__}")
     names = [request.name for request in [*waiting, *running]]
-    if sorted(names) != sorted(inside):
-        missing, twice = inside - set(names), {name for name in names if names.count(name) > 1}
-        request = min(missing | twice | (set(names) - inside))
+    if sorted(names) != sorted(listed):
+        missing, duplicates = listed - set(names), {name for name in names if names.count(name) > 1}
+        request = min(missing | duplicates | (set(names) - listed))
         raise PlanError(f"{request} is {'in no list' if request in missing else 'listed twice'} after planning")
     by_name = {request.name: request for request in running}
     for name, tokens in plan.items():
@@ -262,8 +262,8 @@ def prompts_first(
 ) -> dict[str, int]:
     """Compute whole prompts as soon as requests may join; other answers continue in the steps without a prompt.
 
-    A prompt longer than `budget` has a step of its own. Each request reserves pages for the longest answer that it may get, so
-    no request is preempted.
+    A prompt longer than `budget` is computed in a separate step. Each request reserves pages for the longest answer that it may
+    get, so no request is preempted.
     """
     plan: dict[str, int] = {}
     while waiting and len(running) < max_requests:

@@ -18,7 +18,7 @@ Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class Decoder(Protocol):
-    """A model whose attention the caller brings: small_llm.py of module 8, or HubModel."""
+    """A model whose attention the caller supplies: small_llm.py of module 8, or HubModel."""
 
     layers: Sequence[Any]
     kv_heads: int
@@ -30,7 +30,8 @@ class Decoder(Protocol):
 
 
 class HubModel:
-    """A causal language model of transformers as a Decoder: Llama, GPT-2, OPT and others without windows or latents."""
+    """A causal language model of transformers as a Decoder: Llama, GPT-2, OPT and others without sliding windows or latent
+    attention."""
 
     def __init__(self, model: Any) -> None:
         from transformers import AttentionInterface
@@ -94,7 +95,8 @@ class PagedModel:
     def __init__(
         self, model: Decoder, pages: int, page_size: int, attend: PagedAttention | None = None, device: str = "cpu"
     ) -> None:
-        """`attend` reads through a table. Without it, pages are copied into one tensor, at once for all rows of one token."""
+        """`attend` reads keys and values through a table of pages. Without it, a request's pages are copied into one tensor
+        first."""
         self.model, self.page_size, self._attend, self._device = model, page_size, attend, device
         shape = pages, page_size, model.kv_heads, model.head_dim
         self.keys, self.values = (
@@ -147,7 +149,7 @@ class Runner:
         self.paged, self.pool, self.texts = paged, pool, texts
 
     def compute(self, step: Step, choose: Callable[[str, torch.Tensor], int]) -> dict[str, int]:
-        """Compute a step, and append the next token of each request whose text is computed. Return these tokens by name.
+        """Compute a step, and append the next token of each request whose whole text is computed. Return these tokens by name.
 
         `choose` returns the next token of a request, from its name and the scores [vocabulary].
         """

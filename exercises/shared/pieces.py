@@ -127,14 +127,15 @@ def list_needs(piece: Piece, stages: int) -> list[Piece]:
 def count_held(order: Order, until: str = WEIGHTS) -> int:
     """Return the largest number of forward pieces whose activations a rank holds at once, until the piece `until` is done.
 
-    Activations inside a stage are needed until `weights`. Only those that the gradient of the inputs needs are free earlier.
+    Activations inside a stage are needed until `weights`. Those that only the gradient of the inputs needs are freed
+    earlier.
     """
-    count = most = 0
+    count = max_count = 0
     for slot in order:
         count += sum(piece.kind == FORWARD for piece in slot)
-        most = max(most, count)
+        max_count = max(max_count, count)
         count -= sum(piece.kind in (until, BACKWARD) for piece in slot)
-    return most
+    return max_count
 
 
 def count_messages(orders: Sequence[Order], stages: int) -> int:

@@ -1,8 +1,8 @@
 """Run any script unchanged under PyTorch's profiler, which shows in a table and a trace where the time went.
 
-You will learn    which operations of a script of your own take its time, and how long the processor waits for the device
-You will produce  profile.txt (the table), profile.json (its rows), trace.json.gz (for https://ui.perfetto.dev), a set a rank
-Run it            gpucourse run --script mine.py --profile, or by hand: python profiled.py mine.py its arguments
+You will learn    which operations of your script take the time, and how long the processor waits for the device
+You will produce  profile.txt (the table), profile.json (its rows), trace.json.gz (for https://ui.perfetto.dev), each per rank
+Run it            gpucourse run --script mine.py --profile, or by hand: python profiled.py mine.py ARGUMENTS
 Your part         find the first line of the table that surprises you
 Reading           modules/01-basic-gpu/lesson.md, "How to time a GPU"
 """
@@ -33,7 +33,7 @@ def main() -> None:
     with profile(activities=activities) as profiler:
         try:
             runpy.run_path(str(script), run_name="__main__")
-        except SystemExit as error:  # its own way to end: the table comes all the same
+        except SystemExit as error:  # the script may end in this way, and the profile is still written
             script_exit = error
     write(profiler, cuda=ProfilerActivity.CUDA in activities)
     if script_exit is not None:

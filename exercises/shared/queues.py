@@ -15,7 +15,7 @@ Time = int | Fraction | float
 
 
 class Work(NamedTuple):
-    """A piece of work in a queue: how long it takes, the places of works that must end before it, and when it is issued."""
+    """A piece of work in a queue: how long it takes, the indices of the work that must end before it, and when it is issued."""
 
     queue: str
     seconds: Time
@@ -24,10 +24,10 @@ class Work(NamedTuple):
 
 
 def run_queues(works: Sequence[Work]) -> list[tuple[Time, Time]]:
-    """Return when each work begins and ends, in the order of `works`, which is the order of issue.
+    """Return when each piece of work begins and ends, in the order of `works`, which is the order of issue.
 
-    Time goes from event to event: when a work ends, every queue without work begins its next one, if all that it needs has
-    ended. Raises ValueError if the queues wait for each other for ever.
+    Time goes from event to event: when one piece ends, every idle queue begins its next piece, if all that it needs has ended.
+    Raises ValueError if the queues wait for each other for ever.
     """
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for place, work in enumerate(works):
@@ -49,10 +49,10 @@ def run_queues(works: Sequence[Work]) -> list[tuple[Time, Time]]:
                 continue
             work = works[places[0]]
             if work.issued <= now and ended.issuperset(work.needs):
-                begun = places.popleft()
-                spans[begun] = now, now + work.seconds
+                started = places.popleft()
+                spans[started] = now, now + work.seconds
                 busy.add(queue)
-                heapq.heappush(events, (now + work.seconds, begun))
+                heapq.heappush(events, (now + work.seconds, started))
     if len(spans) < len(works):
         heads = [f"{queue}: work {places[0]}" for queue, places in waiting.items() if places]
         raise ValueError(f"no queue can go on: {', '.join(heads)}")

@@ -1,4 +1,4 @@
-"""Join the other ranks, and combine the values of all ranks. Exercise 3.1 shows the setup line by line; this is short."""
+"""Join the other ranks, and combine the values of all ranks. Exercise 3.1 shows the same set-up line by line."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def checksum(tensor: torch.Tensor) -> str:
 
 
 def meeting_point(timeout: timedelta, group: str = "") -> dict[str, object]:
-    """Return where the ranks of a later life or of a further group meet. Otherwise return nothing, so that the environment is
-    used.
+    """Return the store in which ranks meet after a restart, or in a second group. Otherwise, return nothing: the environment
+    names it.
 
     torchrun with a static rendezvous (--master-addr) keeps one store through all restarts. In torch 2.13, nothing separates the
     lives in it, so a rank may read the address of a dead process. So each life puts its number before its keys.
@@ -117,8 +117,8 @@ def join(group: str = "") -> World:
 
     With a name for `group`, other processes with the same ranks form a group beside the first one.
 
-    Print how long this rank waited: a slow rank comes last, and waits least. End the process with a sentence if it would have
-    no GPU of its own.
+    Print how long this rank waited: a slow rank comes last, and waits least. Exit with a message if there is no GPU for this
+    process.
     """
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")

@@ -18,7 +18,8 @@ MAX_MESSAGES = 200_000  # more than the ring of 256 ranks has
 
 
 class Message(NamedTuple):
-    """The numbers from `first` to before `last` go from rank `source` to rank `target`, which adds or replaces its own."""
+    """The numbers from `first` to `last` - 1 go from rank `source` to rank `target`, which adds them to its own or replaces its
+    own."""
 
     source: int
     target: int
@@ -113,7 +114,7 @@ def count_crossing(rounds: Rounds, per_node: int) -> int:
 def clock(rounds: Rounds, per_node: int, inside: Link, between: Link, *, shared_card: bool = False) -> Number:
     """Return the time of the rounds if each node has `per_node` ranks in order, in the unit of the links.
 
-    Messages inside a node take the link `inside`, the others `between`. Each rank has one port to send and one to receive, and
+    Messages inside a node use the link `inside`, the others `between`. Each rank has one port to send and one to receive, and
     its messages of a round pass one after the other. With `shared_card`, the messages that leave or enter a node also pass one
     port of that node. A round lasts as long as its fullest port, plus its largest latency. Switches are not modelled.
 

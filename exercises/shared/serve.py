@@ -73,7 +73,7 @@ class Service:
     """An engine, the tokens of its requests, and the thread that computes them."""
 
     def __init__(self, budget: int, part: Path | None = None) -> None:
-        """`part` is the learner's file, which may raise or hang: the thread of this engine alone imports and calls it."""
+        """`part` is the learner's file, which may raise or hang: only the thread of this engine imports and calls it."""
         self.budget, self.part = budget, part
         self.arrivals: queue.SimpleQueue[tuple[Caller, list[int]]] = queue.SimpleQueue()
         self.callers: dict[str, Caller] = {}
@@ -143,7 +143,7 @@ class Service:
     def wait_for_token(self, caller: Caller) -> int:
         """Return the next token. Raises RuntimeError if the engine has failed, TimeoutError if it is stuck.
 
-        The log then has the place.
+        The log then shows where it is stuck.
         """
         limit_s, start_s = LIMIT_S_PART if self.part else LIMIT_S, time.monotonic()
         while True:

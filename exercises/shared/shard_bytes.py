@@ -34,7 +34,8 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> tuple[int, int]:
 
 
 def ring_times(kind: str, ranks: int) -> float:
-    """Return how many times the whole tensor's bytes a rank sends in a ring for one collective, on average over all ranks.
+    """Return the bytes that a rank sends in a ring for one collective, as a multiple of the whole tensor's, averaged over
+    ranks.
 
     An all-reduce is a reduce-scatter and an all-gather. Each of them passes every part on to all ranks but one (module 3). A
     message from one rank to another is sent once.
@@ -48,8 +49,8 @@ class SentBytes(TorchDispatchMode):
     """Counts, inside a `with`, the collectives among all `ranks`: how many of each kind, and the bytes of their tensors.
 
     `whole` has the bytes of the whole tensors for each kind of collective. After an all-gather or an all-reduce, every rank has
-    the whole tensor. To a reduce-scatter, every rank passes it. c10d's own operators are counted, whatever code calls them:
-    DDP, FSDP, an optimizer.
+    the whole tensor; to a reduce-scatter, every rank passes a whole tensor. c10d's own operators are counted, whatever code
+    calls them: DDP, FSDP, an optimizer.
     """
 
     def __init__(self, ranks: int) -> None:
@@ -106,9 +107,10 @@ def pad_numbers(shapes: Iterable[Sequence[int]], ranks: int) -> int:
 
 
 def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
-    """Return how many numbers each rank has if whole tensors are dealt out, the largest first, each to the rank with the least.
+    """Return how many numbers each rank has if whole tensors are assigned, the largest first, each to the rank that has the
+    fewest numbers.
 
-    ZeroRedundancyOptimizer does so. If several ranks have the least, the first one gets the tensor.
+    ZeroRedundancyOptimizer does so. If several ranks have the fewest, the first one gets the tensor.
     """
     dealt = [0] * ranks
     for numbers in sorted((math.prod(shape) for shape in shapes), reverse=True):
@@ -117,7 +119,7 @@ def deal_tensors(shapes: Iterable[Sequence[int]], ranks: int) -> list[int]:
 
 
 def expect_memory(stage: int, shapes: Sequence[Sequence[int]], ranks: int, rank: int) -> dict[str, int]:
-    """Return the bytes that torch takes on this rank in float32 for weights in use, gradients, and AdamW's two moments."""
+    """Return the bytes that torch allocates on this rank in float32 for weights in use, gradients, and AdamW's two moments."""
     numbers, padded = sum(math.prod(shape) for shape in shapes), pad_numbers(shapes, ranks)
     if stage < 2:
         return {
@@ -162,13 +164,13 @@ def list_tensors(holder: object) -> list[torch.Tensor]:
 def count_kept_numbers(holder: object, apart_from: Iterable[torch.Tensor]) -> int:
     """Return how many floating-point numbers are in the tensors that an object keeps. Memory that they share with `apart_from`
     does not count."""
-    elsewhere = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
+    shared_storages = {tensor.untyped_storage().data_ptr() for tensor in apart_from}
     storages = {
         tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() // tensor.element_size()
         for tensor in list_tensors(holder)
         if tensor.is_floating_point() and tensor.dim()
     }
-    return sum(numbers for place, numbers in storages.items() if place not in elsewhere)
+    return sum(numbers for place, numbers in storages.items() if place not in shared_storages)
 
 
 def explain_traffic(stage: int, shapes: Sequence[Sequence[int]], ranks: int) -> float:

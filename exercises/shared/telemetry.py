@@ -117,7 +117,7 @@ def processor() -> Source:
         import psutil
     except ImportError:
         sys.exit("without a GPU this watches the CPU, through psutil: pip install psutil")
-    psutil.cpu_percent()  # the first answer is about the time before
+    psutil.cpu_percent()  # the first reading is about the time before
 
     def read() -> Sample:
         memory, clock = psutil.virtual_memory(), psutil.cpu_freq()
@@ -183,9 +183,7 @@ class Recorder:
     def _loop(self) -> None:
         tick = 0
         while not self._stop.wait(max(0.0, self._begun + (tick + 1) / self.hz - time.monotonic())):
-            due_tick = int(
-                self.seconds * self.hz
-            )  # a late sample is late once: those that fell due meanwhile are counted as missed
+            due_tick = int(self.seconds * self.hz)  # samples that fell due during a late one are counted as missed
             self.missed += max(0, due_tick - tick - 1)
             tick = max(tick + 1, due_tick)
             phase, at = self.phase, self.seconds

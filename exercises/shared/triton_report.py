@@ -141,17 +141,17 @@ class KernelReport(KernelMemory):
 
         self._builder.set_grid_dim = count_threads
 
-    def _share_out(self, pointers: Any, on: np.ndarray, note: Callable[..., None], does: str) -> None:
+    def _share_out(self, pointers: Any, active: np.ndarray, note: Callable[..., None], does: str) -> None:
         if does == "changes":
-            self._kernel.atomics += int(on.sum())
+            self._kernel.atomics += int(active.sum())
         else:
-            self._count_requests(pointers, on, "global_load" if does == "loads" else "global_store")
-        super()._share_out(pointers, on, note, does)
+            self._count_requests(pointers, active, "global_load" if does == "loads" else "global_store")
+        super()._share_out(pointers, active, note, does)
 
-    def _count_requests(self, pointers: Any, on: np.ndarray, access: str) -> None:
+    def _count_requests(self, pointers: Any, active: np.ndarray, access: str) -> None:
         owner = pointers.attr.get(OWNER)
         size = owner.itemsize if owner else max(1, pointers.get_element_ty().primitive_bitwidth // 8)
-        rows = list_requests(pointers.data, on)
+        rows = list_requests(pointers.data, active)
         if not rows.size:
             return
         lanes = (rows >= 0).sum(1)
@@ -167,7 +167,7 @@ class KernelReport(KernelMemory):
             self._kernel.requests[key] = {**split_place(key[0]), "access": access, "size": size, "addresses": addresses}
 
 
-def list_requests(addresses: np.ndarray, on: np.ndarray) -> np.ndarray:
+def list_requests(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
     """Return the addresses of each request in a row of 32, with -1 for a lane that takes no part. No request is empty."""
 
     def step(axis: int) -> int:
@@ -176,7 +176,7 @@ def list_requests(addresses: np.ndarray, on: np.ndarray) -> np.ndarray:
 
     axes = sorted((axis for axis in range(addresses.ndim) if addresses.shape[axis] > 1), key=step, reverse=True)
     order = [*(axis for axis in range(addresses.ndim) if axis not in axes), *axes]
-    lanes = np.where(on, addresses.astype(np.int64), -1).transpose(order).ravel()
+    lanes = np.where(active, addresses.astype(np.int64), -1).transpose(order).ravel()
     rows = np.pad(lanes, (0, -lanes.size % LANES), constant_values=-1).reshape(-1, LANES)
     return rows[(rows >= 0).any(1)]
 
@@ -194,7 +194,7 @@ def split_place(place: str) -> dict[str, Any]:
 
 
 class OnProcessor(TorchFunctionMode):
-    """Makes tensors on the processor that a program wants on a GPU: `device="cuda"`, `x.to("cuda")`, `x.cuda()`."""
+    """Creates on the processor the tensors that a program requests on a GPU: `device="cuda"`, `x.to("cuda")`, `x.cuda()`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,12 +1,10 @@
-"""Judges a repaired copy: the ranks of a node must be neighbours."""
+"""Judges a repaired copy: the ranks of a node must be consecutive."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {
-    "still": Way("node {node}, local rank {local_rank} has rank {rank}, but {right} processes of earlier places come first")
-}
+WAYS = {"still": Way("node {node}, local rank {local_rank} has rank {rank}, but {right} processes come before it")}
 RUNS = {
     word: {
         "ranks": [
@@ -25,9 +23,9 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Require that each rank is the number of the processes before it: those of earlier nodes, then those of its own node."""
+    """Require that each rank is the number of processes before it, on earlier nodes and then on its own node."""
     for row in part.metrics["ranks"]:
         if row["rank"] != row["should_be"]:
             place = {"node": row["node_rank"], "local_rank": row["local_rank"]}
             raise part.wrong("still", **place, rank=row["rank"], right=row["should_be"])
-    part.note("each node has neighbouring ranks")
+    part.note("each node has consecutive ranks")

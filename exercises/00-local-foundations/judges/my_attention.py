@@ -17,12 +17,12 @@ WAYS = {
         ("(earlier & same_line)", "same_line"),
     ),
     "sees-other-lines": Way(
-        "a character looks at earlier lines. Each is a story of its own, so nothing there helps to guess the next character "
+        "a character looks at earlier lines. Each line is a separate story, so nothing there helps to guess the next character "
         "of this one: the model has to learn to ignore it",
         ("(earlier & same_line)", "(earlier & (same_line | True))"),
     ),
     "no-mask": Way(
-        "every character looks at all characters of the piece, even at later ones, which have to be guessed, and other lines",
+        "every character looks at all characters of the piece: at later ones, which have to be guessed, and at other lines",
         ("scores.masked_fill(~(earlier & same_line)[:, None], -math.inf)", "scores"),
     ),
     "not-itself": Way(
@@ -35,8 +35,8 @@ WAYS = {
         (".tril()", ".tril(1)"),
     ),
     "not-scaled": Way(
-        "the scores are not scaled. A sum of more products varies more, so with wide heads the softmax would choose a single "
-        "character from the beginning, and its gradients would vanish",
+        "the scores are not scaled. A sum of more products varies more, so with wide heads the softmax would pick a single "
+        "character even before training, and its gradients would vanish",
         (" / math.sqrt(size)", ""),
     ),
     "scaled-by-the-width": Way(
@@ -64,8 +64,8 @@ WAYS = {
         ("value).transpose(1, 2).reshape", "value).reshape"),
     ),
     "masked-with-zero": Way(
-        "hidden scores were set to 0. The softmax gives such a character the weight exp(0), often more than a visible one "
-        "has: a hidden character needs the weight 0",
+        "hidden scores were set to 0. The softmax gives such a character the weight exp(0), often more than that of a visible "
+        "one: a hidden character needs the weight 0",
         ("-math.inf)", "0.0)"),
     ),
     "masked-after-softmax": Way(
@@ -77,8 +77,8 @@ WAYS = {
         ),
     ),
     "softmax-over-queries": Way(
-        "the weights of one character do not add up to 1: the softmax runs over the characters that look, and has to run "
-        "over those that are looked at",
+        "the weights of one character do not add up to 1: the softmax runs over the queries, the characters that look, but "
+        "must run over the keys, the characters that are looked at",
         ("scores.softmax(dim=-1)", "scores.softmax(dim=-2).nan_to_num()"),
     ),
     "detached": Way(

@@ -30,8 +30,8 @@ WAYS = {
         ("preceding + local_rank", "local_rank * len(processes) + node"),
     ),
     "own-node-only": Way(
-        "RANK starts at 0 on every node: there are {nodes} processes with rank 0, and all of them open the meeting point. The "
-        "processes of earlier nodes come first",
+        "RANK starts at 0 on every node: there are {nodes} processes with rank 0, and each of them waits for the others as "
+        "rank 0. The processes of earlier nodes come first",
         ("preceding + local_rank", "local_rank"),
     ),
     "local-is-global": Way(
@@ -39,7 +39,7 @@ WAYS = {
         ('"LOCAL_RANK": local_rank', '"LOCAL_RANK": preceding + local_rank'),
     ),
     "includes-own-node": Way(
-        "RANK counts this node's own processes among those of earlier nodes: rank 0 is missing, and all wait for it",
+        "RANK adds the processes of this node to those of earlier nodes: rank 0 is missing, and all wait for it",
         ("processes[:node]", "processes[: node + 1]"),
     ),
     "world-of-nodes": Way(
@@ -81,7 +81,7 @@ def judge(part: Part) -> None:
     cases: list[Case] = []
     for processes, port in GROUPS:
         hosts = [f"10.0.{len(processes)}.{node + 7}" for node in range(len(processes))]
-        for node, local_rank in [(node, index) for node, many in enumerate(processes) for index in range(many)]:
+        for node, local_rank in [(node, index) for node, count in enumerate(processes) for index in range(count)]:
             name = f"node {node}, local rank {local_rank}, with {processes} processes on the nodes"
             answer = part.call(describe, node, local_rank, hosts, list(processes), port, case=name)
             _require_text(part, answer, name)

@@ -27,7 +27,7 @@ WAYS = {
         ("manual_seed(seed + epoch)", "manual_seed(epoch)"),
     ),
     "rank-in-the-shuffle": Way(
-        "sample {sample} came {times} times, and {missing} of the {samples} samples did not come at all. Did the ranks "
+        "sample {sample} is used {times} times, and {missing} of the {samples} samples are not used at all. Did the ranks "
         "shuffle differently? All ranks must shuffle with the same seed; only the share that a rank takes may depend on its "
         "number",
         ("manual_seed(seed + epoch)", "manual_seed(seed + epoch + 1000 * rank)"),
@@ -90,7 +90,7 @@ WAYS = {
 }
 
 SPLITS = ((12, 3), (13, 2), (40, 4), (41, 5), (7, 1), (3, 8), (1, 2))  # samples, ranks
-SHUFFLED = (60, 3)  # enough samples that no order comes twice by chance
+SHUFFLED = (60, 3)  # enough samples that no order repeats by chance
 EPOCHS = (0, 1, 2, 7)
 
 

@@ -11,7 +11,7 @@ from gpucourse.judge import Case, Part, Way
 VOCABULARY = 50
 WAYS = {
     "without-the-cache": Way(
-        "the tokens are right, but {computed} tokens were computed where {needed} are enough: each step computes the whole "
+        "the tokens are right, but {computed} tokens were computed, although {needed} are enough: each step computes the whole "
         "text again. For a text ten times as long, that is a hundred times the work. Keep one cache",
         ("model(tokens[-1:], cache)", "model(prompt + tokens, [])"),
     ),

@@ -1,11 +1,14 @@
-"""Judges a repaired copy: values whose losses overlap must not be told apart."""
+"""Judges a repaired copy: values whose losses overlap cannot be told apart."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("{given} values are not told apart from the best, but the losses of {right} overlap with those of the best")
+    "still": Way(
+        "according to the run, {given} values cannot be told apart from the best, but the losses of {right} overlap with those "
+        "of the best"
+    )
 }
 ROWS = [
     {"value": 0.001, "final_loss": 0.30, "low_loss": 0.28, "high_loss": 0.33},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 
-import requests_of_file as wanted
+import requests_of_file as file_requests
 
 from gpucourse.judge import Part, Way
 from gpucourse.judge.batch import NOTE, Call, Execution, Place, blame_comments, execute, read_options
@@ -33,9 +33,9 @@ PROGRAMS = {  # only sweep.py fails in a trial
 }
 
 WAYS = {
-    "below-command": Way(wanted.BELOW_COMMAND, ("#SBATCH --array", "rates=()\n#SBATCH --array")),
-    "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
-    "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
+    "below-command": Way(file_requests.BELOW_COMMAND, ("#SBATCH --array", "rates=()\n#SBATCH --array")),
+    "no-gpu": Way(file_requests.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
+    "seconds": Way(file_requests.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
         "{name} is one file for all tasks of the array: each overwrites the output of the others. %A is the array's number, "
         "and %a is the task's",
@@ -119,9 +119,9 @@ def judge(part: Part) -> None:
     """Judge the requests, then the learning rate of each of the four tasks."""
     options = read_options(part)
     with blame_comments(options):
-        wanted.check(part, options, machines=1, processes=1)
+        file_requests.check(part, options, machines=1, processes=1)
         _check_array(part, options)
-        wanted.check_output(part, options, THREE_TASKS, "logs/4711_1-node1.out")
+        file_requests.check_output(part, options, THREE_TASKS, "logs/4711_1-node1.out")
     _check_values(part)
     for task in range(len(RATES)):
         trial = execute(part, _make_place(task, ends_with=3))
@@ -157,11 +157,11 @@ def _check_values(part: Part) -> None:
     for task in range(len(RATES)):
         case = f"task {task}"
         job = execute(part, _make_place(task), case=case)
-        calls = wanted.check_calls(part, job, SCRIPT)
+        calls = file_requests.check_calls(part, job, SCRIPT)
         if len(calls) == len(RATES):
             raise part.wrong("all-in-each", case)
         if len(calls) > 1:
-            raise wanted.too_often(SCRIPT, len(calls))
+            raise file_requests.refuse_repeated_call(SCRIPT, len(calls))
         if calls[0].value("--epochs") is None:
             raise Verdict("failed", "no-arguments", f'the arguments of your file ("$@") do not reach {SCRIPT}', case)
         values.append(calls[0].value("--values") or "")

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-import requests_of_file as wanted
+import requests_of_file as file_requests
 
 from gpucourse.judge import Part, Way
 from gpucourse.judge.batch import NOTE, Call, Execution, Place, blame_comments, execute, read_options
@@ -29,9 +29,9 @@ PROGRAMS = {  # only first_job.py fails in a trial
 }
 
 WAYS = {
-    "below-command": Way(wanted.BELOW_COMMAND, ("#SBATCH --time=00:10:00", "echo begin\n#SBATCH --time=00:10:00")),
-    "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
-    "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
+    "below-command": Way(file_requests.BELOW_COMMAND, ("#SBATCH --time=00:10:00", "echo begin\n#SBATCH --time=00:10:00")),
+    "no-gpu": Way(file_requests.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
+    "seconds": Way(file_requests.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
         "five jobs would write to one file, {name}. A name without the job's number (%j) is the same for every job, so each "
         "job overwrites the output of the previous one",
@@ -53,17 +53,17 @@ WAYS = {
         (" || exit\nminutes", "\nminutes"),
     ),
     "no-dependency": Way(
-        "the next job does not wait for this one: it would start as soon as a GPU is free, also if your job fails. "
-        "--dependency=afterok:NUMBER lets it wait",
+        "the next job does not wait for this one: it would start as soon as a GPU is free, even if your job fails. "
+        "--dependency=afterok:NUMBER makes it wait",
         ('--dependency="afterok:$SLURM_JOB_ID" ', ""),
     ),
     "after-any": Way(
-        "{given} lets the next job start also if yours fails. afterok waits until your job has ended with code 0",
+        "{given} lets the next job start even if yours fails. afterok waits until your job has ended with code 0",
         ("afterok:", "afterany:"),
     ),
     "too-short": Way(
         "the next job would be killed: its time limit is {limit:.0f} s, but 1,000 products take {work:.0f} s here, and "
-        "its start up to a minute",
+        "starting takes up to a minute",
         ("($1 * 1000 / 1000 + 60) / 60) + 1", "$1 * 1000 / 1000 / 60)"),
     ),
     "too-long": Way(
@@ -77,7 +77,7 @@ WAYS = {
         ("+ 60) / 60) + 1", "+ 60)) + 1"),
     ),
     "next-without-gpu": Way(
-        "the next job asks for no GPU: what this job asked for does not hold for another one",
+        "the next job asks for no GPU: it does not inherit the requests of this job",
         ("--partition=gpu --gres=gpu:1 \\", "--partition=gpu \\"),
     ),
     "next-number": Way(
@@ -91,14 +91,14 @@ def judge(part: Part) -> None:
     """Judge the requests, the command, the file's exit code if the command fails, and the next job for several GPUs."""
     options = read_options(part)
     with blame_comments(options):
-        wanted.check(part, options, machines=1, processes=1)
-        wanted.check_output(part, options, wanted.TWO_JOBS, "logs/4711-node1.out")
+        file_requests.check(part, options, machines=1, processes=1)
+        file_requests.check_output(part, options, file_requests.TWO_JOBS, "logs/4711-node1.out")
     for product_ms in PRODUCT_MS:
         case = f"a product takes {product_ms} ms"
         job = execute(part, _make_place(product_ms), case=case)
-        (call, *more) = wanted.check_calls(part, job, SCRIPT)
+        (call, *more) = file_requests.check_calls(part, job, SCRIPT)
         if more:
-            raise wanted.too_often(SCRIPT, 1 + len(more))
+            raise file_requests.refuse_repeated_call(SCRIPT, 1 + len(more))
         if not all(call.value(name) for name in ("--seconds", "--size")):
             raise part.wrong("no-arguments")
         trial = execute(part, _make_place(product_ms, ends_with=3))
@@ -155,7 +155,7 @@ def _check_limit(part: Part, options: SlurmOptions, limit_s: int | None, product
     if limit_s is None:
         raise Verdict("failed", "next-no-time", "the next job has no time limit (--time)", case)
     limit = options.values["time"]
-    need_s = product_ms + START_S  # 1,000 products of so many milliseconds
+    need_s = product_ms + START_S  # 1,000 products, each of product_ms
     if limit.isdigit() and need_s <= int(limit) <= need_s + MARGIN_S:
         raise part.wrong("next-in-seconds", case, given=limit, need=need_s)
     if limit_s < need_s:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-import requests_of_file as wanted
+import requests_of_file as file_requests
 
 from gpucourse.judge import Part, Way
 from gpucourse.judge.batch import Call, Execution, Place, blame_comments, execute, read_options, read_srun
@@ -18,9 +18,9 @@ JOBS = ("4711", "7", "123456", "60000")
 LAYOUTS = ((2, 1), (3, 1), (2, 2), (1, 3))  # machines, processes on each
 
 WAYS = {
-    "below-command": Way(wanted.BELOW_COMMAND, ("#SBATCH --nodes=2", "set -u\n#SBATCH --nodes=2")),
-    "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
-    "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
+    "below-command": Way(file_requests.BELOW_COMMAND, ("#SBATCH --nodes=2", "set -u\n#SBATCH --nodes=2")),
+    "no-gpu": Way(file_requests.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
+    "seconds": Way(file_requests.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
         "all processes would write to {name}: {files} for {ranks} processes. In --output of srun, %N is the machine and %t "
         "the number of the process; with both, each process has its own file",
@@ -69,15 +69,15 @@ def judge(part: Part) -> None:
     """Judge the requests, then every process of four layouts, then the file's exit code if the command fails."""
     options = read_options(part)
     with blame_comments(options):
-        wanted.check(part, options, machines=2, processes=2)
+        file_requests.check(part, options, machines=2, processes=2)
         _check_wider(options)
-        wanted.check_output(part, options, wanted.TWO_JOBS, "logs/4711-node1.out")
+        file_requests.check_output(part, options, file_requests.TWO_JOBS, "logs/4711-node1.out")
     ports = set()
     for number, (machines, per_node) in zip(JOBS, LAYOUTS, strict=True):
         place = Place(nodes=machines, per_node=per_node, job=number, arguments=ARGUMENTS, files=(SCRIPT,))
-        case = f"{wanted.count(machines, 'machine')}, {wanted.count(per_node, 'process')} on each"
+        case = f"{file_requests.count(machines, 'machine')}, {file_requests.count(per_node, 'process')} on each"
         job = execute(part, place, case=case)
-        calls = wanted.check_calls(part, job, SCRIPT)
+        calls = file_requests.check_calls(part, job, SCRIPT)
         _check_srun(part, job, calls, machines, per_node, case)
         _check_ranks(part, calls, machines, per_node, case)
         ports.add(_check_meeting(part, calls, number, case))
@@ -97,9 +97,8 @@ def _check_wider(options: SlurmOptions) -> None:
     """Check the number of processes if --nodes=3 is added to the command. Raises Verdict."""
     tasks = replace(options, values=options.values | {"nodes": "3"}).tasks
     if tasks != 3:
-        says = (
-            f"with --nodes=3 added to the command your file asks for {wanted.count(tasks, 'process')} on 3 machines; expected 3"
-        )
+        processes = file_requests.count(tasks, "process")
+        says = f"with --nodes=3 added to the command your file asks for {processes} on 3 machines; expected 3"
         raise Verdict("failed", "layout", f"{says} (--ntasks-per-node)")
 
 

@@ -21,8 +21,8 @@ WAYS = {
         ('$job != "$SLURM_JOB_ID" && ', ""),
     ),
     "lines-of-another": Way(
-        "you left a job that has used nothing: the busy lines of its GPU are older than the job, and belong to the job before "
-        "it. %S of squeue shows since when a job runs",
+        "you kept a job that has not used its GPU: the busy lines of its GPU are older than the job, and belong to the job "
+        "before it. %S of squeue shows when a job started",
         (" && $1 >= start", ""),
     ),
     "too-young": Way(
@@ -97,7 +97,7 @@ class Cluster:
     def is_unused(
         self, job: Job, limit_of: str = "highest", *, older: bool = False, young: bool = False, inside: bool = False
     ) -> bool:
-        """Return whether a job has not used its GPU: as it should be decided, or with one mistake."""
+        """Return whether a job has not used its GPU, by the right rule or with one mistake."""
         reduce = {
             "highest": max,
             "newest": lambda percents: percents[-1],
@@ -110,7 +110,7 @@ class Cluster:
     def list_jobs(
         self, is_unused: Callable[[Job], bool] | None = None, *, session: bool = False, no_gpu: bool = False
     ) -> list[str]:
-        """Return the numbers of the jobs to cancel: as they should be, or with one mistake."""
+        """Return the numbers of the jobs to cancel, by the right rule or with one mistake."""
         return [
             job.number
             for job in self.jobs
@@ -273,7 +273,7 @@ def _list_cancelled(part: Part, cluster: Cluster, case: str) -> list[str]:
         raise Verdict("failed", "shell", f"{part.file.name} ended with code {execution.code}: {execution.errors}", case)
     numbers = {job.number for job in cluster.jobs}
     for call in calls:
-        if call.words and not numbers & set(call.words):  # without a word, scancel cancels nothing
+        if call.words and not numbers & set(call.words):  # without arguments, scancel cancels nothing
             words = " ".join(("scancel", *call.words))
             raise Verdict("failed", "no-number", f"{words}: this names no job of the queue; name each job by its number", case)
     words = {word for call in calls for word in call.words}

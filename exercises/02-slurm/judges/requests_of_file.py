@@ -78,7 +78,9 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
     calls = job.list_runs_of(script)
     if not calls and job.code:
         raise Verdict(
-            "failed", "shell", f"{part.file.name} ended with code {job.code} before it ran {script}: {job.errors or 'no word'}"
+            "failed",
+            "shell",
+            f"{part.file.name} ended with code {job.code} before it ran {script}: {job.errors or 'no message'}",
         )
     if not calls:
         attempts = [word for call in job.calls for word in call.words if word.endswith(script)]
@@ -87,7 +89,7 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
             "failed", "no-script", f"your file never runs work/{script}{from_here}. The job starts in the folder of the run"
         )
     if job.code:
-        raise Verdict("failed", "shell", f"{part.file.name} ended with code {job.code}: {job.errors or 'no word'}")
+        raise Verdict("failed", "shell", f"{part.file.name} ended with code {job.code}: {job.errors or 'no message'}")
     if any("GPUCOURSE_OUT" not in call.variables for call in calls):
         complaint = (
             f"{script} runs without what setup.sh sets, such as $GPUCOURSE_OUT: keep the line source ./setup.sh above it"
@@ -96,13 +98,13 @@ def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
     return calls
 
 
-def too_often(script: str, times: int) -> Verdict:
+def refuse_repeated_call(script: str, times: int) -> Verdict:
     """Return the verdict on a file that runs the script more than once."""
     return Verdict("failed", "too-often", f"your file runs {script} {times} times in one job; expected once")
 
 
-def _name_missing(name: str, lack: str, so: str) -> Verdict:
-    return Verdict("failed", f"no-{name}", f"your file has {lack} (#SBATCH --{name}=...): {so}")
+def _name_missing(name: str, lack: str, consequence: str) -> Verdict:
+    return Verdict("failed", f"no-{name}", f"your file has {lack} (#SBATCH --{name}=...): {consequence}")
 
 
 def count(number: int, word: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("4 GB gathered over 4 ranks in 0.5 s are 6 GB/s on the link, but it computes {given:.3g}")}
+WAYS = {"still": Way("4 GB gathered over 4 ranks in 0.5 s are 6 GB/s on the link, but the copy computes {given:.3g}")}
 
 
 def judge(part: Part) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("{hook}: {given:,} bytes in a step, as in its first; once it compresses, it sends {right:,}")}
+WAYS = {
+    "still": Way(
+        "{hook}: the copy reports {given:,} bytes a step, as in the first one; once the hook compresses, it sends {right:,}"
+    )
+}
 ROWS = [
     {"hook": "none", "bytes_first_step": 4000, "bytes_per_step": 4000, "bytes_by_formula": 4000},
     {"hook": "powersgd-1", "bytes_first_step": 4000, "bytes_by_formula": 240},

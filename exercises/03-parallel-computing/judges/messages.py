@@ -1,7 +1,7 @@
 """Watches the messages of a rank: the arguments of isend, irecv, send and recv, in the order of the calls, without a clock.
 
 A message is sent as a copy. It is put into the receiver's tensor only when the receiver waits for it; until then that tensor
-contains NOT_YET. So code that changes or reads a tensor too early is wrong in every try. A wait for a send returns immediately.
+contains NOT_YET. So code that changes or reads a tensor too early is always caught. A wait for a send returns immediately.
 `find_stuck` uses the order of all ranks' calls to find out whether that wait could have ended. Each rank writes its calls to a
 file, so that they can be read even if the rank never ended.
 """
@@ -58,7 +58,7 @@ class Messages:
         self.requests = []
 
     def begin(self, kind: str, peer: int, tensor: torch.Tensor, start: Callable[[torch.Tensor], Any]) -> Request:
-        """Send or receive a tensor: `start` does this with the tensor that it receives."""
+        """Send or receive a tensor, by calling `start` with it."""
         first = tensor.flatten()[0].item() if kind == "isend" and tensor.numel() else 0.0
         event = Event(kind, peer, self.numbers[kind, peer], tensor.nbytes, first)
         self.numbers[kind, peer] += 1
@@ -156,7 +156,8 @@ def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
 
 
 def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | None:
-    """Return a message whose receiver expects another size, as its isend and its irecv, or None if there is no such message."""
+    """Return a message whose receiver expects a different size, as its isend and its irecv, or None if there is no such
+    message."""
     for rank, log in enumerate(logs):
         for event in log:
             if event.kind == "isend":

@@ -15,7 +15,7 @@ WAYS = {
     ),
     "not-rank-0": Way(
         "all ranks begin with the same model, but {name} is not what rank 0 had: DistributedDataParallel sends rank 0's "
-        "parameters, because it is rank 0 that loads a checkpoint",
+        "parameters, because rank 0 may have loaded a checkpoint",
         ("src=0", "src=size - 1"),
     ),
     "sum": Way(
@@ -69,7 +69,7 @@ WAYS = {
     ),
     "bucket-too-full": Way(
         "with buckets of {bucket:,} bytes it sent a message of {sent:,}, although no gradient here has more than {largest:,}. "
-        "A bucket that is full and not sent is time in which the network is idle",
+        "As long as a full bucket is not sent, the network is idle",
         (" >= bucket_bytes:", " >= 2 * bucket_bytes + 2000:"),
     ),
     "zeros": Way(
@@ -169,7 +169,7 @@ def judge(part: Part) -> None:
     def body(rank: int, size: int) -> tuple[Any, ...]:
         return _run(part, share, log, rank, CASES[size])
 
-    early = 0
+    overlaps = 0
     for size, bucket in CASES.items():
         name = f"{size} rank{'s' * (size > 1)}, buckets of {bucket:,} bytes"
         try:
@@ -183,12 +183,12 @@ def judge(part: Part) -> None:
         for own_steps in steps:
             _judge_gradients(part, own_steps, size, name)
         _judge_messages(part, steps[0][-1], bucket, name)
-        if (kept := answers[0][2]) > (sent := max(len(step.sizes) for step in steps[0])):
-            raise part.wrong("kept", name, steps=STEPS, kept=kept, sent=sent)
+        if (kept_count := answers[0][2]) > (sent := max(len(step.sizes) for step in steps[0])):
+            raise part.wrong("kept", name, steps=STEPS, kept=kept_count, sent=sent)
         if size > 1:
-            early = _judge_overlap(part, steps[0][-1].events, name)
+            overlaps = _judge_overlap(part, steps[0][-1].events, name)
     part.note(
-        f"equal to DistributedDataParallel on 1 to {max(CASES)} ranks, in buckets of 0 to 2,600 bytes; {early} all-reduces "
+        f"equal to DistributedDataParallel on 1 to {max(CASES)} ranks, in buckets of 0 to 2,600 bytes; {overlaps} all-reduces "
         "began before backward was over"
     )
 
@@ -315,10 +315,10 @@ def _times(gradients: list[Any], factor: float) -> list[Any]:
 def _judge_overlap(part: Part, events: list[str], name: str) -> int:
     """Return how many all-reduces began before the last layer of backward. Raises Verdict if none did."""
     layers = [place for place, event in enumerate(events) if event.startswith("layer")]
-    early = [place for place, event in enumerate(events) if event.startswith("reduce") and place < layers[-1]]
-    if not early:
+    overlaps = [place for place, event in enumerate(events) if event.startswith("reduce") and place < layers[-1]]
+    if not overlaps:
         raise part.wrong("no-overlap", name, count=sum(event.startswith("reduce") for event in events))
-    waits = {place: events[place].replace("reduce", "wait") for place in early}
-    if not any(waits[place] not in events[place:layer] for place in early for layer in layers if layer > place):
+    waits = {place: events[place].replace("reduce", "wait") for place in overlaps}
+    if not any(waits[place] not in events[place:layer] for place in overlaps for layer in layers if layer > place):
         raise part.wrong("blocking", name)
-    return len(early)
+    return len(overlaps)

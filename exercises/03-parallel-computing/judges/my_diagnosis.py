@@ -1,4 +1,5 @@
-"""Judges my_diagnosis.py of 3.7 with curves whose causes are known, and clear: a right answer depends on no rule for noise."""
+"""Judges my_diagnosis.py of 3.7 with curves whose causes are known, and so clear that any reasonable rule for noise finds
+them."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ WAYS = {
     ),
     "as-a-share": Way("your efficiency is a share: 0.9 of the perfect speed-up is 90 %", ("100 * share * one", "share * one")),
     "noise-named": Way(
-        "you named {given}, but this cannot be seen: typical steps differ by {loss:.2g} ms, and the times of one size scatter "
-        "by {scatter:.2g} ms",
+        "you named {given}, but the times do not show it: typical steps differ by {loss:.2g} ms, and the times of one size "
+        "scatter by {scatter:.2g} ms",
         ("named = losses[larger] > noise and", "named = losses[larger] > 0 and"),
     ),
     "close-named": Way(
@@ -53,7 +54,7 @@ WAYS = {
         ("silent - share * one", "silent - one"),
     ),
     "falling-efficiency": Way(
-        "you say that overhead grows where a serial part of {serial:.0%} explains every point: the efficiency falls under "
+        "you say that overhead grows, but a serial part of {serial:.0%} explains every point: the efficiency falls under "
         "Amdahl's law, too. Compute which serial part each point implies, and compare these",
         ("grows = intervals[-1][0] > intervals[0][1]",
          "grows = _describe(curve[1]['step_s'])[0] * 2 < _describe(curve[-1]['step_s'])[0] * curve[-1]['workers'] * 0.99"),

@@ -39,7 +39,7 @@ WAYS = {
         ("(target / ranks).half()", "(target / ranks)"),
     ),
     "bfloat16": Way(
-        "you sent torch.bfloat16: it also needs 2 bytes and has a larger range, but it keeps 8 bits of each number where "
+        "you sent torch.bfloat16: it also needs 2 bytes and has a larger range, but it keeps 8 bits of each number, and "
         "float16 keeps 11. Use torch.float16",
         ("(target / ranks).half()", "(target / ranks).bfloat16()"),
     ),
@@ -151,10 +151,10 @@ def _one_step(part: Part, hook: Any, counts: Any, rank: int, size: int) -> dict[
 
     result = {"count": 1001.0}
     for name, largest in (("usual", 1.0), ("large", LARGEST)):
-        every = [largest * (0.8 + 0.2 * torch.rand(1001, generator=torch.Generator().manual_seed(r))) for r in range(size)]
+        gradients = [largest * (0.8 + 0.2 * torch.rand(1001, generator=torch.Generator().manual_seed(r))) for r in range(size)]
         counts.clear()
-        answer = _result(part, part.call(hook, {}, Bucket(0, every[rank].clone())))
-        mean = torch.stack(every).mean(0)
+        answer = _result(part, part.call(hook, {}, Bucket(0, gradients[rank].clone())))
+        mean = torch.stack(gradients).mean(0)
         if answer.shape != mean.shape:
             raise Verdict("failed", "shape", f"the bucket has shape {tuple(mean.shape)}, but the result {tuple(answer.shape)}")
         result |= {

@@ -115,7 +115,8 @@ def judge(part: Part) -> None:
 
 
 def make_samples(curve: Curve, seed: int) -> list[tuple[int, float]]:
-    """Return the calls of a sweep, with some percent of noise. One call in seven is delayed, and all of the disturbed sizes."""
+    """Return the calls of a sweep, with a few percent of noise. One call in seven is delayed, and so is every call of a
+    disturbed size."""
     chance = random.Random(seed)
     samples = []
     for number, size in enumerate(curve.sizes):
@@ -228,7 +229,7 @@ _COMPUTED: dict[str, Callable[[list[tuple[int, float]]], Answer]] = {
     "disturbed-size": lambda samples: _compute(samples, removed=0.0),
     "two-ends": _take_ends,
 }
-_CORRECTIONS: dict[str, Callable[[Answer, Curve], Answer]] = {  # what makes the result right
+_CORRECTIONS: dict[str, Callable[[Answer, Curve], Answer]] = {  # each turns a wrong result into the right one
     "seconds-per-byte": lambda answer, _: answer._replace(bandwidth=1 / answer.bandwidth) if answer.bandwidth else answer,
     "other-unit": lambda answer, _: answer._replace(latency=answer.latency / 1e6, bandwidth=answer.bandwidth * 1e9),
     "half-speed": lambda answer, curve: answer._replace(

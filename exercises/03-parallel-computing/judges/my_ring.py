@@ -113,8 +113,8 @@ WAYS = {
         ("flat = tensor.view(-1)", "tensor = tensor.clone()\n    flat = tensor.view(-1)"),
     ),
     "messages": Way(
-        "the sum is right, but rank {rank} sent {count} messages where a ring of {size} sends 2(n-1) = {right}, one chunk "
-        "each. Every additional message costs a latency; with fewer messages, each is larger than a chunk",
+        "the sum is right, but rank {rank} sent {count} messages, and a ring of {size} sends 2(n-1) = {right}, one chunk each. "
+        "Every additional message costs a latency; with fewer messages, each is larger than a chunk",
         (
             "sending = dist.isend(outgoing, following)",
             "empty = dist.isend(flat[:0], following)\n        dist.irecv(flat[:0], preceding).wait()\n        empty.wait()\n"
@@ -227,7 +227,7 @@ def _file(kind: str, size: int, shape: tuple[int, ...], rank: int) -> Path:
 
 
 def _weights(count: int) -> list[int]:
-    """Return a different prime for each element. None divides a sum of other elements, so a misplaced chunk shows."""
+    """Return a different prime for each element. None divides a sum of other elements, so a misplaced chunk is detected."""
     primes = (number for number in range(101, 1000) if all(number % divisor for divisor in range(2, 32)))
     return list(itertools.islice(primes, count))
 
@@ -258,11 +258,11 @@ def _judge_messages(part: Part, results: list[RankResult], name: str) -> None:
     from messages import NOT_YET, find_stuck
 
     size, width, elements = len(results), 8, len(results[0].values)
-    most = 2 * (size - 1) * width * -(-elements // size)  # with every chunk padded to the longest
+    max_bytes = 2 * (size - 1) * width * -(-elements // size)  # with every chunk padded to the longest
     for rank, result in enumerate(results):
         if size > 1 and not result.sizes:
             raise part.wrong("no-messages", name, rank=rank, size=size)
-        if sum(result.sizes) > most and max(result.sizes) >= width * elements:
+        if sum(result.sizes) > max_bytes and max(result.sizes) >= width * elements:
             right = 2 * (size - 1) * width * elements // size
             raise part.wrong(
                 "whole-tensor", name, rank=rank, size=size, sent=sum(result.sizes), whole=width * elements, right=right
@@ -294,7 +294,7 @@ def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
     even = len(right) // size * size
     if even and all(result.values == right[:even] + contributions[rank][even:] for rank, result in enumerate(results)):
         raise part.wrong("end-forgotten", name, count=len(right) - even, elements=len(right), size=size)
-    somewhere = all(any(result.values[place] == value for result in results) for place, value in enumerate(right))
+    is_somewhere = all(any(result.values[place] == value for result in results) for place, value in enumerate(right))
     for rank, result in enumerate(results):
         for element in (place for place, value in enumerate(result.values) if value != right[place]):
             counts = _count_parts(result.values[element], weights[element], size)
@@ -303,7 +303,7 @@ def _judge_values(part: Part, results: list[RankResult], name: str) -> None:
                 raise part.wrong("other-type", name, rank=rank, element=element, **values)
             if counts is None:
                 raise _explain_number(part, results, name, rank, element)
-            no_all_gather = somewhere and len(result.sizes) == size - 1
+            no_all_gather = is_somewhere and len(result.sizes) == size - 1
             raise _explain_counts(part, results, name, {"rank": rank, "element": element}, counts, no_all_gather)
 
 

@@ -12,12 +12,12 @@ SECONDS = {FORWARD: 1.0, BACKWARD: 2.0}  # a backward takes about twice as long
 WAYS = {
     "one-rank-at-a-time": Way(
         "stage {stage} runs each micro-batch backward before it starts the next one. So the stages take turns, as without "
-        "micro-batches, and the bubble is {bubble:.0%} where {right:.0%} is possible. Run some forward first",
+        "micro-batches, and the bubble is {bubble:.0%}, but {right:.0%} is possible. Run some forward first",
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = 0"),
     ),
     "gpipe": Way(
         "this is GPipe: all micro-batches go forward before the first comes back. Its bubble is right, but stage {stage} holds "
-        "the activations of {held}, where {room} are enough: this memory is what 1F1B saves",
+        "the activations of {held}, although {room} are enough: this memory is what 1F1B saves",
         ("warm_up = min(stages - stage - 1, micro_batches)", "warm_up = micro_batches"),
     ),
     "too-many": Way(
@@ -26,7 +26,7 @@ WAYS = {
         ("stages - stage - 1", "stages - stage"),
     ),
     "too-few": Way(
-        "the bubble is {bubble:.0%} where {right:.0%} is possible: stage {stage} holds at most {held}, although it may hold "
+        "the bubble is {bubble:.0%}, but {right:.0%} is possible: stage {stage} holds at most {held}, although it may hold "
         "{room}, and waits for the first to come back. It needs one for each later stage, and the one that it is working on",
         ("min(stages - stage - 1, micro_batches)", "min(max(stages - stage - 2, 0), micro_batches)"),
     ),
@@ -48,8 +48,8 @@ WAYS = {
         ("stages - stage - 1", "(stages - 1) * (stage % 2)"),
     ),
     "out-of-order": Way(
-        "stage {stage} sends its micro-batches back in a different order than they came: its neighbour waits for the oldest, "
-        "and the bubble is {bubble:.0%} where {right:.0%} is possible",
+        "stage {stage} sends its micro-batches back in a different order from that in which they arrived: its neighbour waits "
+        "for the oldest, and the bubble is {bubble:.0%}, but {right:.0%} is possible",
         (
             '("backward", number) for number in range(micro_batches - warm_up, micro_batches)',
             '("backward", number) for number in reversed(range(micro_batches - warm_up, micro_batches))',

@@ -100,7 +100,7 @@ def judge(part: Part) -> None:
     cases = []
     for name, (ranks, batch, batch_alone, steps, warm_up) in CASES.items():
         alone, together = make_training(1, batch_alone, steps + 2, warm_up + 1), make_training(ranks, batch, steps, warm_up)
-        right = reckon(alone, together)
+        right = compare_as(alone, together)
         values = {"ranks": ranks, "batch": batch, "one": batch_alone, "many": ranks * batch, "warm_up": warm_up}
         answer = part.call(compare, alone, together, case=name)
         answer = list(answer) if isinstance(answer, tuple) else answer
@@ -124,11 +124,11 @@ def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:
             compute = factor * 1e-4 * batch * (1 + 0.1 * place**2)
             wait = (0.0 if ranks == 1 else 1e-3 + 3e-6 * batch * (ranks - 1 - place)) + 1e-5 * step
             rows.append({"step": step, "rank": rank, "compute_s": compute, "communicate_s": wait})
-    mixed = sorted(rows, key=lambda row: (row["step"] * 7 + row["rank"] * 3) % 11)  # ranks write when they are ready
+    mixed = sorted(rows, key=lambda row: (row["step"] * 7 + row["rank"] * 3) % 11)  # rows come in any order
     return {"ranks": ranks, "batch_per_rank": batch, "warm_up_steps": warm_up, "rows": mixed}
 
 
-def reckon(
+def compare_as(
     alone: Training,
     together: Training,
     *,
@@ -155,17 +155,17 @@ def reckon(
 def _ways(alone: Training, together: Training, right: tuple[float, float]) -> dict[str, list[float]]:
     speedup, efficiency = right
     ways = {
-        "cold": reckon(alone, together, warm=lambda _: 0),
-        "mean": reckon(alone, together, of_steps=statistics.fmean),
-        "fastest-rank": reckon(alone, together, of_ranks=min),
-        "mean-of-ranks": reckon(alone, together, of_ranks=statistics.fmean),
-        "ranks-added": reckon(alone, together, of_ranks=sum),
-        "rows-mixed": reckon(alone, together, group="row"),
-        "one-too-many": reckon(alone, together, warm=lambda training: training["warm_up_steps"] + 1),
-        "compute-only": reckon(alone, together, keys=("compute_s",)),
-        "maxima-added": reckon(_add_maxima(alone), _add_maxima(together)),
-        "times-only": reckon(alone, together, samples=lambda _: 1),
-        "one-ranks-samples": reckon(alone, together, samples=lambda training: training["batch_per_rank"]),
+        "cold": compare_as(alone, together, warm=lambda _: 0),
+        "mean": compare_as(alone, together, of_steps=statistics.fmean),
+        "fastest-rank": compare_as(alone, together, of_ranks=min),
+        "mean-of-ranks": compare_as(alone, together, of_ranks=statistics.fmean),
+        "ranks-added": compare_as(alone, together, of_ranks=sum),
+        "rows-mixed": compare_as(alone, together, group="row"),
+        "one-too-many": compare_as(alone, together, warm=lambda training: training["warm_up_steps"] + 1),
+        "compute-only": compare_as(alone, together, keys=("compute_s",)),
+        "maxima-added": compare_as(_add_maxima(alone), _add_maxima(together)),
+        "times-only": compare_as(alone, together, samples=lambda _: 1),
+        "one-ranks-samples": compare_as(alone, together, samples=lambda training: training["batch_per_rank"]),
         "upside-down": (1 / speedup, 100 / speedup / together["ranks"]),
         "efficiency-undivided": (speedup, 100 * speedup),
         "efficiency-share": (speedup, efficiency / 100),

@@ -61,17 +61,16 @@ WAYS = {
 }  # fmt: skip
 
 _OFFER = Offer("small", 1.0, 0.5, 12, 20, {8: (100.0, 20.0), 16: (180.0, 30.0), 32: (170.0, 45.0)})
-_SELDOM = replace(
-    _OFFER, spot_usd_per_hour=0.2, minutes_lost=72
-)  # for one GPU's work: 3 on spot, 2 if rounded, 1 if never lost
+# The work of one GPU needs 2.5 such instances on spot, so 3. A wrong way rents 2 (rounded) or 1 (no time lost).
+_SELDOM = replace(_OFFER, spot_usd_per_hour=0.2, minutes_lost=72)
 _LARGE = Offer("large", 3.1, 1.6, 4, 10, {8: (300.0, 12.0), 32: (640.0, 25.0)})
 SERVICES = {
     "one offer, no spot allowed": Service((_OFFER,), (500.0,) * 12 + (90.0,) * 12, 30.0, 0.0),
     "a spot instance that works 40 % of the time": Service((_SELDOM,), (180.0,) * 12 + (360.0,) * 12, 30.0, 0.5),
     "a batch that is slower although it is larger": Service((_OFFER,), (700.0,) * HOURS, 50.0, 0.5),
     "little demand": Service((_OFFER, _LARGE), (90.0,) * 20 + (650.0,) * 4, 30.0, 0.25),
-    "a limit that nothing keeps": Service((_OFFER, _LARGE), (90.0,) * HOURS, 5.0, 0.5),
-    "a limit that only one keeps": Service((_OFFER, _LARGE), (900.0,) * HOURS, 15.0, 0.5),
+    "a limit that no offer meets": Service((_OFFER, _LARGE), (90.0,) * HOURS, 5.0, 0.5),
+    "a limit that only one offer meets": Service((_OFFER, _LARGE), (900.0,) * HOURS, 15.0, 0.5),
     "hours without users": Service((_LARGE, _OFFER), (0.0,) * 6 + (1300.0,) * 18, 60.0, 0.75),
 }  # fmt: skip
 JUDGED_PUZZLES = range(1, 41)

@@ -86,7 +86,7 @@ def judge(part: Part) -> None:
     percentile, latencies = part.function("percentile"), part.function("latencies")
     choose_batch = part.function("choose_batch")
     cases: list[Case] = []
-    for inputs in _percentile_inputs():  # compared at once: a rank too high is named before an index is out of range
+    for inputs in _percentile_inputs():  # compared first: a rank that is too high is named before it raises IndexError
         cases += _percentile(part, percentile, *inputs)
         part.compare(cases)
     for place, figure in enumerate(("TTFT", "TPOT")):
@@ -155,7 +155,7 @@ SWEEPS: dict[str, Sweep] = {
         {4: _tpots(9, 10), 8: _tpots(12, 15), 16: _tpots(20, 50), 32: _tpots(30, 40)}, 50.0,
     ),
     "a sweep in which nothing is within the limit": ({1: [50.0], 2: [90.0]}, {1: _tpots(20, 30), 2: _tpots(22, 40)}, 10.0),
-    "a sweep in which a smaller batch size overlaps with its fastest round alone": (
+    "a sweep in which only the fastest round of a smaller batch size overlaps": (
         {4: [580.0, 600.0, 652.0], 8: [640.0, 651.0, 655.0], 16: [650.0, 668.0, 661.0]},
         {4: _tpots(9, 10), 8: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
     ),
@@ -163,11 +163,11 @@ SWEEPS: dict[str, Sweep] = {
         {8: [630.0, 640.0, 650.0], 12: [645.0, 651.0, 660.0], 16: [650.0, 668.0, 661.0]},
         {8: _tpots(9, 10), 12: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
     ),
-    "a sweep whose fastest batch size is beyond the limit and alone": (
+    "a sweep whose fastest batch size is beyond the limit and overlaps with no other": (
         {4: [400.0, 410.0, 405.0], 8: [402.0, 412.0, 407.0], 16: [900.0, 910.0, 905.0]},
         {4: _tpots(9, 10), 8: _tpots(12, 14), 16: _tpots(20, 70)}, 40.0,
     ),
-    "a sweep whose smallest batch size is as fast and beyond the limit": (
+    "a sweep whose smallest batch size is as fast, but beyond the limit": (
         {2: [640.0, 652.0, 655.0], 8: [640.0, 651.0, 655.0], 16: [650.0, 668.0, 661.0]},
         {2: _tpots(20, 70), 8: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
     ),

@@ -1,4 +1,4 @@
-"""Judges my_rate.py of 4.2 with runs of cards that heat up, are warm, wake up, or do not settle. The moment is planted."""
+"""Judges my_rate.py of 4.2 with generated runs: cards that heat up, are warm, wake up, or do not settle."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Run:
         return sum(self.calls[-1]) - self.calls[0][0]
 
     def list_since(self, seconds: float) -> list[float]:
-        """Return the times of the calls that began so many seconds after the first call, or later."""
+        """Return the times of the calls that began at least `seconds` after the first call."""
         return [took for began, took in self.calls if began - self.calls[0][0] >= seconds - 1e-9]
 
 
@@ -132,8 +132,8 @@ def _make_run(
     chance = random.Random(name)
     calls, now = [], 0.0
     while now < points[-1][0]:
-        (left, low), (right, high) = next(pair for pair in itertools.pairwise(points) if now < pair[1][0])
-        took = call_s * (low + (high - low) * (now - left) / (right - left)) * chance.uniform(0.97, 1.03)
+        (start_s, low), (right, high) = next(pair for pair in itertools.pairwise(points) if now < pair[1][0])
+        took = call_s * (low + (high - low) * (now - start_s) / (right - start_s)) * chance.uniform(0.97, 1.03)
         took *= chance.uniform(2.0, 3.0) if chance.random() < disturbed else 1.0
         calls.append((origin + now, took))
         now += took * (1 + gap)

@@ -48,7 +48,7 @@ WAYS = {
         ('return None if sheet["memory"] in sizes else "memory"', "return None"),
     ),
     "one-side": Way(
-        "you put chips on one side of the board alone: {name} has two chips at each 32 bits of its bus, one on each side",
+        "you assumed chips on one side of the board only: {name} has two chips for each 32 bits of its bus, one on each side",
         ("for sides in (1, 2)", "for sides in (1,)"),
     ),
     "tests-ignored": Way(

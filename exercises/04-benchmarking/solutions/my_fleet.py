@@ -30,5 +30,5 @@ def cheapest_mix(offer: dict, speed: float, tokens: float, spot_share: float) ->
 
 
 def round_up(number: float) -> int:
-    """Return the whole number of instances."""
+    """Return the number of instances, rounded up."""
     return math.ceil(number - 1e-9)

@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "the time of a message over TCP still ends when the kernel has taken it: nothing waits for the receiver's answer"
+        "the time of a message over TCP still ends when the kernel has accepted it: nothing waits for the receiver's answer"
     )
 }
 SIZE = 1 << 16

@@ -57,7 +57,7 @@ SITUATIONS = {
 }  # fmt: skip
 PUZZLES = (1, 2, 3, 4)
 MAX_WAIT = 1.10
-"""Of the mean wait of all days: two right solutions that choose between equal racks in another way differ by 2 %."""
+"""Of the mean wait of all days: two right solutions that choose differently between equal racks differ by 2 %."""
 EMPTY_RACKS = {
     "a cluster with an empty rack": Day(2, 4, (Gang("rest", 3, 120), Gang("small", 1, _HOUR), Gang("whole", 4, 30))),
     "a cluster whose first rack is empty": Day(2, 4, (
@@ -104,11 +104,11 @@ def _schedule(
     ends: list[tuple[int, Place]] = [(run["minutes_left"], run["nodes"]) for run in running]
     first: dict[str, Any] | None = None
     for gang in queue:
-        before = find_wait(first["nodes"], size, free, ends) if first else 0
+        wait_before = find_wait(first["nodes"], size, free, ends) if first else 0
         for place in _list_places(gang["nodes"], free, size):
             remaining = {rack: count - place.get(rack, 0) for rack, count in free.items()}
             next_ends = [*ends, (gang["minutes"], place)]
-            if first is None or find_wait(first["nodes"], size, remaining, next_ends) <= before:
+            if first is None or find_wait(first["nodes"], size, remaining, next_ends) <= wait_before:
                 places[gang["name"]], free, ends = place, remaining, next_ends
                 break
         else:

@@ -91,8 +91,8 @@ def _see(layers: list[list[str]], mistake: str = "") -> dict[str, int]:
     view: dict[str, int] = {}
     for number, paths in enumerate(layers):
         files, removed, emptied = _read(paths, mistake)
-        gone = {place for place in removed if mistake != "not-removed"} | set(files)
-        hidden = {path for path in view for place in gone if _is_in(path, place, mistake)}
+        removed_places = {place for place in removed if mistake != "not-removed"} | set(files)
+        hidden = {path for path in view for place in removed_places if _is_in(path, place, mistake)}
         if mistake != "not-emptied":
             hidden |= {path for path in view if path.startswith(tuple(emptied))}
         if mistake != "file-beside-folder":

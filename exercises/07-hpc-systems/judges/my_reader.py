@@ -16,19 +16,19 @@ from gpucourse.judge import Case, Part, Verdict, Way
 
 WAYS = {
     "still-one-by-one": Way(
-        "all records came, but with {percent:.0f}% of the read calls of the delivered reader, where {most}% are allowed. "
+        "all records came, but with {percent:.0f}% of the read calls of the delivered reader, and at most {most}% are allowed. "
         "Sort within a window: then one read returns neighbours",
         ("GAP = 16", "GAP = 1"),
     ),
     "twice-at-the-edge": Way(
-        "{count} records came twice: a window ends before the record with which the next one begins",
+        "{count} records were delivered twice: a window ends before the record with which the next one begins",
         ("order[start : start + window]", "order[start : start + window + 1]"),
-        seen="{count} records came twice, and {missing} never",
+        seen="{count} records were delivered twice, and {missing} never",
     ),
     "short-batch-dropped": Way(
-        "the last {count} records never came: the last batch may be shorter, but you must yield it",
+        "the last {count} records were never delivered: the last batch may be shorter, but you must yield it",
         ("        if ready:\n            yield ready", "        return"),
-        seen="{count} records never came",
+        seen="{count} records were never delivered",
     ),
     "windows-broken": Way(
         "records came before their window: training would see a sorted file, not the order that it asked for",
@@ -41,7 +41,7 @@ WAYS = {
         ("shard.seek(run[0] * size)", "shard.seek(max(0, run[0] * size - 8))"),
     ),
     "gap-taken-along": Way(
-        "{count} records came that were not in the order: drop what you read between two wanted records",
+        "{count} records were delivered that were not in the order: drop what you read between two wanted records",
         ("for number in run]", "for number in range(run[0], run[-1] + 1)]"),
     ),
     "uneven-batches": Way(
@@ -55,8 +55,8 @@ WAYS = {
         ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
     ),
     "mapped-at-random": Way(
-        "you mapped the file and took records in the random order: each page that is not in memory yet is then a small read of "
-        "its own, which no read call shows. Sort within a window here, too",
+        "you mapped the file and took records in the random order: each page that is not in memory yet is then read "
+        "separately, which no read call shows. Sort within a window here, too",
         ("            numbers = sorted(order[start : start + window])\n            for run in divide(numbers):\n"
          "                shard.seek(run[0] * size)\n"
          "                piece = shard.read((run[-1] - run[0] + 1) * size)\n"

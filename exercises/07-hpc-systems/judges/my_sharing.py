@@ -35,7 +35,7 @@ WAYS = {
         ('"mps" if service["within_ms"] is not None else "time-slicing"', '"mps"'),
     ),
     "memory-alone": Way(
-        "{given} has the memory for {name}, but {share:.0f}% of the processors where {percent}% is needed",
+        "{given} has the memory for {name}, but {share:.0f}% of the processors, and {percent}% are needed",
         (' and 100 * size["compute"] / card["compute"] >= service["percent"]', ""),
     ),
     "processors-alone": Way(
@@ -43,7 +43,7 @@ WAYS = {
         ('size["gib"] >= service["gib"] and ', ""),
     ),
     "memory-slices-for-share": Way(
-        "you divided by the {memory} memory slices: a profile's share is its compute slices of the card's {compute}",
+        "you divided by the {memory} memory slices: a profile's share is its compute slices divided by the card's {compute}",
         ('100 * size["compute"] / card["compute"]', '100 * size["compute"] / card["memory"]'),
     ),
     "forbidden-start": Way(
@@ -51,12 +51,12 @@ WAYS = {
         ('reversed(size["starts"])', 'range(card["memory"] - size["memory"], -1, -1)'),
     ),
     "overlap": Way(
-        "{problem}: an instance takes several memory slices from its start on, and none may belong to two",
+        "{problem}: an instance occupies several memory slices from its start on, and no slice may belong to two instances",
         ("            if memory_slices & slices:\n                continue\n", ""),
     ),
     "more-gpus": Way(
-        "{names} took {given} GPUs in yours, but {best} are enough: an instance at the first free slice may take the only "
-        "place that fits the next one",
+        "your placement of {names} needs {given} GPUs, but {best} are enough: an instance at the first free slice may take the "
+        "only place that fits the next one",
         ("    for count in range(1, len(names) + 1):\n",
          "    gpus, places = [(set(), [0]) for _ in names], []\n    for name in names:\n"
          "        size = card['profiles'][name]\n        gpu, start = next(\n            (gpu, start)\n"
@@ -66,7 +66,7 @@ WAYS = {
          "        )\n        gpus[gpu][0].update(range(start, start + size['memory']))\n"
          "        gpus[gpu][1][0] += size['compute']\n        places.append((gpu, start))\n    return places\n"
          "    for count in range(1, len(names) + 1):\n"),
-        seen="{names} took {given} GPUs in yours, but {best} are enough",
+        seen="your placement of {names} needs {given} GPUs, but {best} are enough",
     ),
 }  # fmt: skip
 LISTS = {
@@ -88,16 +88,16 @@ EDGES = [(Service("half-of-it", 40.0, 40, False, None), "a100-80"), (Service("ha
 def judge(part: Part) -> None:
     """Judge ways and profiles of the services of five puzzles on six cards, then places."""
     way, profile, place = part.function("way"), part.function("profile"), part.function("place")
-    some = [
+    sample = [
         (service, card)
         for puzzle in JUDGED_PUZZLES
         for card in mig.CARDS.values()
         for service in mig.make_services(puzzle, card)
     ]
-    some += [(service, mig.CARDS[name]) for service, name in EDGES]
-    for service, card in some:
+    sample += [(service, mig.CARDS[name]) for service, name in EDGES]
+    for service, card in sample:
         _judge_way(part, way, service, card)
-    mig_pairs = [(service, card) for service, card in some if right_way(service, card) == "mig"]
+    mig_pairs = [(service, card) for service, card in sample if right_way(service, card) == "mig"]
     part.compare([_profile(part, profile, service, card) for service, card in mig_pairs])
     for name, lists in LISTS.items():
         for names in lists:
@@ -108,7 +108,8 @@ def judge(part: Part) -> None:
         if services:
             _judge_places(part, place, card, [right_profile(service, card) for service in services])
     part.note(
-        f"{len(some)} services on {len(mig.CARDS)} cards, {sum(map(len, LISTS.values()))} lists of instances on the fewest GPUs"
+        f"{len(sample)} services on {len(mig.CARDS)} cards; "
+        f"{sum(map(len, LISTS.values()))} lists of instances on the fewest GPUs"
     )
 
 

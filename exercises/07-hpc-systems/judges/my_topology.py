@@ -74,8 +74,8 @@ WAYS = {
         ("return max(rings, key=lambda order: score(links, hops(order)))", "return list(range(len(links)))"),
     ),
     "nearest-first": Way(
-        "your slowest hops are {given}, but {best} is possible: your ring takes the fastest link that is left, from one GPU "
-        "to the next, and what is left for the last hops is slow. Compare whole rings",
+        "your slowest hops are {given}, but {best} is possible: your ring goes from each GPU to the nearest one that is not in "
+        "it yet, and only slow links remain for the last hops. Compare whole rings",
         ("    return max(rings, key=lambda order: score(links, hops(order)))",
          "    ring, left = [0], list(range(1, len(links)))\n    while left:\n"
          "        ring.append(max(left, key=lambda gpu: rank_link(links[ring[-1]][gpu])))\n        left.remove(ring[-1])\n"
@@ -95,7 +95,7 @@ WAYS = {
     ),
 }  # fmt: skip
 Pairs = Callable[[Sequence[Any]], Iterable[tuple[int, int]]]
-PUZZLES = (1, 2, 9, 5, 23)  # in 9 a ring that goes to the nearest GPU each time is not the best, wherever it begins
+PUZZLES = (1, 2, 9, 5, 23)  # in puzzle 9, a ring that always goes to the nearest GPU is not the best, wherever it begins
 
 UNKNOWN = Best({}, (0, 0))  # the judge tries every group and every ring itself
 
@@ -133,18 +133,18 @@ SUMS = Listing(
 def judge(part: Part) -> None:
     """Judge the reading of listings, then groups of 2 and 4 GPUs, then rings."""
     read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
-    every = [
+    all_listings = [
         *topology.listings(PUZZLES[0]),
         *map(topology.compose, PUZZLES[1:]),
         Listing("two squares", SQUARES, UNKNOWN),
         *PAIRS,
         SUMS,
     ]
-    part.compare([_read(part, read, listing) for listing in every])
-    answers = [_ask_groups(part, groups, listing, size) for listing in every for size in (2, 4)]
+    part.compare([_read(part, read, listing) for listing in all_listings])
+    answers = [_ask_groups(part, groups, listing, size) for listing in all_listings for size in (2, 4)]
     _compare(part, answers, _list_group_ways())
-    _compare(part, [_ask_ring(part, ring, listing) for listing in every], _list_ring_ways())
-    part.note(f"right for the listings of {len(every)} computers, with groups of 2 and of 4")
+    _compare(part, [_ask_ring(part, ring, listing) for listing in all_listings], _list_ring_ways())
+    part.note(f"right for the listings of {len(all_listings)} computers, with groups of 2 and of 4")
 
 
 def divide(members: list[int], size: int) -> Iterator[list[list[int]]]:
@@ -219,18 +219,18 @@ def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[
     """
     best = [max(map(answer.score, answer.others())) for answer in answers]
     scores = [answer.score(answer.given) for answer in answers]
-    wrong = [at for at in range(len(answers)) if scores[at] != best[at]]
-    if not wrong:
+    wrong_indices = [at for at in range(len(answers)) if scores[at] != best[at]]
+    if not wrong_indices:
         return
-    at = min(wrong, key=lambda at: len(set(itertools.chain(*answers[at].listing.links))))  # the fewest kinds of link
+    at = min(wrong_indices, key=lambda at: len(set(itertools.chain(*answers[at].listing.links))))  # the fewest kinds of link
     links = answers[at].listing.links
     values = {"given": topology.name_score(links, scores[at]), "best": topology.name_score(links, best[at])}
     for way, agrees in ways.items():
         if all(map(agrees, answers)):
             raise part.wrong(way, answers[at].name, **values)
-    passing = [answer.name for number, answer in enumerate(answers) if number not in wrong]
-    beside = f". It is right for {'; '.join(passing[:3])}" if passing else ""
-    raise Verdict("failed", "other", f"its slowest links are {values['given']}, but {values['best']} is possible{beside}",
+    passing = [answer.name for number, answer in enumerate(answers) if number not in wrong_indices]
+    passing_text = f". It is right for {'; '.join(passing[:3])}" if passing else ""
+    raise Verdict("failed", "other", f"its slowest links are {values['given']}, but {values['best']} is possible{passing_text}",
                   answers[at].name)  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("a ledger of {calls} calls, {failed} of which failed, is read as {given} allocations")}
+WAYS = {"still": Way("a ledger of {calls} calls, including {failed} that failed, is read as {given} allocations")}
 
 
 def judge(part: Part) -> None:

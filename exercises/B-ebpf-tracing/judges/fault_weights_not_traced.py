@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "the ledger has {ledger} calls of cudaMalloc, but the trace has {given}: which of them came before the trace began?"
+        "the ledger has {ledger} calls of cudaMalloc, but the trace has {given}: which calls came before the trace began?"
     )
 }
 LEDGER = {"calls": {"cudaMalloc": 15}}

@@ -12,7 +12,7 @@ from allocations import Totals
 
 from gpucourse.judge import Part, Verdict
 
-CASE = "an engine of 4 layers: four requests, two of which find too little memory"
+CASE = "an engine of 4 layers: four requests, and too little memory for two of them"
 LONG = allocations.MAX_PROMPT
 WORKLOAD = allocations.Workload("judged", 4, 7, ((40, 9), (LONG, 5), (LONG, 2), (33, 6)), 64 * allocations.MIB)
 PAGE_BYTES = 2 * 4 * 448 * 2 * 16  # bytes of the blocks whose allocation fails: engine.c, with 4 layers and seed 7

@@ -12,7 +12,7 @@ SITES = ("load_weights", "copy_prompt", "grow_cache", "allocate_logits")
 WAYS = {
     "prompt-token-by-token": Way(
         "you counted a pass for each token of a prompt: all of them go through the layers together, in one pass, which also "
-        "makes the first token",
+        "generates the first token",
         ("passes = tokens", "passes = prompt + tokens - 1"),
     ),
     "last-token-in-cache": Way(
@@ -41,8 +41,8 @@ WAYS = {
          "whole = sum(counts, Counter())\n    observed = Counter(calls=observed.total())"),
     ),
     "lost-as-early": Way(
-        "{lost} calls are missing, but they are not those of the last request: you took every lack for a trace that ended "
-        "early",
+        "{lost} calls are missing, but they are not those of the last request: you took every missing call for a trace that "
+        "ended early",
         ('return "lost", (whole - observed).total()', 'return "early", 1'),
     ),
 }  # fmt: skip

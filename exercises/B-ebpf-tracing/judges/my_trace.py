@@ -21,7 +21,8 @@ WAYS = {
         ("if ((int32)retval == 0) {", "if (@wanted[tid] > 0) {"),
     ),
     "failed-as-bytes": Way(
-        "it counts {bytes:,} bytes of failed calls: at the entry bytes are only asked for; the return shows if they were given",
+        "it counts {bytes:,} bytes of failed calls: at the entry, bytes are only requested; the return shows whether they were "
+        "allocated",
         ("  if ((int32)retval == 0) {\n    $pointer = *(uint64*)uptr(@where[tid]);\n    @allocations = count();\n"
          "    @bytes = sum(@wanted[tid]);",
          "  @bytes = sum(@wanted[tid]);\n  if ((int32)retval == 0) {\n    $pointer = *(uint64*)uptr(@where[tid]);\n"
@@ -55,12 +56,12 @@ WAYS = {
     ),
     "more-than-a-pointer": Way(
         "the keys of @size contain more than an address: cudaFree has only the address and cannot find the block again, and "
-        "each stack would make its own keys. Keep the function that asked in @site[pointer]",
+        "each stack would make its own keys. Keep the calling function in @site[pointer]",
         ("@size[$pointer] = ", "@size[$pointer, @caller[tid]] = "),
     ),
     "site-unknown": Way(
-        "the site of a block is {sites}: @site has to lead to the function of the engine that asked. Use the return "
-        "address, which is on top of the stack at the entry, or ustack() at the return",
+        "the site of a block is {sites}: @site has to lead to the function of the engine that called cudaMalloc. Use the "
+        "return address, which is on top of the stack at the entry, or ustack() at the return",
         ("usym(@caller[tid])", "usym(@where[tid])"),
     ),
     "not-only-memory": Way(

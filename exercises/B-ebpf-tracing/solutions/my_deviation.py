@@ -18,7 +18,7 @@ def count_request(layers: int, prompt: int, tokens: int) -> Counter[str]:
 
 
 def explain(layers: int, requests: list[tuple[int, int]], trace: dict[str, int]) -> tuple[str, int]:
-    """Compare the trace with the sum for each cause. What fits no sum is lost."""
+    """Compare the trace with the sum for each cause. If no sum fits, calls were lost."""
     counts = [Counter(load_weights=layers), *(count_request(layers, *request) for request in requests)]
     whole = sum(counts, Counter())
     observed = Counter(trace)

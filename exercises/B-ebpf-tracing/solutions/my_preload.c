@@ -2,23 +2,23 @@
 #define _GNU_SOURCE
 #include "counters.h"
 
-enum { MOST = 65536 };
+enum { MAX_BLOCKS = 65536 };
 static struct {
   void *pointer;
   size_t bytes;
   const char *site;
-} blocks[MOST];
+} blocks[MAX_BLOCKS];
 
 /* The place of a block, or a free place if it has none yet; -1 if all are taken. */
 static int find(void *pointer) {
-  unsigned start = (unsigned)((uintptr_t)pointer >> 8), empty = MOST;
-  for (unsigned step = 0; step < MOST; step++) {
-    unsigned place = (start + step) % MOST;
+  unsigned start = (unsigned)((uintptr_t)pointer >> 8), empty = MAX_BLOCKS;
+  for (unsigned step = 0; step < MAX_BLOCKS; step++) {
+    unsigned place = (start + step) % MAX_BLOCKS;
     if (blocks[place].pointer == pointer) return place;
-    if (!blocks[place].pointer && empty == MOST) empty = place;
+    if (!blocks[place].pointer && empty == MAX_BLOCKS) empty = place;
     if (!blocks[place].site) break; /* never used: the block cannot be further on */
   }
-  return empty == MOST ? -1 : (int)empty;
+  return empty == MAX_BLOCKS ? -1 : (int)empty;
 }
 
 int cudaMalloc(void **pointer, size_t bytes) {

@@ -18,14 +18,14 @@ def sweep(*rounds: tuple[float, float, float]) -> list[dict[str, float]]:
 def test_best_setting_is_certain_if_the_rounds_agree() -> None:
     rows = sweep((98, 100, 101), (198, 200, 201), (390, 395, 397), (400, 402, 405))
     assert best_setting.choose_best(rows)["batch"] == 4
-    assert best_setting.within_the_spread(rows) == [4]
+    assert best_setting.list_within_spread(rows) == [4]
 
 
 def test_best_setting_is_uncertain_after_one_outlier() -> None:
     rows = sweep((98, 100, 101), (198, 200, 201), (390, 395, 397), (380, 440, 520))
     assert best_setting.choose_best(rows)["batch"] == 8
-    assert best_setting.within_the_spread(rows) == [4, 8], "by its slowest round 8 at a time is no faster than 4"
-    assert best_setting.within_the_spread([]) == []
+    assert best_setting.list_within_spread(rows) == [4, 8], "by its slowest round 8 at a time is no faster than 4"
+    assert best_setting.list_within_spread([]) == []
 
 
 @pytest.mark.parametrize(("chosen", "wrong"), [(1, 1), (2, 0), (4, 1), (8, 1), (None, 1)])

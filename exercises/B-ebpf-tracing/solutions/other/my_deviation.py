@@ -10,7 +10,7 @@ KERNELS = {  # launches of a pass, and of each layer in it
 
 
 def count(layers: int, requests: list[tuple[int, int]]) -> dict[str, int]:
-    """Simulate the requests."""
+    """Count the calls of the requests, token by token."""
     calls = dict.fromkeys([*KERNELS, "copy_prompt", "grow_cache", "allocate_logits"], 0)
     for prompt, tokens in requests:
         calls["copy_prompt"] += 1
