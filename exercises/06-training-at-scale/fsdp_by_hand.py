@@ -150,7 +150,7 @@ elif outcome.state == "failed":
     say(f"my_fsdp.py: {outcome.text}")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 if (source := Path(__file__).resolve().parent / "my_fsdp.py").parent != out:
-    shutil.copyfile(source, out / source.name)  # what was measured, to keep with the measurements
+    shutil.copyfile(source, out / source.name)  # the measured file, kept with the measurements
 path = bench.write_metrics("fsdp_by_hand/1", world.device, world_size=size, seed=fsdp_trial.SEED, metrics=metrics)
 bench.say_end(path, world.device)
 dist.destroy_process_group()

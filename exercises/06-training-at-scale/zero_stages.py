@@ -309,6 +309,6 @@ if device.type == "cpu":
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for source in (Path(__file__).resolve().parent / name for name in ("my_count.py", "my_sharded.py")):
     if source.parent != out:
-        shutil.copyfile(source, out / source.name)  # what was measured, to keep with the measurements
+        shutil.copyfile(source, out / source.name)  # the measured file, kept with the measurements
 path = bench.write_metrics("zero_stages/1", device, world_size=size, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -194,6 +194,6 @@ else:
     )
 for name in ("my_prefix.py", "my_template.yaml"):
     if folder != out:
-        shutil.copyfile(folder / name, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(folder / name, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("prefix_cache/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
 bench.say_end(path, device)

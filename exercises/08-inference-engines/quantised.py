@@ -184,6 +184,6 @@ for name, outcome in outcomes.items():
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in names:
     if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("quantised/1", torch.device("cpu"), world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, torch.device("cpu"))

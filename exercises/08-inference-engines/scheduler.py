@@ -187,6 +187,6 @@ text = "\n\n".join("\n".join([f"Steps of {name}, around the fullest", *lines]) f
 (out / "steps.txt").write_text(text + "\n", encoding="utf-8")
 for name in PARTS:
     if (original := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(original, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(original, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("scheduler/1", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

@@ -154,5 +154,5 @@ if paper:
     say(f"your plan: {paper['goodput_percent']:.1f} % of the requests meet both limits, ${paper['usd_per_hour']:.2f} an hour")
 path = bench.write_metrics("service/1", bench.here(), world_size=1, seed=SEED, metrics=metrics)
 if path.parent.resolve() != HERE:
-    shutil.copyfile(HERE / "my_service.yaml", path.parent / "my_service.yaml")  # what was judged, to keep with the figures
+    shutil.copyfile(HERE / "my_service.yaml", path.parent / "my_service.yaml")  # the judged file, kept with the figures
 bench.say_end(path, bench.here())

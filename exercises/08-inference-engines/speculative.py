@@ -190,6 +190,6 @@ for outcome, name, rows_of_part in (
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in ("my_accept.py", "my_speedup.py"):
     if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("speculative/1", device, world_size=1, seed=trial.SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -281,6 +281,6 @@ if clock_fit:
         f"{clock_fit['compute_percent']} % of its speed and {clock_fit['overhead_us']:.0f} us a step; off by at most "
         f"{clock_fit['off_percent']:.0f} %.")  # fmt: skip
 if (part := Path(__file__).resolve().parent / "my_costs.py").parent != out:
-    shutil.copyfile(part, out / part.name)  # what was measured, to keep with the measurements
+    shutil.copyfile(part, out / part.name)  # the measured file, kept with the measurements
 path = bench.write_metrics("token_costs/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
 bench.say_end(path, device)

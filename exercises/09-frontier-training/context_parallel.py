@@ -171,7 +171,7 @@ for name, outcome in outcomes.items():
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in parts:
     if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("context-parallel/1", find_device(gpus), world_size=size, seed=3, metrics=metrics)
 bench.say_end(path, find_device(gpus))
 dist.destroy_process_group()

@@ -177,6 +177,6 @@ for name, outcome in outcomes.items():
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in parts:
     if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("low-precision/1", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

@@ -56,7 +56,7 @@ class WatchedKernels:
         try:
             with KernelMemory(*self.kernels) as self.memory, np.errstate(over="ignore", invalid="ignore"):
                 return function(*arguments)
-        except Exception as error:  # noqa: BLE001  # the interpreter hides what a kernel raised in an error of its own
+        except Exception as error:  # noqa: BLE001  # the interpreter wraps a kernel's error in its own
             reason = reason_of(error)
             if isinstance(reason, KernelFault):
                 way = self.race if isinstance(reason, Race) else "outside"
@@ -166,6 +166,6 @@ def describe(answer: Any, reference: torch.Tensor, tolerance: float) -> str:
     place = tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))
     wrong_count = int((off > tolerance * (1 + reference.double().abs())).sum())
     return (
-        f"{wrong_count:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {answer[place].item():.6g}, "
-        f"where {reference[place].item():.6g} is right"
+        f"{wrong_count:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {answer[place].item():.6g} "
+        f"instead of {reference[place].item():.6g}"
     )

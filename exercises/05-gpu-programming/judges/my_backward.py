@@ -241,7 +241,8 @@ def dense(
 ) -> list[torch.Tensor]:
     """Return out, dQ, dK and dV in float32 with the error `way`, by formulas with whole matrices in float64.
 
-    `loops` names the gradients whose loop has the error. `kept` are the inputs of out, L and D, if others.
+    `loops` names the gradients whose loop has the error. `kept`: the inputs from which out, L and D are computed, if they
+    differ.
     """
     q, k, v, grad_out = (tensor.double() for tensor in inputs)
     hidden = torch.ones(shape.length, shape.length, dtype=torch.bool).triu(1) & shape.causal

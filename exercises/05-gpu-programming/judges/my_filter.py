@@ -15,8 +15,8 @@ TOLERANCE = 1e-5  # of the largest score: float32 reaches 1e-6, and float16 no b
 MAX_PADDING = 4  # times the shortest fast length
 WAYS = {
     "circular": Way(
-        "the last scores of each signal are wrong: a transform that is {wrong:,} points too short sees a ring, in which the "
-        "beginning of a signal follows its end. Leave room for samples + points - 1 = {length:,} numbers, the rest zeros",
+        "the last scores of each signal are wrong: a transform that is {wrong:,} points too short wraps around: the beginning "
+        "of a signal follows its end. Leave room for samples + points - 1 = {length:,} numbers, the rest zeros",
         ("length = choose_length(samples + points - 1)", "length = samples"),
     ),
     "convolved": Way(

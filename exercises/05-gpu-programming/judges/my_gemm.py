@@ -34,7 +34,7 @@ WAYS = {
         "{kernel}: a fast thread fetches the next tile while a slow one still reads this one ({fault}). After the "
         "multiplication all threads must wait once more. The values may be right in one order of the threads, and wrong in "
         "another",
-        ("        __syncthreads();  // nobody reads them any more\n", ""),
+        ("        __syncthreads();  // no thread reads them any more\n", ""),
     ),
     "not-all-meet": Way(
         "{kernel}: {fault}. A barrier inside a condition, or after a return, waits for threads that never come",
@@ -53,7 +53,7 @@ WAYS = {
         "{kernel} has only the products of the last {slab} numbers of a row: its sum starts again from 0 with "
         "each tile. Set it to 0 once, before the loop",
         (
-            "        __syncthreads();  // nobody reads them any more\n",
+            "        __syncthreads();  // no thread reads them any more\n",
             "        __syncthreads();\n        if (first + T < n) sum = 0.0f;\n",
         ),
     ),
@@ -156,7 +156,7 @@ def judge(part: Part) -> None:
         launch.kernel: touches_memory(observations[launch.name].counts) for launch in LAUNCHES if launch.name in observations
     }
     if not any(written_kernels.values()):
-        raise Verdict("open", sentence="tiled and registers: no number is fetched yet")
+        raise Verdict("open", sentence="tiled and registers are not written yet: they read no number from memory")
     for usual, second in (LAUNCHES[:2], LAUNCHES[2:]):
         if written_kernels[usual.kernel]:
             check_launch(part, usual, observations[usual.name])
@@ -166,7 +166,7 @@ def judge(part: Part) -> None:
             part.note(describe(usual, observations[usual.name]))
     missing = [kernel for kernel, is_written in written_kernels.items() if not is_written]
     if missing:
-        raise Verdict("open", sentence=f"{missing[0]} fetches no number yet; the other kernel is right")
+        raise Verdict("open", sentence=f"{missing[0]} is not written yet; the other kernel is right")
 
 
 def run_launches(part: Part, place: Path) -> dict[str, Observation]:

@@ -180,7 +180,7 @@ def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> No
 
 def _judge_weights(weights: torch.Tensor, right: torch.Tensor, initial: torch.Tensor) -> None:
     if torch.equal(weights, initial):
-        says = "its losses are those of the CPU loop, but the model that it was given has its initial weights: train that one"
+        says = "its losses are those of the CPU loop, but the model that was passed still has its initial weights"
         raise Verdict("failed", "other", says, "float32")
     off = float((weights - right).norm() / right.norm())
     if not off <= WEIGHTS_OFF:

@@ -121,7 +121,7 @@ def judge(part: Part) -> None:
         ways = [(way, attend_wrong(blocks, way, torch.float32)) for way in WAYS if way != "keeps-blocks"]
         knobs = {"blocks": len(blocks.sizes), "the highest score": blocks.highest, "queries apart by": blocks.apart}
         cases.append(TensorCase(name, answer, right, ways, {"peak": max(blocks.levels), "apart": blocks.apart}, knobs))
-    cases.sort(key=lambda case: (not case.values["apart"], -float(str(case.values["peak"]))))  # for words that name them
+    cases.sort(key=lambda case: (not case.values["apart"], -float(str(case.values["peak"]))))  # for messages that name them
     compare(part, cases, TOLERANCE)
     if held_blocks > MAX_BLOCKS:
         raise part.wrong("keeps-blocks", blocks=held_blocks)

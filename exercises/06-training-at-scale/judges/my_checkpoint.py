@@ -54,8 +54,8 @@ WAYS = {
         ),
     ),
     "generator-reset": Way(
-        "after restore the generator is not where it was: its seed only says where it began; its state says how far it has "
-        "come",
+        "after restore the generator does not continue where it was: its seed only says where it began; its state says how "
+        "far it has come",
         ('generator.set_state(saved["generator"])', 'generator.manual_seed(int(saved["step"]))'),
     ),
     "local-slices": Way(
@@ -129,7 +129,7 @@ def _load(part: Part, request: Any, folder: Path, group: Any) -> None:
 
     try:
         checkpoints.load(request, folder, group)
-    except Exception as error:  # noqa: BLE001  # torch raises one of its own, with the text of another
+    except Exception as error:  # noqa: BLE001  # torch raises its own kind of error, with the text of the first one
         _, marker, key = str(error).partition("Missing key in checkpoint state_dict: ")
         if not marker:
             raise part.make_verdict(error) from None
@@ -181,7 +181,7 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], current: dict[st
     moments = saved["optimizer"]
     gathered = (
         isinstance(saved["model"], Mapping) and not saved["model"]
-    )  # on rank 0, and this is another: named by what is saved
+    )  # only rank 0 has them then: the judge of the files names the cause
     if isinstance(moments, Mapping) and not gathered and not any(tensor.any() for tensor in _list_tensors(moments)):
         raise part.wrong("zero-moments", done=DONE)
 

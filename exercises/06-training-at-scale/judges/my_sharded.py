@@ -41,7 +41,7 @@ WAYS = {
         seen="after a step rank {rank} of {ranks} has other weights than rank 0: all ranks must continue with the same weights",
     ),
     "not-written": Way(
-        "a step does not change the weights: write the new numbers into the parameters that were given, in place, because the "
+        "a step does not change the weights: write the new numbers into the parameters that were passed, in place, because the "
         "model uses those",
         ("parameter.copy_(new.view_as(parameter))", "parameter = new.view_as(parameter)"),
     ),

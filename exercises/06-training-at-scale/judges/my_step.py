@@ -17,7 +17,7 @@ from gpucourse.judge import Part, Verdict, Way
 LAYERS, WIDTH, LENGTH, VOCABULARY, HEADS = 4, 32, 64, 64, 1
 BATCHES, LARGE = (8, 7, 1), 16  # sequences
 RATE, STEPS, TOLERANCE = 0.5, 2, 1e-5
-STEEP = 100.0  # times the weights of the last layer: gradients are as much larger, which shows what clips them
+STEEP = 100.0  # times the weights of the last layer: gradients are larger by that factor, which shows clipping
 MAX_MEMORY, MAX_WORK = 0.3, 1.4  # of the plain step
 MAX_DIFFERENCE = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")

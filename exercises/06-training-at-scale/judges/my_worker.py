@@ -35,7 +35,7 @@ WAYS = {
     ),
     "too-old": Way(
         "this life begins with step {step}, but every rank can load the checkpoint of step {best}: {lost} steps are repeated "
-        "without need",
+        "unnecessarily",
         ("sorted(common, reverse=True)", "sorted(common)"),
     ),
     "not-finished": Way(
