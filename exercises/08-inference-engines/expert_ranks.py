@@ -91,10 +91,10 @@ def draw_loads(experts: int) -> list[int]:
 
 
 def place_experts(loads: list[int], ranks: int, places: int) -> list[float]:
-    """Return the load of each rank, if each has `places` places for experts and the free ones get copies of the busiest.
+    """Return the load of each rank, if each has `places` places for experts and free places get copies of the busiest ones.
 
-    Each copy goes where the load of a copy is highest. Then the heaviest goes to the rank with the least load that has a place
-    (what DeepSeek's balancer for experts does, without its groups of nodes).
+    Each copy is of the expert whose copies have the highest load. Then the heaviest copy goes to the rank with the least load
+    that has a free place (what DeepSeek's balancer for experts does, without its groups of nodes).
     """
     copies = [1] * len(loads)
     for _ in range(ranks * places - len(loads)):

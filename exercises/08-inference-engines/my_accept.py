@@ -25,4 +25,4 @@ def verify(
     `uniform()` returns a new random number from 0 to below 1. It must be the only source of randomness. The tokens must be
     distributed as if the large model had drawn each of them.
     """
-    raise NotImplementedError("verify: with which probability is a guess kept, and what replaces a guess that is not?")
+    raise NotImplementedError("verify: with what probability is a guess kept, and what replaces a guess that is not?")

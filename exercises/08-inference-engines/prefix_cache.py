@@ -54,7 +54,8 @@ if args.page >= (shortest := min(len(request.prompt) for request in requests)):
     parser.error(f"nothing can be found with --page={args.page}: the shortest prompt has {shortest} tokens")
 if min(FACTORS) * args.pages < (least := 2 * -(-LONGEST // args.page)):
     parser.error(
-        f"--pages={args.pages} is too small: two requests need {least} pages, and the table begins at {min(FACTORS):g} of it"
+        f"--pages={args.pages} is too small: two requests need {least} pages, and the table begins with {min(FACTORS):g} times "
+        "as many"
     )
 
 # --- set-up -------------------------------------------------------------------------------------------------------------

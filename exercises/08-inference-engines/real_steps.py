@@ -25,7 +25,7 @@ REAL_SETTINGS = {"budget": 64, "max_requests": 5}
 
 
 class Ticks:
-    """A clock whose steps all take as long."""
+    """A clock whose steps all take the same time."""
 
     def ns(self, _rows: Any) -> int:
         """Return how long a step takes."""

@@ -52,8 +52,10 @@ parser.add_argument("--per-s", type=float, default=0.9, help="requests that arri
 parser.add_argument("--budget", type=int, default=512, help="the most tokens of a step, for your scheduler")
 parser.add_argument("--max-requests", type=int, default=64, help="the most requests that run at a time")
 parser.add_argument("--pages", type=int, default=0, help="pages of 16 tokens; 0: what fits beside the weights")
-parser.add_argument("--memory-percent", type=int, default=80, help="of the sheet's bandwidth that the clock's engine reaches")
-parser.add_argument("--compute-percent", type=int, default=60, help="of the sheet's speed that the clock's engine reaches")
+parser.add_argument(
+    "--memory-percent", type=int, default=80, help="percentage of the sheet's bandwidth that the engine reaches"
+)
+parser.add_argument("--compute-percent", type=int, default=60, help="percentage of the sheet's speed that the engine reaches")
 parser.add_argument("--overhead-us", type=int, default=2000, help="microseconds that are added to each step")
 parser.add_argument("--ttft-ms", type=int, default=2000, help="the limit of TTFT, for goodput")
 parser.add_argument("--tpot-ms", type=int, default=150, help="the limit of TPOT, for goodput")

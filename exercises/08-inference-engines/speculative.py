@@ -46,9 +46,9 @@ parser.add_argument("--context", type=int, default=1000, help="tokens in the cac
 parser.add_argument("--draft-percent", type=int, default=15, help="time of a guess, in percent of the large model's step")
 args = parser.parse_args()
 if not 1 <= args.gamma <= trial.LARGEST_GAMMA or not 0.5 <= args.alpha <= 1 or not 1 <= args.draft_percent <= 100:
-    parser.error("--gamma from 1 to 16, --alpha from 0.5 to 1 and --draft-percent from 1 to 100 are needed")
+    parser.error("--gamma must be from 1 to 16, --alpha from 0.5 to 1, and --draft-percent from 1 to 100")
 if args.samples < 100 or args.tokens < 5 or args.context < 1:
-    parser.error("at least 100 --samples, 5 --tokens and a --context of 1 are needed")
+    parser.error("--samples must be at least 100, --tokens at least 5, and --context at least 1")
 
 accept_part, speedup_part = own_part.Process("my_accept.py"), own_part.Process("my_speedup.py")
 

@@ -53,11 +53,11 @@ if unknown := [name for name in names if name not in NAMES]:
 if "contiguous" not in names:
     parser.error("--shares needs contiguous, with which the others are compared")
 if size < 2:
-    parser.error("one rank has nobody to send keys to: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=2")
+    parser.error("one rank has no other rank to send keys to: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=2")
 if args.length < 2 * size or args.length % (2 * size):
     parser.error(f"--length ({args.length}) must be a multiple of twice the number of ranks, {2 * size}")
 if args.kv_heads < 1 or args.heads % args.kv_heads or args.kv_heads % size:
-    parser.error(f"--kv-heads ({args.kv_heads}) must be a multiple of the ranks, {size}, and --heads one of --kv-heads")
+    parser.error(f"--kv-heads ({args.kv_heads}) must be a multiple of the ranks, {size}, and --heads of --kv-heads")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 backend = os.environ.get("GPUCOURSE_BACKEND")

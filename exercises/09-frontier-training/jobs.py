@@ -185,7 +185,7 @@ def slow_down(layout: Layout, kind: str, seed: int, *, steps: int = 10, pauses: 
     """Return a job of `steps` steps, in which a part is sick as `kind` says. `seed` decides which.
 
     A sick GPU computes 12 % longer. A slow link makes the rings of its stage slower. A slow data loader lets a copy begin
-    later. In each step, about `pauses` ranks collect garbage for as long as four forwards take, another time others. The first
+    later. In each step, about `pauses` ranks, not always the same, collect garbage for as long as four forwards take. The first
     stage also has the embedding, the last one the loss.
     """
     chance = random.Random(seed)

@@ -54,7 +54,7 @@ if args.micro_batches < args.pp:
 if not 0 <= args.pauses <= 1000 or not 0 <= args.clock_skew_ms <= 1e6:
     parser.error("--pauses must be from 0 to 1000, and --clock-skew-ms from 0 to 1000000")
 if size < 2:
-    parser.error("one rank waits for nobody: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=4")
+    parser.error("one rank has no other rank to wait for: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=4")
 if size < 4 and args.real_fault != "sleeps":
     parser.error(f"{size} ranks that call different operations have no majority: take --real-fault=sleeps, or four ranks")
 

@@ -1,6 +1,6 @@
 """Eight bits and four: round numbers as the hardware does, share scales, sum in few bits, and train with all of it.
 
-You will learn    what a format of 8 or 4 bits can hold, what a common scale for many numbers loses, and what has to stay wide
+You will learn    what a format of 8 or 4 bits can hold, what a common scale for many numbers loses, and what needs more bits
 You will produce  the errors of formats, scales, sums and updates, and the loss of the same model in each recipe
 Run it            python low_precision.py --outlier 30000
 Your part         predict what becomes of small updates; then my_numbers.py and my_blocks.py

@@ -20,10 +20,11 @@ SendOn = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 def share(length: int, ranks: int, rank: int) -> torch.Tensor:
     """Return the positions of the tokens that `rank` holds, in ascending order, as int64 [length / ranks].
 
-    The sequence is cut into 2 * ranks equal pieces, and each rank holds two of them: such that under a causal mask, where the
-    query at position p sees p + 1 keys, all ranks have exactly the same number of pairs. `length` is a multiple of 2 * ranks.
+    The sequence is cut into 2 * ranks equal pieces, and each rank holds two of them. Under a causal mask, the query at position
+    p sees p + 1 keys; all ranks must have exactly the same number of pairs of query and key. `length` is a multiple of 2 *
+    ranks.
     """
-    raise NotImplementedError("share: which two pieces have together as much work as any other two?")
+    raise NotImplementedError("share: which pairs of pieces all have the same work together?")
 
 
 def merge(

@@ -160,7 +160,7 @@ def _read(result: Any, source: torch.Tensor, name: str) -> torch.Tensor:
         form = (
             f"{result.dtype} of the shape {list(result.shape)}" if isinstance(result, torch.Tensor) else type(result).__name__
         )
-        raise TypeError(f"{name} returned {form}: float32 of the shape {list(source.shape)} is due")
+        raise TypeError(f"{name} returned {form}, not float32 of the shape {list(source.shape)}")
     return result
 
 

@@ -64,7 +64,7 @@ def count_leaving(chosen: torch.Tensor, experts: int, ranks: int) -> torch.Tenso
 
 
 def keep_within(tokens: Tokens, experts: int, room: int) -> torch.Tensor:
-    """Return for each pair whether its expert has room (tokens, top). An expert takes the first `room` pairs that come."""
+    """Return for each pair whether its expert has room (tokens, top). An expert accepts the first `room` pairs that arrive."""
     experts_of_pairs = tokens.chosen.flatten()
     arrival = torch.arange(len(experts_of_pairs))
     order = (experts_of_pairs * len(arrival) + arrival).argsort()

@@ -10,9 +10,7 @@ import torch
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way(
-        "aten::linear has a self time of {own:g} ms and calls aten::addmm for the rest, but is listed with {shown:g} ms"
-    ),
+    "still": Way("aten::linear has a self time of {own:g} ms (aten::addmm takes the rest), but is listed with {shown:g} ms"),
     "missing": Way("the profile has {count} rows for two operations on the {side}"),
 }
 REPAIRS = (

@@ -126,7 +126,7 @@ WAYS = {
         ),
     ),
     "no-extra-token": Way(
-        _FREE + ", and nothing is drawn from it: a step brings {mean:.2f} tokens on average instead of {right:.2f}. No test of "
+        _FREE + ", and nothing is drawn from it: a step yields {mean:.2f} tokens on average instead of {right:.2f}. No test of "
         "the distribution can see this",
         (
             "    return [*kept, pick(p[len(draft)], uniform())]",
@@ -201,7 +201,7 @@ def judge(part: Part) -> None:
             mean=mean, right=right_mean, draft=draft, result=tokens,
         )  # fmt: skip
     if distance <= LIMIT:
-        text = f"the distribution is right, but a step brings {mean:.2f} tokens instead of {right_mean:.2f}"
+        text = f"the distribution is right, but a step yields {mean:.2f} tokens instead of {right_mean:.2f}"
         raise Verdict("failed", "other", text)
     shares = [sum(share for result, share in tokens.items() if result[0] == first) for first in range(SIZE)]
     text = (
@@ -262,7 +262,7 @@ def _read_tokens(result: Any, case: str) -> list[int]:
     except TypeError:
         tokens = [-1]
     if not all(0 <= token < SIZE for token in tokens):
-        raise Verdict("failed", "other", f"it returned {str(result)[:60]}: a list of tokens from 0 to {SIZE - 1} is due", case)
+        raise Verdict("failed", "other", f"it returned {str(result)[:60]}, not a list of tokens from 0 to {SIZE - 1}", case)
     return tokens
 
 

@@ -178,7 +178,7 @@ def _read_number(part: Part, answer: Any, name: str, case: str) -> float:
     """Return the answer as a number. Raise Verdict if it is none."""
     number = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not abs(number) < LARGEST:
-        kind = "None: is the return missing?" if answer is None else f"{answer!r:.40}, which is no finite number"
+        kind = "None: is the return missing?" if answer is None else f"{answer!r:.40}, which is not a finite number"
         raise Verdict("failed", "no-number", f"{name} returned {kind}", case)
     return number
 

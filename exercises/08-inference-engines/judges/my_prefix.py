@@ -1,4 +1,4 @@
-"""Judges my_prefix.py of 8.4: first the keys, then what requests find, beside an allocator that compares whole texts."""
+"""Judges my_prefix.py of 8.4: first the keys, then what requests find, compared with an allocator that compares whole texts."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ class Keys:
             raise self.part.wrong("salt-ignored", case)
 
     def judge_many(self) -> None:
-        """Judge that different texts have different keys, also where their digits are the same."""
+        """Judge that different texts have different keys, even if their digits are the same."""
         case = "keys of many texts"
         texts = [([number % 100, number // 100, 1, 2], "") for number in range(5000)]
         keys = {self.read(case, tokens)[0] for tokens, _ in texts}
@@ -416,7 +416,7 @@ class Play:
                 raise self._fail("false", observation, page=page, found=found, right=right)
         if found != right:
             kind = "more" if found > right else "fewer" if found else "none"
-            raise self._fail(kind, f"{found} tokens were found, and {right} are there", page=0, found=found, right=right)
+            raise self._fail(kind, f"{found} tokens were found, but {right} could be", page=0, found=found, right=right)
 
     def _compare_free(self) -> None:
         left, right = self.part.call(self.cache.count_free, case=self.case), self.reference.count_free()

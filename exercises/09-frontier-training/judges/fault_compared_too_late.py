@@ -1,4 +1,4 @@
-"""Judges a repaired copy: only a flipped bit makes a gradient differ that another rank computes again."""
+"""Judges a repaired copy: a gradient and its recomputation on another rank may differ only by a flipped bit."""
 
 from __future__ import annotations
 

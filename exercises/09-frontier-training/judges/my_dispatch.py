@@ -35,7 +35,7 @@ WAYS = {
         "each output is multiplied by the weight of another pair: the rows are sorted by expert, the weights are not. "
         "Bring both into one order",
         ("weights.flatten()[order, None]", "weights.flatten()[:, None]"),
-        seen="each token is a sum of the right outputs, and their weights are others than its own",
+        seen="each token is a sum of the right outputs, but with other weights than its own",
     ),
     "order-of-arrival": Way(
         "the outputs are right, and added to other tokens: rows come home sorted by expert, so row {row} belongs to token "

@@ -50,7 +50,7 @@ WAYS = {
         ),
     ),
     "old-not-rescaled": Way(
-        "the new result is weighed and the old one is not: its share of the softmax falls when keys are added",
+        "the new result is weighted and the old one is not: its share of the softmax falls when keys are added",
         ("out * (lse - base).exp()", "out"),
     ),
     "lse-of-one": Way(
@@ -152,7 +152,7 @@ def _judge_share(part: Part) -> None:
                     if isinstance(positions, torch.Tensor)
                     else type(positions).__name__
                 )
-                text = f"it returned {form} for rank {rank}: int64 [{length // ranks}] is due"
+                text = f"it returned {form} for rank {rank}, not int64 [{length // ranks}]"
                 raise Verdict("failed", "no-answer" if positions is None else "other", text, case)
             pieces.append(positions)
         if sorted(torch.cat(pieces).tolist()) != list(range(length)):
@@ -216,7 +216,7 @@ def _read_pair(pair: Any, arguments: list[torch.Tensor], case: str) -> torch.Ten
     if pair[0].shape != arguments[0].shape or pair[1].shape != arguments[1].shape:
         shapes = [list(tensor.shape) for tensor in pair]
         due = [list(tensor.shape) for tensor in arguments[:2]]
-        raise Verdict("failed", "other", f"it returned the shapes {shapes}: {due} are due", case)
+        raise Verdict("failed", "other", f"it returned the shapes {shapes}, not {due}", case)
     return torch.cat(list(pair), -1)
 
 
@@ -323,7 +323,7 @@ def _judge_gradients(
     ):
         _name_way(part, case, "backward", results, rank, ranks)
     if mine["backward_messages"] != 4 * (ranks - 1) + 2:
-        text = f"rank {rank} sent {mine['backward_messages']} tensors: {4 * (ranks - 1) + 2} are due"
+        text = f"rank {rank} sent {mine['backward_messages']} tensors, not {4 * (ranks - 1) + 2}"
         raise Verdict("failed", "other", text, f"backward, {case}")
 
 
