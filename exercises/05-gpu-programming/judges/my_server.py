@@ -170,9 +170,9 @@ class Request:
     """
 
     tokens: torch.Tensor
-    asked: torch.Tensor
+    original_tokens: torch.Tensor
     answer: torch.Tensor
-    came: torch.Tensor
+    original_answer: torch.Tensor
     right: torch.Tensor
     unseen: bool
 
@@ -223,9 +223,9 @@ def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: G
     if wrong is not None:
         raise _name_wrong_answers(part, requests, ways, case, graphs)
     for number, request in enumerate(requests, 1):
-        if not torch.equal(request.tokens, request.asked):
+        if not torch.equal(request.tokens, request.original_tokens):
             raise part.wrong("callers-tokens", case, number=number)
-        if not torch.equal(request.answer, request.came):
+        if not torch.equal(request.answer, request.original_answer):
             raise part.wrong("shared-output", case, number=number)
 
 
@@ -255,10 +255,10 @@ def _name_wrong_answer(earlier: Sequence[Request], request: Request) -> str:
     "stale": it was an even older answer.
     "other": it was neither.
     """
-    if torch.allclose(request.came, request.right, atol=TOLERANCE):
+    if torch.allclose(request.original_answer, request.right, atol=TOLERANCE):
         return ""
     same_size = [old.right for old in earlier if old.right.shape == request.right.shape]
-    equal = [torch.allclose(request.came, old, atol=TOLERANCE) for old in same_size]
+    equal = [torch.allclose(request.original_answer, old, atol=TOLERANCE) for old in same_size]
     if not any(equal):
         return "other"
     return "one-behind" if equal[-1] else "stale"

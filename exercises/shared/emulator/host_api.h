@@ -1,6 +1,5 @@
 // The host's side of CUDA's runtime beside memory and launches: devices, streams, events, more ways to allocate and to copy.
-//
-// Everything runs at once, in the order in which the host asks for it. Times are those of this computer's clock.
+// Every call takes effect at once, in the order of the calls. Times are those of this computer's clock.
 #pragma once
 
 struct CUstream_st;
