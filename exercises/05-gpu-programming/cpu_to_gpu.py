@@ -192,6 +192,6 @@ metrics = {
 if (part_file := Path(my_loop.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(part_file, out / "my_loop.py")  # the judged file, kept with the verdict
 if not on_gpu:
-    say("\nSpeeds are those of this processor. What is moved, waited for and cast is the same on a GPU. (device: cpu)")
+    say("\nThese are this processor's speeds. What is moved, waited for and cast is the same on a GPU. (device: cpu)")
 path = bench.write_metrics("cpu_to_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

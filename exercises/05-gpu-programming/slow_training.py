@@ -222,6 +222,6 @@ metrics = {
 if (part_file := Path(my_training.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(part_file, out / "my_training.py")  # the judged file, kept with the verdict
 if not on_gpu:
-    say("\nSpeeds are those of one core of this processor. (device: cpu)")
+    say("\nThese are the speeds of one core of this processor. (device: cpu)")
 path = bench.write_metrics("slow_training/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -15,7 +15,7 @@ class Experts:
     """The weights of all experts and of the router, and the tokens of all ranks: the same on every rank, in float64."""
 
     def __init__(self, count: int, tokens: int) -> None:
-        """`tokens` are those of all ranks."""
+        """`tokens` are the tokens of all ranks."""
         source = torch.Generator().manual_seed(9)
 
         def draw(*shape: int) -> torch.Tensor:

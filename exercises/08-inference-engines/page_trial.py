@@ -1,4 +1,4 @@
-"""Several answers over one prompt, in pages: whether their scores are those of each text alone, and how many pages and copies
+"""Several answers over one prompt, in pages: whether their scores equal those of each text alone, and how many pages and copies
 they need.
 
 The prompt is computed in pieces. Then it is forked for each answer, and all answers grow together, a token in each step. The

@@ -32,7 +32,7 @@ from rounded_model import SHAPE, Ruler, plant_outliers, watch_inputs
 from step_clock import GPUS, Clock
 
 SEED, CONTEXT, BATCHES = 0, 100, (1, 16, 512)
-ENOUGH = 10  # scales are judged by their gain only if outliers are at least so many times larger
+ENOUGH = 10  # scales are judged by their gain only if outliers are at least that many times larger
 AFFECTED = (
     "int4 groups of 32", "int4 a matrix", "FP8 E4M3 a matrix", "NVFP4", "int8 × int8, a scale a tensor",
     "int8 × int8, a scale a token", "FP8 × FP8, a scale a token",

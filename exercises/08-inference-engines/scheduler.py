@@ -36,7 +36,7 @@ from request_traces import make_trace
 
 PARTS = ("my_scheduler.py", "my_preemption.py")
 LIMIT_S = 90
-SHORT, LONG, ANSWER, AFTER = 16, 900, 80, 25  # tokens of two prompts and an answer; the long one comes after so many tokens
+SHORT, LONG, ANSWER, AFTER = 16, 900, 80, 25  # tokens of two prompts and an answer; the long one comes after that many tokens
 LARGE_BUDGET, SMALL_BUDGET = 1024, 64
 COURSE_PAGES = 400  # for all of the small model's requests, with the longest answers
 LIMIT_S_TOKEN = 60  # without a token, a real engine has stopped

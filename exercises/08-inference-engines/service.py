@@ -138,7 +138,7 @@ metrics = {
     "reasons_words": len(file.words) if "reasons" in file.values else None,
     "offers": [vars(offer) for offer in list_offers()],
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
-    "yours": yours, "simulated": "all times are those of a data sheet's clock",
+    "yours": yours, "simulated": "all times come from the clock of a data sheet",
 }  # fmt: skip
 say("\nA queue in front of one L4 that computes prompts of chats (simulated)")
 bench.say_table(queue, {"use_percent": "use %", "sim_wait_ms": "wait ms", "by_yours_ms": "by yours ms", "off_percent": "off %"})

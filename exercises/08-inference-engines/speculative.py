@@ -42,7 +42,9 @@ parser.add_argument(
 parser.add_argument("--samples", type=int, default=20_000, help="short texts of the test of your rule")
 parser.add_argument("--tokens", type=int, default=25, help="tokens that are written with each draft after each of six prompts")
 parser.add_argument("--gpu", type=str, default="l4", choices=list(GPUS), help="the GPU whose data sheet sets the clock")
-parser.add_argument("--context", type=int, default=1000, help="tokens in the cache of each request, beside 100 and 8,000")
+parser.add_argument(
+    "--context", type=int, default=1000, help="tokens in the cache of each request, in addition to 100 and 8,000"
+)
 parser.add_argument("--draft-percent", type=int, default=15, help="time of a guess, in percent of the large model's step")
 args = parser.parse_args()
 if not 1 <= args.gamma <= trial.LARGEST_GAMMA or not 0.5 <= args.alpha <= 1 or not 1 <= args.draft_percent <= 100:
@@ -181,7 +183,7 @@ else:
     say("Whether a step with several tokens takes longer on a GPU: not measured, there is none here")
 for outcome, name, rows_of_part in (
     (rule, "my_accept.py", "four rows 'yours', and a test of its texts"),
-    (formulas, "my_speedup.py", "your formula beside the coins, and your number of guesses for each batch"),
+    (formulas, "my_speedup.py", "your formula compared with the coins, and your number of guesses for each batch"),
 ):
     if outcome.state == "open":
         say(f"{name} is open: once it is written, {rows_of_part} appear here. {outcome.text}")

@@ -1,7 +1,7 @@
 """Count the costs of a token: the operations, the bytes read and the bytes kept of a step, while models compute.
 
 You will learn    what the cache of a model holds, what a batch shares and what it does not, and which resource limits a GPU
-You will produce  costs of small models and of published ones, how many sequences fit on a GPU, and your formulas beside them
+You will produce  costs of small models and of published ones, how many sequences fit on a GPU, and your formulas for comparison
 Run it            python token_costs.py --card=llama-3.1-8b --gpu=l4
 Your part         predict what 8-bit weights change; then my_costs.py
 Reading           modules/08-inference-engines/lesson-2-costs.md

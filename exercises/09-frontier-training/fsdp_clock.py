@@ -25,7 +25,7 @@ def list_works(issues: Sequence[Issue], seconds: Seconds, room: int, issue_s: Ti
     """Return the issues as work in three queues, and for each issue the place of its work.
 
     A `free` is not work: its place is that of the preceding computation, at whose end the layer leaves memory. Raises
-    ValueError if a layer computes without its weights, or if so many layers never fit into the room.
+    ValueError if a layer computes without its weights, or if the layers never fit into the room.
     """
     works: list[Work] = []
     places: list[int] = []

@@ -109,7 +109,7 @@ def find_crossover(ranks: int, latency_us: int) -> int:
 
 
 def find_ring_off() -> float:
-    """Return how far the clock of a ring is off 2(n-1) messages of a chunk, at most, in latencies. 0 is exact."""
+    """Return the largest difference between the clock of a ring and 2(n-1) messages of a chunk, in latencies."""
     latency, per_number, off = Fraction(7), Fraction(1, 3), Fraction(0)
     for ranks in (2, 4, 8, 64):
         for chunk in (1, 960):

@@ -40,7 +40,7 @@ parser.add_argument("--micro-batches", type=int, default=8, help="micro-batches 
 parser.add_argument("--real-fault", choices=recorder.FAULTS, default="sleeps", help="what one of the real ranks does")
 parser.add_argument("--steps", type=int, default=12, help="recorded steps of each slow job")
 parser.add_argument("--pauses", type=float, default=3.0, help="ranks that pause in each step of a slow job, on average")
-parser.add_argument("--clock-skew-ms", type=float, default=50.0, help="by how much the clocks of nodes are off, at most")
+parser.add_argument("--clock-skew-ms", type=float, default=50.0, help="the largest error of the nodes' clocks")
 parser.add_argument("--puzzle", type=int, default=1, help="what is planted, and where")
 args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node

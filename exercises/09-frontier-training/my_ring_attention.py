@@ -46,9 +46,9 @@ def forward(
     """Return the attention of this rank's queries over all keys of all ranks, and its logsumexp.
 
     q [heads, tokens, d], k and v [kv_heads, tokens, d] are of this rank's tokens, and positions[r] are the positions of rank
-    r's. block(q, k, v, q_positions, k_positions) returns result and logsumexp over one rank's keys, and masks by positions.
-    Each rank sends k and v on, 2 * (ranks - 1) tensors in all, and keeps only what it needs for the next block. If `causal`, a
-    block whose keys all come after this rank's queries is not computed.
+    r's tokens. block(q, k, v, q_positions, k_positions) returns result and logsumexp over one rank's keys, and masks by
+    positions. Each rank sends k and v on, 2 * (ranks - 1) tensors in all, and keeps only what it needs for the next block. If
+    `causal`, a block whose keys all come after this rank's queries is not computed.
     """
     raise NotImplementedError("forward: whose keys do you hold in step s?")
 

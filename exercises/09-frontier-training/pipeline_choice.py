@@ -163,7 +163,7 @@ def _find_problems(job: Job, choice: Choice, row: dict[str, Any]) -> dict[str, s
     if row["held"] > job.memory:
         problems["memory"] = f"its fullest rank holds {row['held']:g} micro-batches, and {job.memory} fit"
     if choice.schedule == "dualpipe" and job.copies < 2:
-        problems["copies"] = "each rank holds the weights of two stages, and those of one fit"
+        problems["copies"] = "each rank holds the weights of two stages, but only those of one fit"
     if choice.schedule in SPLIT and not job.splits:
         problems["split"] = "the layers of this job cannot compute input and weight gradients separately"
     if row["messages_times"] > job.messages:

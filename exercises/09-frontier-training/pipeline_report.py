@@ -1,4 +1,4 @@
-"""The rows and pictures of 9.4: formulas beside real ranks, several steps, timelines as text, and the learner's choice."""
+"""The rows and pictures of 9.4: formulas and real ranks, several steps, timelines as text, and the learner's choice."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def describe_job(job: Job) -> str:
 
 
 def judge_choice(path: Path) -> dict[str, Any]:
-    """Return what the checks read of my_pipeline.yaml: its fault, its problems, and its step beside the shortest that fits.
+    """Return what the checks read of my_pipeline.yaml: its fault, its problems, and its step, compared with the shortest that
+    fits.
 
     Values are None while the file is empty or cannot be read.
     """

@@ -42,7 +42,8 @@ WAYS = {
         ("for first in range(0, end, BLOCK)", "for first in range(0, end - BLOCK + 1, BLOCK)"),
     ),
     "order": Way(
-        "the three gradients are right, but in another order: return those of q, k and v, as in the arguments of forward",
+        "the three gradients are right, but in the wrong order: return the gradients of q, k and v, in the order of forward's "
+        "arguments",
         ("return *grads, None, None", "return grads[2], grads[0], grads[1], None, None"),
     ),
     "not-contiguous": Way(

@@ -27,7 +27,7 @@ WAYS = {
     ),
     "partly-fetched": Way(
         "{kernel}: a number that is multiplied is never fetched ({fault}). The threads of a block must together fill both "
-        "tiles: where there are more numbers than threads, each fetches several",
+        "tiles: if there are more numbers than threads, each fetches several",
         ("for (int i = threadIdx.x; i < K * M; i += threads) b[", "for (int i = threadIdx.x; i < threads; i += threads) b["),
     ),
     "second-barrier": Way(
@@ -75,13 +75,13 @@ WAYS = {
         ("for (int j = 0; j < R; ++j) C[", "for (int j = 0; j < 1; ++j) C["),
     ),
     "not-shared": Way(
-        "{kernel} is right, but its threads ask main memory for {given:,} bytes, where {right:,} are enough: each number that "
-        "a block needs should be fetched once, by one thread, and read by the others from shared memory",
+        "{kernel} is right, but its threads ask main memory for {given:,} bytes, although {right:,} are enough: each number "
+        "that a block needs should be fetched once, by one thread, and read by the others from shared memory",
         ("sum += a[threadIdx.y][k] * b[k][threadIdx.x];", "sum += a[threadIdx.y][k] * B[(first + k) * n + column];"),
     ),
     "by-column": Way(
-        "{kernel} is right, but each request of a warp touches {given:.1f} sectors of 32 bytes where {right:.1f} are enough: "
-        "its lanes fetch numbers of one column. Let threadIdx.x count along a row of A, and of B",
+        "{kernel} is right, but each request of a warp touches {given:.1f} sectors of 32 bytes, although {right:.1f} are "
+        "enough: its lanes fetch numbers of one column. Let threadIdx.x count along a row of A, and of B",
         (
             "a[threadIdx.y][threadIdx.x] = A[row * n + first + threadIdx.x];",
             "a[threadIdx.x][threadIdx.y] = A[(blockIdx.y * T + threadIdx.x) * n + first + threadIdx.y];",

@@ -77,7 +77,7 @@ WAYS = {
         ("tl.rand(seed, row * n + columns)", "tl.rand(seed, columns)"),
     ),
     "rows-overlap": Way(
-        "the mask of each row is that of the row before, moved by {shift}: rows share random numbers, as with the offset "
+        "the mask of each row is the previous row's, moved by {shift}: rows share random numbers, as with the offset "
         "row + column. How many offsets does a row need?",
         ("row * n + columns", "row + columns"),
     ),

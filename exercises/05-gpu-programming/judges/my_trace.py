@@ -95,7 +95,7 @@ WAYS = {
         ),
     ),
     "place-not-used": Way(
-        "it says {given} where {fault} is right: both leave the GPU idle between launches that come too slowly. Which range "
+        "it says {given} instead of {fault}: both leave the GPU idle between launches that come too slowly. Which range "
         "launched the work after each gap?",
         ('"unfused optimizer" if find_range(ranges, launch) == "optimizer" else "many small kernels"', '"many small kernels"'),
     ),

@@ -14,7 +14,7 @@ WIDTH, LAYERS, DONE, STEPS = 16, 1, 3, 6
 WAYS = {
     "weights-only": Way(
         "the checkpoint has no optimizer. AdamW divides by the moments of all steps so far: with new moments the next steps "
-        "differ, so the losses are not those of a training that never stopped",
+        "differ, so the losses differ from those of a training that never stopped",
         (', "optimizer": moments,', ","),
     ),
     "no-generator": Way(
@@ -31,7 +31,7 @@ WAYS = {
         ('return int(saved["step"])', 'return int(saved["step"]) + 1'),
     ),
     "zero-moments": Way(
-        "after {done} steps the state has no moments, or all of them are 0: they are those of an optimizer that has never "
+        "after {done} steps the state has no moments, or all of them are 0: they belong to an optimizer that has never "
         "stepped. Take them from the optimizer that trains, which is passed to you",
         ("get_state_dict(model, optimizer)", "get_state_dict(model, torch.optim.AdamW(model.parameters()))"),
     ),

@@ -19,7 +19,7 @@ VALUES: dict[str, Any] = {
 USUAL = {"lr": 0.05, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 WAYS = {
     "sum": Way(
-        "the weights are those of the sum of {ranks} ranks' gradients. A reduce-scatter adds; divide by the number of ranks",
+        "the weights follow from the sum of {ranks} ranks' gradients. A reduce-scatter adds; divide by the number of ranks",
         ("gradient /= self.ranks\n", "gradient /= 1\n"),
     ),
     "own-gradient": Way(

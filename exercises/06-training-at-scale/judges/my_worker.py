@@ -55,7 +55,7 @@ WAYS = {
         ("range(worker.rank, worker.batch, worker.size)", "range(worker.rank, worker.batch, 4)"),
     ),
     "unequal-shares": Way(
-        "in step {step} the ranks computed {counts} sequences: the mean of their gradients is then not that of the batch",
+        "in step {step} the ranks computed {counts} sequences: the mean of their gradients then differs from the batch's",
         ("    share = range(worker.rank, worker.batch, worker.size)\n",
          "    first = range(worker.batch - worker.size + 1)\n"
          "    share = first if worker.rank == 0 else [worker.batch - worker.rank]\n"),

@@ -288,7 +288,7 @@ class _Observer:
 
 
 def play(verify: Verify, grid: Sequence[Sequence[float]]) -> tuple[Results, float]:
-    """Return the distribution of three tokens, where the target continues short results, and the mean length of the results."""
+    """Return the distribution of three tokens, if the target continues short results, and the mean length of the results."""
     results: Results = {}
     for draft, q, p, weight in list_drafts():
         for point in grid:

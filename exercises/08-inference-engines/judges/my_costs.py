@@ -21,7 +21,7 @@ WAYS = {
         ("else 2 * card.kv_heads * card.head_dim", "else 2 * card.heads * card.head_dim"),
     ),
     "one-layer": Way(
-        "each of the {layers} layers keeps its own keys and values, and you counted those of one",
+        "each of the {layers} layers keeps its own keys and values, but you counted one layer",
         ("    return int(numbers * kept * number_bytes)", "    return int(numbers * kept * number_bytes / card.layers)"),
     ),
     "latent-twice": Way(

@@ -14,16 +14,16 @@ ALMOST_HALF = 1e-3  # of a step: a weight this close to the middle between two c
 
 WAYS = {
     "one-scale-for-all": Way(
-        "the errors are {times:.1f} times those of groups: one large weight sets the steps of all {count:,} weights. Each "
-        "group has its own range",
+        "the errors are {times:.1f} times as large as with groups: one large weight sets the steps of all {count:,} weights. "
+        "Each group has its own range",
         (
             "low, high = groups.amin(-1).clamp(max=0), groups.amax(-1).clamp(min=0)",
             ("low, high = (end.expand(groups.shape[:2]) for end in (groups.amin().clamp(max=0), groups.amax().clamp(min=0)))"),
         ),
     ),
     "one-scale-a-row": Way(
-        "the errors are {times:.1f} times those of groups: you use one range for each row, but its {inputs} weights form "
-        "{groups} groups of {group}",
+        "the errors are {times:.1f} times as large as with groups: you use one range for each row, but its {inputs} weights "
+        "form {groups} groups of {group}",
         (
             "low, high = groups.amin(-1).clamp(max=0), groups.amax(-1).clamp(min=0)",
             (

@@ -67,18 +67,18 @@ WAYS = {
         "{observation}",
     ),
     "hit-not-taken-off": Way(
-        "{left} pages are free where {right_left} should be: a page that is found is in use again, and must leave the queue",
+        "{left} pages are free, but {right_left} should be: a page that is found is in use again, and must leave the queue",
         ("            self.free.pop(page, None)\n", ""),
         "{observation}",
     ),
     "hit-not-counted": Way(
-        "after the second request ended, {left} pages are free where {right_left} should be: you never counted it as a user "
+        "after the second request ended, {left} pages are free, but {right_left} should be: you never counted it as a user "
         "of the pages that it found",
         ("            self.users[page] += 1\n        self.tables", "        self.tables"),
         "{observation}",
     ),
     "freed-while-used": Way(
-        "{left} pages are free where {right_left} should be: two requests used the same pages, one ended, and you freed the "
+        "{left} pages are free, but {right_left} should be: two requests used the same pages, one ended, and you freed the "
         "pages of the other",
         ("            if not self.users[page]:\n", "            if True:\n"),
         "{observation}",
@@ -169,7 +169,7 @@ class Reference:
             self.tables[name].append(page)
 
     def grow(self, name: str, length: int) -> bool:
-        """Return whether there is room for so many tokens, and add the pages."""
+        """Return whether there is room for that many tokens, and add the pages."""
         count = -(-length // SIZE) - len(self.tables[name])
         if count > self.count_free():
             return False
@@ -325,7 +325,7 @@ class Keys:
 
 
 class Play:
-    """The learner's cache while a script is played, beside the reference."""
+    """The learner's cache while a script is played, together with the reference."""
 
     def __init__(self, part: Part, make: Callable[..., Any], script: Script) -> None:
         self.part, self.script, self.case = part, script, script.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("{count} checks see a flipped bit where none has flipped"),
+    "still": Way("{count} checks see a flipped bit although none has flipped"),
     "unseen": Way("a bit flips before the sum, and no rank that computes the gradient again sees it"),
 }
 RUNS = {

@@ -17,7 +17,7 @@ WAYS = {
         ("blocks.abs().amax(1, keepdim=True)", "blocks.amax(1, keepdim=True)"),
     ),
     "one-for-all": Way(
-        "all {count} blocks have the same scale, that of the largest number of the tensor: small blocks lose all their bits",
+        "all {count} blocks have the same scale, from the largest number of the tensor: small blocks lose all their bits",
         ("blocks.abs().amax(1, keepdim=True)", "blocks.abs().amax().expand(len(blocks), 1)"),
     ),
     "exponent-of-the-largest": Way(

@@ -94,7 +94,7 @@ class Trial(NamedTuple):
 TRIALS = (
     Trial("4 experts on 2 ranks, 5 tokens each", 4, (5, 5)),
     Trial("6 experts on 3 ranks, 1 to 7 tokens", 6, (7, 1, 4)),
-    Trial("8 experts on 4 ranks, of which one has no tokens", 8, (3, 0, 6, 5)),
+    Trial("8 experts on 4 ranks, one of which has no tokens", 8, (3, 0, 6, 5)),
     Trial("8 experts on 4 ranks, expert 6 in every token", 8, (4, 3, 5, 4), 6),
     Trial("4 experts on 1 rank", 4, (5,)),
 )

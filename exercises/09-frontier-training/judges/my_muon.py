@@ -14,8 +14,7 @@ SHAPES = {
 }  # fmt: skip
 WAYS = {
     "own-rows": Way(
-        "each rank orthogonalised some rows of {name}: the singular directions of a slice are not those of the "
-        "matrix. One rank "
+        "each rank orthogonalised some rows of {name}: the singular directions of a slice differ from the matrix's. One rank "
         "needs all of it",
         (
             "step = self.orthogonalise(direction)",

@@ -12,7 +12,7 @@ KINDS = FORWARD, INPUTS, WEIGHTS
 WAYS = {
     "weights-at-once": Way(
         "every stage computes weight gradients right after input gradients, so it has none left for the gaps at the end of "
-        "the step: the bubble takes {bubble:g}, where {right:g} is possible. Which stages wait at the end, and how long?",
+        "the step: the bubble takes {bubble:g}, but {right:g} is possible. Which stages wait at the end, and how long?",
         ("delay, waiting = stage", "delay, waiting = 0"),
     ),
     "weights-last": Way(
@@ -36,12 +36,12 @@ WAYS = {
         ("delay, waiting = stage", "delay, waiting = stages"),
     ),
     "all-forward-first": Way(
-        "stage {stage} holds {held} micro-batches, where {room} are enough: it runs {ahead} of them forward before its first "
+        "stage {stage} holds {held} micro-batches, but {room} are enough: it runs {ahead} of them forward before its first "
         "input gradients. Begin with the gradients as soon as they can arrive",
         ("min(stages - stage - 1, micro_batches)", "micro_batches"),
     ),
     "too-early": Way(
-        "the bubble takes {bubble:g}, where {right:g} is possible: stage {stage} delays the weight gradients of at most "
+        "the bubble takes {bubble:g}, but {right:g} is possible: stage {stage} delays the weight gradients of at most "
         "{delay} micro-batches, and has nothing to do while it waits for the last gradients",
         ("delay, waiting = stage", "delay, waiting = max(0, stage - 1)"),
     ),
@@ -60,7 +60,7 @@ WAYS = {
          '    order += [("forward", number) for number in range(warm_up)]\n'),
     ),
     "no-warm-up": Way(
-        "the stages take turns, as without micro-batches: the bubble takes {bubble:g}, where {right:g} is possible. Stage 0 "
+        "the stages take turns, as without micro-batches: the bubble takes {bubble:g}, but {right:g} is possible. Stage 0 "
         "must send several micro-batches before the first gradient comes back",
         ("min(stages - stage - 1, micro_batches)", "0"),
     ),

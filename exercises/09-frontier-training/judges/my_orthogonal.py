@@ -151,7 +151,7 @@ def _check_values(part: Part, matrix: Any, plan: Any, result: Any, case: str) ->
     text = f"the singular values are {float(answers[-1]):.3f} to {float(answers[0]):.3f} instead of "
     text += f"{float(its[-1]):.3f} to {float(its[0]):.3f}"
     if torch.allclose(answers, its, atol=1e-6):
-        text = "the singular values are right, and the singular vectors are not those of the matrix"
+        text = "the singular values are right, but the singular vectors differ from the matrix's"
     raise Verdict("failed", "other", text, case)
 
 

@@ -102,11 +102,11 @@ WAYS = {
         ("positions[rank].max():\n            part, part", "positions[rank].max() or True:\n            part, part"),
     ),
     "skips-too-much": Way(
-        "rank {rank} skipped a block of which some queries see some keys: compare the first key with your last query",
+        "rank {rank} skipped a block although some queries see some of its keys: compare the first key with your last query",
         (".min() <= positions[rank].max():\n            part, p", ".max() <= positions[rank].max():\n            part, p"),
     ),
     "gradients-not-home": Way(
-        "the gradients of k and v that rank {rank} returned are those of rank {following}: after the last "
+        "the gradients of k and v that rank {rank} returned belong to rank {following}: after the last "
         "block they make one more hop",
         ("    of_k, of_v = send_on([of_k, of_v])\n", ""),
     ),

@@ -24,7 +24,7 @@ WAYS = {
         ("x.detach()))", "x))"),
     ),
     "overwritten": Way(
-        "after two micro-batches, the gradient is that of the last one alone: each micro-batch adds to the gradient",
+        "after two micro-batches, the gradient comes from the last one alone: each micro-batch adds to the gradient",
         ("added if weight.grad is None else weight.grad + added", "added"),
     ),
     "added-twice": Way(
@@ -48,7 +48,7 @@ WAYS = {
         ("return gradient @ weight, None, None", "return None, None, None"),
     ),
     "inputs-by-the-wrong-side": Way(
-        "the gradient of x is that of y = x W, but the layer computes y = x Wᵀ",
+        "the gradient of x belongs to y = x W, but the layer computes y = x Wᵀ",
         ("gradient @ weight, None, None", "gradient @ weight.T, None, None"),
     ),
 }

@@ -1,5 +1,5 @@
-// The host's side of CUDA's runtime beside memory and launches: devices, streams, events, more ways to allocate and to copy.
-// Every call takes effect at once, in the order of the calls. Times are those of this computer's clock.
+// The host's side of CUDA's runtime other than memory and launches: devices, streams, events, more ways to allocate and to
+// copy. Every call takes effect at once, in the order of the calls. Times come from this computer's clock.
 #pragma once
 
 struct CUstream_st;

@@ -1,4 +1,4 @@
-"""The same from intervals of numbers: recursion on halves; and halves instead of rings inside a node where that is possible."""
+"""The same from intervals of numbers: recursion on halves; and halves instead of rings inside a node if possible."""
 
 from __future__ import annotations
 
