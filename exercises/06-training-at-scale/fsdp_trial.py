@@ -86,7 +86,7 @@ class Recorder(SentBytes):
         self._waits = 0
 
     def __enter__(self) -> Recorder:  # noqa: PYI034 (Self is newer than Python 3.10)
-        """Also see every wait for a collective, which is no operation on tensors."""
+        """Also see every wait for a collective, which is not an operation on tensors."""
         self._wait = dist.Work.wait
         dist.Work.wait = lambda work, *arguments, **options: self._count_wait(lambda: self._wait(work, *arguments, **options))
         return super().__enter__()

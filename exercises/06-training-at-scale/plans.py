@@ -59,7 +59,7 @@ class Plan:
 
     @property
     def is_extended(self) -> bool:
-        """Return whether the plan uses what module 9 adds: context or expert parallelism, or another schedule than 1F1B."""
+        """Return whether the plan uses what module 9 adds: context or expert parallelism, or a schedule other than 1F1B."""
         return (self.cp, self.ep, self.schedule) != (1, 1, "1f1b")
 
     def sequences(self, work: Work) -> float:

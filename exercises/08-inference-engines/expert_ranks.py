@@ -40,7 +40,7 @@ class Experts:
         return result
 
     def count_leaving(self, ranks: int) -> int:
-        """Return how many pairs of token and expert have the expert on another rank than the token."""
+        """Return how many pairs of token and expert have the expert on a different rank from the token."""
         token_ranks = torch.arange(len(self.x)) // (len(self.x) // ranks)
         return int((self.chosen // (self.count // ranks) != token_ranks[:, None]).sum())
 

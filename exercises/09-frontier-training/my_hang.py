@@ -28,6 +28,6 @@ def find_culprit(records: list[list[dict[str, Any]]], members: dict[str, list[in
     a send never waits.
 
     - "stopped": the rank does not call what others wait for, and does not wait itself
-    - "differs": at the same number of a group, the rank has called another operation than the other members
+    - "differs": at the same number of a group, the rank has called a different operation from the other members
     """
     raise NotImplementedError("find_culprit: which rank does a waiting rank wait for, and which one does that rank wait for?")

@@ -151,7 +151,7 @@ def _find_shape_problems(job: Job, choice: Choice) -> dict[str, str]:
     if job.layers % (job.ranks * parts):
         return {"layers": f"{job.layers} layers cannot be divided among {job.ranks * parts} stages"}
     if choice.schedule == "interleaved" and job.micro_batches % job.ranks:
-        return {"micro-batches": f"{job.micro_batches} micro-batches are no multiple of {job.ranks} ranks"}
+        return {"micro-batches": f"{job.micro_batches} micro-batches are not a multiple of {job.ranks} ranks"}
     if choice.schedule == "dualpipe" and (job.micro_batches < 2 * job.ranks or job.ranks % 2 or job.micro_batches % 2):
         return {"micro-batches": f"it needs an even number of ranks and at least {2 * job.ranks} micro-batches, an even number"}
     return {}

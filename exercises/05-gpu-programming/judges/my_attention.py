@@ -188,7 +188,7 @@ def judge(part: Part) -> None:
     for case in cases:
         if case.values["loaded"] != case.values["needed"]:
             raise part.wrong("tiles-not-skipped", case.name, **case.values)
-    part.note(f"right in {len(cases)} cases in float32, and in float16; no tile is loaded without need")
+    part.note(f"right in {len(cases)} cases in float32, and in float16; no tile is loaded unnecessarily")
 
 
 def sort_cases(cases: list[TensorCase]) -> list[TensorCase]:

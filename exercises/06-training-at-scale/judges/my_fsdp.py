@@ -50,8 +50,8 @@ WAYS = {
         ),
     ),
     "not-freed": Way(
-        "in forward, up to {alive} whole blocks are in memory. Whatever still refers to a block's memory keeps it: what "
-        "autograd has saved for backward are views of the weights",
+        "in forward, up to {alive} whole blocks are in memory. Whatever still refers to a block's memory keeps it: the "
+        "tensors that autograd saves for backward are views of the weights",
         ("register_forward_hook(lambda *_: self.free())", "register_forward_hook(lambda *_: None)"),
     ),
     "not-freed-in-backward": Way(

@@ -32,13 +32,13 @@ WAYS = {
         ),
     ),
     "not-gathered": Way(
-        "after a step rank {rank} of {ranks} has other weights than rank 0: each has updated its own share, but not sent it "
-        "to the others. All ranks must continue with the same weights",
+        "after a step rank {rank} of {ranks} has different weights from rank 0: each has updated its own share, but not sent "
+        "it to the others. All ranks must continue with the same weights",
         (
             "dist.all_gather_into_tensor(whole, weights)",
             "whole.copy_(self.flatten(self.parameters))\n        whole.chunk(self.ranks)[self.rank].copy_(weights)",
         ),
-        seen="after a step rank {rank} of {ranks} has other weights than rank 0: all ranks must continue with the same weights",
+        seen="after a step rank {rank} of {ranks} has different weights from rank 0: all must continue with the same weights",
     ),
     "not-written": Way(
         "a step does not change the weights: write the new numbers into the parameters that were passed, in place, because the "

@@ -65,7 +65,7 @@ WAYS = {
         ("step % worker.every == 0", "step % (2 * worker.every) == 0"),
     ),
     "saved-too-often": Way(
-        "a checkpoint was saved after step {step}, which is no multiple of worker.every ({every}) and not the last step",
+        "a checkpoint was saved after step {step}, which is not a multiple of worker.every ({every}) and not the last step",
         ("step % worker.every == 0", "step"),
     ),
     "saved-wrongly": Way(

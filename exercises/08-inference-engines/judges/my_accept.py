@@ -182,7 +182,7 @@ Verify = Callable[[list[int], Rows, Rows, Callable[[], float]], list[int]]
 
 
 def judge(part: Part) -> None:
-    """Judge steps without chance, then the distribution of the next three tokens, then the tokens of a step."""
+    """Judge steps without randomness, then the distribution of the next three tokens, then the tokens of a step."""
     verify = part.function("verify")
     _judge_certain(part, verify, tokens_count=False)
     _judge_chance(part, verify)

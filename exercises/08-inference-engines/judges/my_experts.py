@@ -114,7 +114,7 @@ def _watch_sizes(part: Part) -> None:
 
 
 def _draw(layer: Layer) -> tuple[Any, Any, Any, Any]:
-    """Return the tokens of all ranks, their experts and gates, and the matrix of each expert. There is no chance in them."""
+    """Return the tokens of all ranks, their experts and gates, and the matrix of each expert. Nothing in them is random."""
     import torch
 
     count = sum(layer.tokens)

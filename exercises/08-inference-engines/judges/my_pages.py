@@ -360,7 +360,7 @@ def judge(part: Part) -> None:
         raise _name_cause(part, findings, differences)
     operations = sum(len(script.operations) for script in ALL.values())
     part.note(f"{operations} operations in {len(ALL)} scripts: every request reads its own text")
-    part.note("no page is lost, and no copy is made without need")
+    part.note("no page is lost, and no copy is unnecessary")
 
 
 def _sort(findings: Findings) -> list[tuple[str, Difference]]:

@@ -177,7 +177,7 @@ class Reference:
         return True
 
     def computed(self, name: str, tokens: list[int]) -> None:
-        """Let the whole pages hold their texts, except for texts that another page holds already."""
+        """Record the texts of the whole pages, except those that another page already holds."""
         for number in range(len(tokens) // SIZE):
             page, text = self.tables[name][number], (self.salts[name], tokens[: (number + 1) * SIZE])
             if self.texts[page] is None and text not in self.texts:

@@ -43,9 +43,8 @@ WAYS = {
         ),
     ),
     "odd-one-missed": Way(
-        "jobs in which a rank stops are right. In {case_name} all members of a group wait at the same number: "
-        "one of them called "
-        "another operation than the others",
+        "jobs in which a rank stops are right. In {case_name} all members of a group wait at the same number: one of them "
+        "called a different operation from the others",
         ("if len(counts) > 1:", "if len(counts) > len(records):"),
     ),
     "majority-blamed": Way(

@@ -54,7 +54,7 @@ WAYS = {
         ("out * (lse - base).exp()", "out"),
     ),
     "lse-of-one": Way(
-        "the merged lse is the larger of both, {given:.4g}: two sums of exp are added, so it is {right:.4g}",
+        "the merged lse is the larger of the two, {given:.4g}: two sums of exp are added, so it is {right:.4g}",
         ("    return out * (lse", "    both = torch.maximum(lse, part_lse)\n    return out * (lse"),
     ),
     "exp-overflows": Way(

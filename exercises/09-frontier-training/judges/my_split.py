@@ -59,7 +59,7 @@ def judge(part: Part) -> None:
     """Judge single layers, then several layers that share a store, two micro-batches, and the memory in between."""
     layer, compute_weights = part.function("SplitLinear"), part.function("compute_weights")
     if not hasattr(layer, "apply"):
-        raise Verdict("failed", "no-function", "SplitLinear is no torch.autograd.Function: it has no apply")
+        raise Verdict("failed", "no-function", "SplitLinear is not a torch.autograd.Function: it has no apply")
     for rows, inputs, outputs in SIZES:
         _check_layer(part, layer, compute_weights, rows, inputs, outputs)
     _check_stage(part, layer, compute_weights)
@@ -68,7 +68,7 @@ def judge(part: Part) -> None:
 
 
 def _draw(*shape: int, phase: float = 0.0) -> Any:
-    """Return numbers without chance, in float64."""
+    """Return numbers that are not random, in float64."""
     import torch
 
     count = int(torch.tensor(shape).prod())

@@ -118,7 +118,7 @@ def _examine_source(source: Path) -> list[str]:
     """Return notes about the program. Raises Refused if the file cannot be read, or needs what the emulator does not have."""
     try:
         if source.stat().st_size > MAX_SOURCE_BYTES:
-            raise Refused(f"{source} is larger than {MAX_SOURCE_BYTES >> 20} MB, so it is no source file")
+            raise Refused(f"{source} is larger than {MAX_SOURCE_BYTES >> 20} MB, so it is not a source file")
         text = source.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise Refused(f"{source} cannot be read: {error.strerror}") from None

@@ -74,7 +74,8 @@ ILLEGAL = {  # the comment of the line, what the first thread does there, and wh
         "reads the host's variable of_host: pass it to the kernel as an argument (nvcc refuses this)", ILLEGAL_ACCESS,
     ),
     "pairs 1": (
-        "reads two floats", "reads 8 bytes at an address that is no multiple of 8 (misaligned address)", "misaligned address",
+        "reads two floats", "reads 8 bytes at an address that is not a multiple of 8 (misaligned address)",
+        "misaligned address",
     ),
 }  # fmt: skip
 DIVERGED = {  # the comment of the line of the first thread, what it does, and the comment of the line of the other
