@@ -14,7 +14,7 @@ Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]  # q
 
 
 class Reader(nn.Module):
-    """A model with two layers of attention, which learns to repeat the token before each token."""
+    """A model with two layers of attention, which learns to output the previous token at each place."""
 
     def __init__(self, attend: Attend) -> None:
         super().__init__()

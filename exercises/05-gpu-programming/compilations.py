@@ -15,8 +15,8 @@ from torch._logging import set_logs
 from torch.utils._pytree import tree_iter
 
 LIMIT = 0.75  # the root mean square to which a block scales its numbers down
-WARM_UP = 10  # steps until a block counts fully
-RECOMPILE_LIMIT = 8  # torch's own: compilations of one function
+WARM_UP = 10  # steps of the warm-up
+RECOMPILE_LIMIT = 8  # torch's own limit of compilations of one function
 FIRST_ROWS, FIRST_STEP = 24, 5
 SEED = 12
 OPERATIONS = ("call_function", "call_method", "call_module")
@@ -100,7 +100,7 @@ class Recorder:
 
 @contextlib.contextmanager
 def silence() -> Iterator[io.StringIO]:
-    """Keep what is printed, and torch's warnings about breaks and recompilations, from the screen. Yield what was printed."""
+    """Hide torch's warnings about graph breaks and recompilations, and capture the printed text. Yield that text."""
     set_logs(dynamo=logging.CRITICAL)
     try:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -110,7 +110,7 @@ def silence() -> Iterator[io.StringIO]:
 
 
 def watch(make: Callable[[Any], Block], calls: Sequence[Arguments]) -> list[Call]:
-    """Return what each call of `make(backend)` compiled, ran and returned. Begins without any compiled code."""
+    """Return what each call of `make(backend)` compiled, ran and returned. Start without any compiled code."""
     torch.compiler.reset()
     recorder = Recorder()
     with silence():
@@ -138,7 +138,7 @@ def make_arguments(rows: int, step: int, *, width: int = 32, sign: float = 1.0, 
 
 
 def list_series() -> dict[str, list[Arguments]]:
-    """Return the calls of each series, in their order: the same again, 12 lengths, 12 steps, and other signs and sizes."""
+    """Return the calls of each series in order: repeated calls, 12 lengths, 12 steps, and other signs and sizes."""
     return {
         "same": [make_arguments(FIRST_ROWS, FIRST_STEP) for _ in range(3)],
         "lengths": [make_arguments(rows, FIRST_STEP) for rows in range(26, 50, 2)],

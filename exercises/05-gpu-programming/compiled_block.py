@@ -172,7 +172,7 @@ except Exception as error:  # noqa: BLE001
     least, bytes_broken = None, f"{type(error).__name__}: {error}"
 
 
-# --- kernels, where there is a compiler for them ---------------------------------------------------------------------------
+# --- kernels, if there is a compiler for them ------------------------------------------------------------------------------
 def count_kernels(call: Callable[[], object]) -> int:
     """Return how many kernels one call runs on the GPU."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
@@ -216,5 +216,5 @@ metrics = {
 }  # fmt: skip
 for part in (my_function, my_bytes):
     if (part_file := Path(part.__file__)).parent.resolve() != out.resolve():
-        shutil.copyfile(part_file, out / part_file.name)  # what was judged, to keep with the verdict
+        shutil.copyfile(part_file, out / part_file.name)  # the judged file, kept with the verdict
 bench.say_end(bench.write_metrics("compiled_block/1", device, world_size=1, seed=SEED, metrics=metrics), device)

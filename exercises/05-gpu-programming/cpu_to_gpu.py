@@ -1,4 +1,5 @@
-"""From CPU to GPU: a training loop moves to the GPU, stops waiting for it, and trains in 16 bits. A profile shows the time.
+"""From CPU to GPU: a training loop moves to the GPU, stops waiting for it, and trains in 16 bits. A profile shows where the
+time goes.
 
 You will learn    what moves and when, what makes the processor wait, mixed precision and loss scaling, how to read a profile
 You will produce  samples a second of the delivered loop, and of yours in float32 and 16 bits; a profile and a trace of yours
@@ -189,8 +190,8 @@ metrics = {
     "gpu_busy_percent": profile.gpu_busy_percent, "refused": sum(row["samples_per_s"] is None for row in runs),
 }  # fmt: skip
 if (part_file := Path(my_loop.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_loop.py")  # what was judged, to keep with the verdict
+    shutil.copyfile(part_file, out / "my_loop.py")  # the judged file, kept with the verdict
 if not on_gpu:
-    say("\nSpeeds are those of this processor. What is moved, waited for and cast is the same on a GPU. (device: cpu)")
+    say("\nThese are this processor's speeds. What is moved, waited for and cast is the same on a GPU. (device: cpu)")
 path = bench.write_metrics("cpu_to_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -137,7 +137,7 @@ out.mkdir(parents=True, exist_ok=True)
 (out / "emulator.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 for name in findings.LEARNERS:
     if (HERE / name).parent != out.resolve():
-        shutil.copyfile(HERE / name, out / name)  # what was judged, to keep with the verdict
+        shutil.copyfile(HERE / name, out / name)  # the judged file, kept with the verdict
 path = bench.write_metrics("cuda_basics/1", device, world_size=1, seed=0, metrics=metrics)
 if device.type != "cuda":
     say("\nCounted in the emulator: sectors and conflicts follow from addresses. Times need a GPU. (local mode)")

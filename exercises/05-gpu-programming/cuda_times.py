@@ -17,7 +17,7 @@ import gpus
 import nvcc
 import torch
 
-ARCH = "sm_75"  # for registers and occupancy if there is no GPU: that of a T4
+ARCH = "sm_75"  # a T4's architecture: without a GPU, its registers and occupancy are reported
 LIMIT_S = 120.0
 OF_NVCC = {"registers": None, "shared_bytes": None, "spill_bytes": None, "occupancy_percent": None}
 NOT_MEASURED = {
@@ -105,7 +105,7 @@ class Times:
 
 
 def time_all(work: Compilation, rows: list[dict[str, Any]], elements: int, block: int, stride: int) -> Times:
-    """Time every kernel that gives right values and stays inside its arrays. Without a GPU and nvcc, time nothing."""
+    """Time every kernel that computes the right values and stays inside its arrays. Without a GPU and nvcc, time nothing."""
     if work.device.type != "cuda":
         return Times("not measured: GB/s, which need a GPU" + ("" if work.nvcc else f"; {nvcc.ABSENT}"))
     if work.nvcc is None:

@@ -26,12 +26,12 @@ Caller = tuple[int | None, bool]  # the line that asked, and whether a library o
 NOBODY: Caller = (None, False)
 HALF = (torch.float16, torch.bfloat16)
 READERS = ("tolist", "numpy", "__repr__")
-CPU_CHECKS = ("one_hot",)  # reads its input on a CPU, to refuse a bad class; not on a GPU
+CPU_CHECKS = ("one_hot",)  # reads its input on a CPU, to check the classes; on a GPU it does not
 
 
 @dataclass(frozen=True)
 class Move:
-    """A copy of a tensor to another kind of device. `pinned`: the GPU can read the source's memory by itself."""
+    """A copy of a tensor to another kind of device. `pinned`: the source is in page-locked memory, which the GPU can read."""
 
     bytes: int
     non_blocking: bool

@@ -1,8 +1,8 @@
 """FFT pipeline: find a known pulse in many noisy signals, using transforms of the right length in batches.
 
-You will learn    why a length of 1123 takes several times as long as 1125; why an FFT sees a ring; what a batch saves
+You will learn    why a length of 1123 takes several times as long as 1125; why a transform wraps around; what a batch saves
 You will produce  the time per signal by length and by batch; your filter compared with the slow one and the direct sum
-Run it            python fft_pipeline.py --signals 512 --samples 1000 --batch-sizes 1,8,64     (a CPU: one core of it)
+Run it            python fft_pipeline.py --signals 512 --samples 1000 --batch-sizes 1,8,64     (one core of a CPU)
                   python fft_pipeline.py                                                       (a GPU)
 Your part         repair matched_filter in my_filter.py: it is right, but slow for three reasons
 Reading           modules/05-gpu-programming/lesson-10-transforms.md
@@ -65,7 +65,7 @@ else:
     say("No GPU here: these are times of one core of this computer. (local mode)")
 recording = transforms.record(args.signals, args.samples, args.template, SEED)
 signals, template = recording.signals.to(device), recording.template.to(device)
-plain = args.samples + args.template - 1  # room for every score without a ring
+plain = args.samples + args.template - 1  # room for every score without wrap-around
 fast, power = find_fast_length(plain), 1 << (plain - 1).bit_length()
 refused_count = 0
 
@@ -225,6 +225,6 @@ metrics = {
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 if (part_file := Path(my_filter.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_filter.py")  # what was measured, to keep with the figures
+    shutil.copyfile(part_file, out / "my_filter.py")  # the measured file, kept with the figures
 path = bench.write_metrics("fft_pipeline/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

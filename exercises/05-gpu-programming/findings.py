@@ -26,7 +26,7 @@ FIRST_KERNELS = (
     "transpose", "dot",
 )  # fmt: skip
 PARTS = (*FILES, FIRST_FILE)  # the index of a file is its PART in the harness
-SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than a block of 256 has threads
+SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than the threads of a block of 256
 ORDERS = (1, 2, 3)  # of the threads, in addition to the plain one
 COUNTED = 4096  # elements when requests are counted: whole blocks of every size, and whole tiles
 FIRST_COUNTED_SIZE = 992  # the same for 5.0, whose map has a single block, of at most 1,024 threads

@@ -92,7 +92,7 @@ Case prepare(const char* kernel, int n, int block, int) {
     return {blocks, launch, count, right};
   }
   if (is("embedding")) {
-    const int width = 100, words = 50, tokens = blocks_of(n, width), few = 32;  // threads: fewer than a row has numbers
+    const int width = 100, words = 50, tokens = blocks_of(n, width), few = 32;  // threads: fewer than the numbers of a row
     const auto word = [=](size_t i) { return int((i * 17 + 3) % words); };
     Integers* token = new Integers(tokens, word);
     Array *table = new Array(words * width, place), *out = new Array(tokens * width);

@@ -87,7 +87,7 @@ def count_wrong_on_gpu() -> dict[str, int]:
         say(f"nvcc refuses {FILE.name}: {error}")
         return {}
     counts, sizes = {}, [*findings.SIZES, findings.FIRST_COUNTED_SIZE]
-    for kernel in (row["kernel"] for row in rows if row["fault"] == "none"):  # others may harm the run of the next
+    for kernel in (row["kernel"] for row in rows if row["fault"] == "none"):  # an unsafe one could harm the next
         words = [str(folder / "on-gpu"), kernel, str(args.block), "1", *map(str, sizes)]
         try:
             output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False).stdout
@@ -119,7 +119,7 @@ def read(kernel: str, key: str) -> float | None:
 
 
 halo_bytes, dot_atomics = read("halo", "load_bytes"), read("dot", "atomics_per_block")
-halo_blocks = -(-findings.FIRST_COUNTED_SIZE // args.block)  # each reads two more numbers than it has
+halo_blocks = -(-findings.FIRST_COUNTED_SIZE // args.block)  # each reads two numbers beyond its own
 walk_sectors = [row["load_sectors_per_request"] for row in walks.values()]
 metrics = {
     **vars(args), "kernels": rows, "broken": ", ".join(broken) or "no error",
@@ -141,7 +141,7 @@ out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 (out / "emulator.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 if FILE.parent != out.resolve():
-    shutil.copyfile(FILE, out / FILE.name)  # what was judged, to keep with the verdict
+    shutil.copyfile(FILE, out / FILE.name)  # the judged file, kept with the verdict
 titles = {
     "number": "no.",
     "kernel": "kernel",

@@ -49,7 +49,7 @@ if args.heads < 1 or min(lengths) < 16:
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
-import attention_training  # noqa: E402 (Triton asks when a kernel is defined whether to interpret it)
+import attention_training  # noqa: E402 (Triton decides when a kernel is defined whether to interpret it)
 import my_attention  # noqa: E402
 import my_backward  # noqa: E402
 import my_softmax  # noqa: E402
@@ -210,7 +210,7 @@ if not interpreted and is_written and broken is None:
                           "extra_mib": (torch.cuda.max_memory_allocated(device) - baseline) / 2**20})  # fmt: skip
 at_longest = {row["way"]: row["median_ms"] for row in timed if row["length"] == max(lengths)}
 
-# --- the experiment: what does it become? ----------------------------------------------------------------------------------
+# --- the experiment: the compiled kernel -----------------------------------------------------------------------------------
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 texts = compilation.finish(limit_s=90.0)
@@ -280,6 +280,6 @@ metrics = {
 }  # fmt: skip
 for module in (my_softmax, my_attention, my_backward):
     if (part_file := Path(module.__file__)).parent.resolve() != out.resolve():
-        shutil.copyfile(part_file, out / part_file.name)  # what was judged, to keep with the verdict
+        shutil.copyfile(part_file, out / part_file.name)  # the judged file, kept with the verdict
 path = bench.write_metrics("flash_attention/2", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

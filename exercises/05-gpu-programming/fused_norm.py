@@ -48,7 +48,7 @@ if args.rows < 16 or min(columns) < 2 or not 0.05 <= args.p <= 0.95:
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
-import my_norm  # noqa: E402 (Triton asks when a kernel is defined whether to interpret it)
+import my_norm  # noqa: E402 (Triton decides when a kernel is defined whether to interpret it)
 from kernel_memory import KernelMemory, Operations, reason_of  # noqa: E402
 
 dtype, interpreted = getattr(torch, args.dtype), no_gpu is not None
@@ -112,7 +112,7 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
 
 
 def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
-    """Add to this length's row what dropout keeps, drops and repeats. A place of y must be 0 only if it was dropped."""
+    """Add to this length's row what dropout keeps and drops, and whether the mask repeats. Only dropped places may be 0."""
     dropped = call(inputs, args.p, SEED)
     few_inputs = (inputs[0][:FEW], *inputs[1:])
     if (
@@ -201,7 +201,7 @@ if not interpreted:
             else:
                 row |= {"gb_per_s": rate, "percent_of_copy": 100 * rate / copy_rate}
 
-# --- the experiment: what does it become? ----------------------------------------------------------------------------------
+# --- the experiment: the compiled kernel -----------------------------------------------------------------------------------
 texts, passing = [], []
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
@@ -260,6 +260,6 @@ metrics = {
     "percent_of_copy": longest["percent_of_copy"],
 }  # fmt: skip
 if (part_file := Path(my_norm.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_norm.py")  # what was judged, to keep with the verdict
+    shutil.copyfile(part_file, out / "my_norm.py")  # the judged file, kept with the verdict
 path = bench.write_metrics("fused_norm/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

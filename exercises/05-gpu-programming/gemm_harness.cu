@@ -4,8 +4,9 @@
 //
 // Prints a line of JSON for each version: its largest error against double precision, the allowed error, and how many numbers
 // of C were not written.
-// FOLDER ("-": none) gets each product as float32. SECONDS above 0 (only with nvcc): events time each version for so long.
-// TILE is given to the compiler (-DTILE=16). With -DVARIANTS only your versions run, and with other template arguments as well.
+// Each product is written to FOLDER as float32 ("-": nowhere). If SECONDS is above 0 (only with nvcc), events time each version
+// for that long. TILE is a macro (-DTILE=16). With -DVARIANTS only your versions run, and with other template arguments
+// as well.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>

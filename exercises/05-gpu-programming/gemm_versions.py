@@ -213,6 +213,6 @@ bench.say_table(list(by_name.values()), titles)
 name = torch.cuda.get_device_name(device) if timed_here else "a GPU"
 (out / "versions.md").write_text(versions.write_page(name, list(by_name.values()), timed), encoding="utf-8")
 if out.resolve() != HERE:
-    shutil.copyfile(HERE / "my_gemm.cu", out / "my_gemm.cu")  # what was run, to keep with its results
+    shutil.copyfile(HERE / "my_gemm.cu", out / "my_gemm.cu")  # the file that was run, kept with its results
 path = bench.write_metrics("gemm_versions/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -45,7 +45,7 @@ class CudaDevice:
             self.memory[buffer].copy_(self.inputs[chunk], non_blocking=True)
 
     def compute(self, stream: torch.cuda.Stream, buffer: int) -> None:
-        """Add 1 to every number of `buffer`, `passes` times, so that the kernel takes as long as the exercise wants."""
+        """Add 1 to every number of `buffer`, `passes` times, so that the kernel takes as long as the exercise needs."""
         with torch.cuda.stream(stream):
             for _ in range(self.passes):
                 self.memory[buffer].add_(1.0)
@@ -70,7 +70,7 @@ class CudaDevice:
         return sum(not torch.equal(out, numbers + self.passes) for numbers, out in zip(self.inputs, self.outputs, strict=True))
 
     def reset(self) -> None:
-        """Forget the results of an earlier pipeline."""
+        """Clear the results of an earlier pipeline."""
         for memory in (*self.outputs, *self.memory):
             memory.fill_(UNTOUCHED)
         torch.cuda.synchronize()

@@ -33,7 +33,7 @@ class Graphs:
     def __init__(self, device: torch.device) -> None:
         self.device, self.captures, self.failures, self.replays, self.moved = device, 0, 0, 0, 0
         self.last: Graph | None = None  # the graph that was replayed last
-        self.looks_at_addresses = True  # False while replays are timed: to look at every weight takes longer than a launch
+        self.looks_at_addresses = True  # False while replays are timed: looking at every weight takes longer than a launch
 
     def capture(self, call: Callable[[], torch.Tensor]) -> Graph:
         """Return a graph of the operations of `call`. Raises CaptureError if they depend on a value."""

@@ -55,7 +55,7 @@ if batch_sizes[0] < 1 or args.requests < 1 or args.layers < 1:
 device = bench.here()
 on_gpu = device.type == "cuda"
 torch.manual_seed(SEED)
-torch.set_num_threads(1)  # a small model is slower on two
+torch.set_num_threads(1)  # a small model is slower with two
 model = Transformer(VOCABULARY, LENGTH, args.width, args.heads, args.layers).to(device).eval()
 weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
 source = torch.Generator().manual_seed(SEED)
@@ -215,7 +215,7 @@ if not on_gpu:
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 if (part_file := Path(my_server.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_server.py")  # what was judged, to keep with the verdict
+    shutil.copyfile(part_file, out / "my_server.py")  # the judged file, kept with the verdict
 break_even = [eager["batch"] for eager, graph in zip(by_way["eager"], by_way["graph"], strict=False)
               if eager["p50_us"] and graph["p50_us"] and graph["p50_us"] > 0.95 * eager["p50_us"]]  # fmt: skip
 metrics = {

@@ -1,4 +1,4 @@
-"""Your part of 5.7: find out from a trace what limits a program. The names of its kernels do not say it.
+"""Your part of 5.7: find out from a trace what limits a program. The names of its kernels do not help.
 
 You will learn    which figures of a kernel prove a limit, and how to add up the time of kernels that overlap
 You will produce  a `find_limit` that is right for traces of any program on any GPU

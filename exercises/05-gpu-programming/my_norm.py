@@ -42,7 +42,7 @@ def norm_dropout(x_ptr, weight_ptr, bias_ptr, y_ptr, stride, n, eps, p, seed, BL
 def launch(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float, seed: int) -> torch.Tensor:
     """Return x, of shape (rows, n), after layer norm over the last dimension with eps 1e-5, and dropout of a share p."""
     if p > 0:
-        raise NotImplementedError("norm_dropout: which random number belongs to each place, and what is left without it?")
+        raise NotImplementedError("norm_dropout: which random number belongs to each place, and which numbers are kept?")
     rows, n = x.shape
     y = torch.empty_like(x)
     norm_dropout[(rows,)](x, weight, bias, y, x.stride(0), n, 1e-5, p, seed, BLOCK=triton.next_power_of_2(n))

@@ -186,7 +186,7 @@ def read_ptxas(output: str) -> list[CompiledKernel]:
 
 
 def read_symbol(symbol: str) -> str:
-    """Return the name and whole numbers in a symbol: `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`. Keep other symbols."""
+    """Return the name and whole numbers in a symbol: `tiled<16>` for `_Z5tiledILi16EEvPKfS1_Pfi`. Return others unchanged."""
     begin = re.match(r"_Z(\d+)", symbol)
     if begin is None:
         return symbol

@@ -15,7 +15,7 @@ NAMES = ("x", "weight", "bias", "gate")
 
 
 def plain_block(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
-    """Return x + gelu(gate * layer norm of x): four operations, of which each reads and writes whole tensors."""
+    """Return x + gelu(gate * layer norm of x): four operations, each of which reads and writes whole tensors."""
     h = nn.functional.layer_norm(x, x.shape[-1:], weight, bias)
     return x + nn.functional.gelu(gate * h, approximate="tanh")
 
@@ -35,12 +35,12 @@ class Trace:
 
     @property
     def bytes(self) -> int:
-        """The bytes that all operations read and write if each is a kernel of its own."""
+        """Return the bytes that all operations read and write if each is a separate kernel."""
         return sum(self.bytes_of[name] for reads, writes in self.operations for name in (*reads, *writes))
 
 
 class Tracer(TorchDispatchMode):
-    """Records which tensors each operation of torch reads and writes. `names` has the tensors that have a name so far."""
+    """Records which tensors each operation of torch reads and writes. `names` has the names of the tensors so far."""
 
     def __init__(self, names: dict[str, torch.Tensor]) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Tracer(TorchDispatchMode):
 
 
 def trace(function: Callable[..., torch.Tensor], names: Sequence[str], tensors: Sequence[torch.Tensor]) -> Trace:
-    """Return the operations that a function of named tensors asks torch for."""
+    """Run a function of named tensors, and return the operations that it calls."""
     tracer = Tracer(dict(zip(names, tensors, strict=True)))
     with torch.no_grad(), tracer:
         result = function(*tensors)

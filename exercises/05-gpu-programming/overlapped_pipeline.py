@@ -130,7 +130,7 @@ out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 (out / "timeline.txt").write_text(timeline, encoding="utf-8")
 if (part_file := Path(my_pipeline.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_pipeline.py")  # what was judged, to keep with the verdict
+    shutil.copyfile(part_file, out / "my_pipeline.py")  # the judged file, kept with the verdict
 reached = broken == "no error" and not yours["hazards"] and yours["overlap_percent"] > 0
 metrics = {
     **vars(args), "best_units": best, "sequential_units": sequential, "most_speedup": sequential / best, "ways": ways,

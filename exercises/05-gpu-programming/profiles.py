@@ -20,7 +20,7 @@ NAME = 60  # characters
 
 @dataclass(frozen=True)
 class Profile:
-    """`rows`: the operations with the largest own time; `text`: the whole table.
+    """`rows`: the operations with the longest self time; `text`: the whole table.
 
     `gpu_busy_percent` is the share of the wall-clock time in which kernels ran. If the profiler has no GPU times, it is None,
     and the rows have the processor's times.
@@ -74,7 +74,7 @@ def find_peak_tflops(device: torch.device, dtype: torch.dtype) -> float | None:
 def limit_samples_per_s(samples_per_s: float, model: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> float | None:
     """Return the figure, or None if the device cannot be so fast. Training takes at least 4 FLOP per weight and sample.
 
-    The forward pass takes 2, and the weight's gradient takes 2. The gradients of the inputs take even more.
+    The forward pass takes 2, and the weight gradients take 2. The input gradients add to that.
     """
     peak = find_peak_tflops(device, dtype)
     weights = sum(weight.numel() for weight in model.parameters() if weight.dim() == 2)

@@ -37,9 +37,9 @@ class Variant:
     """One compilation of a kernel for a GPU ("sm_89"): its parameters with their types ("*fp32", "i32"), and the `values` of a
     launch.
 
-    The parameters in `constants` become constants. If `constants` is empty, the parameters that the kernel declares as
-    tl.constexpr do. About every other whole number the compiler learns only what it would at a launch: whether it is a multiple
-    of 16. Torch's tensors begin at multiples of 16.
+    The parameters in `constants` become constants. If `constants` is empty, those that the kernel declares as tl.constexpr do.
+    Of other whole numbers, the compiler knows only whether they are multiples of 16, as at a launch. Torch's
+    tensors begin at multiples of 16.
     """
 
     name: str

@@ -47,7 +47,7 @@ if args.steps < 3:
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = bench.here()
-torch.set_num_threads(1)  # threads that wait for each other would make gaps of their own
+torch.set_num_threads(1)  # threads that wait for each other would add gaps
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 
@@ -173,5 +173,5 @@ metrics = {
     "exposed_percent": 100 * exposed["exposed_us"] / exposed["span_us"],
 }  # fmt: skip
 if (part_file := Path(my_trace.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / part_file.name)  # what was judged, to keep with the verdict
+    shutil.copyfile(part_file, out / part_file.name)  # the judged file, kept with the verdict
 bench.say_end(bench.write_metrics("read_trace/1", device, world_size=1, seed=args.seed, metrics=metrics), device)

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 ROW, NONZEROS, POINTS, PARTICLES = 1024, 8, 4096, 1024
-SOFTENING = 1e-2  # added to the distance between particles: none is infinitely close to itself
+SOFTENING = 1e-2  # softening: it keeps the distance of a particle to itself above 0
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 

@@ -256,6 +256,6 @@ out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 for part in (my_stencil, my_limits):
     if (part_file := Path(part.__file__)).parent.resolve() != out.resolve():
-        shutil.copyfile(part_file, out / part_file.name)  # what was measured, to keep with the figures
+        shutil.copyfile(part_file, out / part_file.name)  # the measured file, kept with the figures
 path = bench.write_metrics("roofline/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -59,7 +59,7 @@ class EarlyExit(nn.Module):
         return self.model(tokens)
 
 
-class OneSizeLooks(nn.Module):
+class ReadsAtOneSize(nn.Module):
     """A model that reads a value only if a batch has `size` sequences."""
 
     def __init__(self, model: Transformer, size: int) -> None:

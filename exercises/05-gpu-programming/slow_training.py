@@ -87,7 +87,7 @@ def time_training(train, data, epochs: int) -> tuple[float, object]:
 
 def time_in_turns(ways: dict, samples: int, epochs: int, rounds: int) -> dict[str, list[tuple[float, object]]]:
     """Return seconds and results of each way in each round. Each round gets new data, the same for all ways."""
-    for train in ways.values():  # the first steps pay for memory and kernels that are chosen: before the clock, for all
+    for train in ways.values():  # the first steps also allocate memory and choose kernels, so no version's are timed
         train(*pipeline.make_data(WARM, SEED), 1, device)
     times_by_name: dict[str, list[tuple[float, object]]] = {name: [] for name in ways}
     for number in range(rounds):
@@ -220,8 +220,8 @@ metrics = {
     "refused": sum(row["samples_per_s"] is None for row in (delivered, yours) if row),
 }  # fmt: skip
 if (part_file := Path(my_training.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_training.py")  # what was judged, to keep with the verdict
+    shutil.copyfile(part_file, out / "my_training.py")  # the judged file, kept with the verdict
 if not on_gpu:
-    say("\nSpeeds are those of one core of this processor. (device: cpu)")
+    say("\nThese are the speeds of one core of this processor. (device: cpu)")
 path = bench.write_metrics("slow_training/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -1,11 +1,11 @@
 """Simulate streams and events: the orders that they permit, their times, and the operations that no event orders.
 
 A device has three engines: one copies to it, one computes, one copies back. Each operation is in a stream. Two operations
-are ordered if they are in the same stream, or if an event orders them; nothing else does. From the operations that a
-program has queued follow
+are ordered if they are in the same stream, or if an event orders them; nothing else does. The operations that a program has
+queued determine
 
     its time     `Replay.units`: of the operations that may begin, every engine takes the one that was queued first
-    hazards      `find_hazards`: two operations that use the same memory, one of them writing, and that nothing orders
+    hazards      `find_hazards`: two operations that use the same memory, at least one of them writing, without an order
     values       `count_wrong`: the operations executed on numbers, in the most unfavourable order that is permitted
 
 `gpu_streams.py` has the same methods for a GPU.
@@ -73,14 +73,14 @@ class Operation:
 
 @dataclass(frozen=True)
 class Hazard:
-    """Two operations that nothing orders, and the memory that both use. `first` was queued before `second`."""
+    """Two operations without an order, and the memory that both use. `first` was queued before `second`."""
 
     first: Operation
     second: Operation
     memory: str
 
     def __str__(self) -> str:
-        return f'nothing orders "{self.first}" and "{self.second}"'
+        return f'no stream or event orders "{self.first}" and "{self.second}"'
 
 
 class ReplayedDevice:

@@ -1,7 +1,7 @@
 """Watch a training run of 5.9: which samples it takes, what it keeps, and which of the eight faults it still has.
 
-The source is not read. Samples are seen as they enter the model, and graphs by the objects that autograd still keeps at the
-next step. Everything else is seen by the operations that reach torch, with the line that asked for them.
+It does not read the source. It sees samples as they enter the model, graphs by the objects that autograd still keeps at the
+next step, and everything else by the operations that reach torch and the lines that call them.
 """
 
 from __future__ import annotations

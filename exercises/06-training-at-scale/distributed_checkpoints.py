@@ -35,7 +35,7 @@ from checkpoint_contents import damage, list_files, list_missing, list_slices, m
 from sharded_training import BATCH, HEADS, Training, build, count_parameters, train
 from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
 
-SEED, OTHER_SEED = 0, 1  # of the training that is saved, and of those that continue it: nothing may be right by chance
+SEED, OTHER_SEED = 0, 1  # of the saved training run, and of those that continue it: no result may be right by chance
 SHOWN = "model.blocks.0.mlp.up.weight"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def save_yours(training: Training) -> tuple[Callable[[], checkpoints.Checkpoint]
     return wait_for_save, waited_s and max(world.gather(waited_s)), error
 
 
-def go_on(training: Training | None) -> dict[str, Any]:
+def continue_training(training: Training | None) -> dict[str, Any]:
     """Continue from your checkpoint in a new training run.
 
     Return the step that it begins with, its losses, and the seconds of reading, or your error.
@@ -157,7 +157,7 @@ def go_on(training: Training | None) -> dict[str, Any]:
     return row | {"from_disk_bytes": from_disk if times and times[0][1] is not None else None, "losses": losses}
 
 
-def go_on_with_weights_only() -> dict[int, float]:
+def continue_with_weights_only() -> dict[int, float]:
     """Make the usual mistake on purpose: restore step, generator and weights, but begin with new moments."""
     weights_model = build(world, size, args.width, args.layers, OTHER_SEED)
     weights = get_model_state_dict(weights_model.model)
@@ -194,12 +194,12 @@ for count in dict.fromkeys([size, max(size // 2, 1), 1]):
     training = build(world, count, args.width, args.layers, OTHER_SEED)
     if broken:
         break
-    result = go_on(training)
+    result = continue_training(training)
     broken, losses = result.pop("error"), result.pop("losses")
     name = f"on {count} rank{'s' * (count > 1)}"
     lines += [{"world": name, "step": step, "loss": loss} for step, loss in losses.items()]
     worlds.append({"ranks": count, **result, "loss_off": find_offset(losses)})
-only = go_on_with_weights_only()
+only = continue_with_weights_only()
 lines += [{"world": "weights only", "step": step, "loss": loss} for step, loss in only.items()]
 seconds = world.slowest([saved.seconds, saved.blocked_s]) if saved else [None, None]
 disk_gb_per_s = measure_disk(world, root, saved.bytes // size if saved else 0)
@@ -237,7 +237,7 @@ if rank == 0:
     }  # fmt: skip
     bench.say_table(metrics["slices"], {"tensor": SHOWN, "rows": "rows", "file": "file", "begins": "from byte",
                                         "bytes": "bytes"})  # fmt: skip
-    bench.say_table(worlds, {"ranks": "goes on with", "step_found": "from step", "loss_off": "loss off",
+    bench.say_table(worlds, {"ranks": "continues with", "step_found": "from step", "loss_off": "loss off",
                              "load_s": "load s", "gb_per_s": "GB/s from disk"})  # fmt: skip
     say(f"with only the weights restored, the losses would be off by {metrics['model_only_off']:.2g}")
     if filesystem == "tmpfs":

@@ -25,7 +25,7 @@ class Worker(Protocol):
     `batch`: the number of sequences in the batch of one step, for all ranks together. It is a multiple of `size`.
 
     The collective calls are `join`, `gather`, `train_step` and `save`. Every rank must make the same ones in the same order.
-    In each, a rank waits until all others have made it.
+    In each call, a rank waits until all other ranks have made the same call.
     """
 
     rank: int
@@ -56,7 +56,7 @@ class Worker(Protocol):
         """Set weights and optimizer to their state before step 1, in which each life begins. The rank does not wait."""
 
     def train_step(self, step: int, sequences: Sequence[int]) -> float:
-        """Train one step, and return its mean loss. All ranks pass the same step, and equally many sequences.
+        """Train one step, and return its mean loss. All ranks pass the same step, and the same number of sequences.
 
         `sequences`: the numbers, from 0 to `batch` - 1, of the sequences of the batch that this rank computes.
         """

@@ -21,7 +21,7 @@ else:
     MISSING = ""
 
 GIB = 1 << 30
-CONTEXT_BYTES = 320 * MIB  # roughly what the context takes of a GPU's memory before the first tensor
+CONTEXT_BYTES = 320 * MIB  # roughly what the CUDA context takes before the first tensor
 LARGE = Shape(layers=12, width=768, length=1024, batch=4, vocabulary=50257)  # the size of GPT-2 small
 BATCHES = (4, 8, 16, 32)
 GPUS = {

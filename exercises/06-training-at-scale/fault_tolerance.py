@@ -305,7 +305,7 @@ def watch(worker: FsdpWorker, thread: int) -> None:
             if any(row["life"] == life for row in read_notes("crashes.jsonl")):
                 os._exit(1)  # with NCCL a call may wait much longer for the rank that crashed
             frames = traceback.extract_stack(sys._current_frames()[thread])  # noqa: SLF001
-            give_up_part(f"{find_place(frames)}: it waits or computes for {MAX_CALL_S:.0f} s")
+            give_up_part(f"{find_place(frames)}: it has waited or computed for {MAX_CALL_S:.0f} s")
 
 
 def train_by_part(worker: FsdpWorker) -> str:

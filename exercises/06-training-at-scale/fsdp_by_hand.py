@@ -1,7 +1,7 @@
 """FSDP by hand: the same training with DDP, with torch's fully_shard, and with the fully_shard that you write.
 
 You will learn    when a rank needs whole weights, how their memory is freed, how a gather hides behind a computation
-You will produce  losses, bytes held and sent, and blocks in memory, of DDP, of fully_shard, and of yours beside them
+You will produce  losses, bytes held and sent, and blocks in memory, of DDP, of fully_shard, and of yours
 Run it            python fsdp_by_hand.py --ranks-per-node=4 --layers=4 --width=64 --length=32 --batch-size=24   (four ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            fsdp_by_hand.py                    (a GPU each; on the first node, --node-rank=1 on the second)
@@ -150,7 +150,7 @@ elif outcome.state == "failed":
     say(f"my_fsdp.py: {outcome.text}")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 if (source := Path(__file__).resolve().parent / "my_fsdp.py").parent != out:
-    shutil.copyfile(source, out / source.name)  # what was measured, to keep with the measurements
+    shutil.copyfile(source, out / source.name)  # the measured file, kept with the measurements
 path = bench.write_metrics("fsdp_by_hand/1", world.device, world_size=size, seed=fsdp_trial.SEED, metrics=metrics)
 bench.say_end(path, world.device)
 dist.destroy_process_group()

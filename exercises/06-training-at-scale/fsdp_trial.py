@@ -1,6 +1,6 @@
 """Train a small transformer whose blocks are divided among the ranks, and record what each rank holds, sends, and when.
 
-The blocks are divided in one way or another. Every rank has the embeddings and the scores whole; their gradients are averaged
+A function of the caller divides the blocks. Every rank has the whole embeddings and output layer; their gradients are averaged
 here, and are not counted.
 """
 
@@ -47,7 +47,7 @@ class _Mark(torch.autograd.Function):
 
 
 class WatchedBlock(Block):
-    """A block that tells its recorder when it begins and ends to compute, in forward and in backward."""
+    """A block that tells its recorder when its computation begins and ends, in forward and in backward."""
 
     def __init__(self, number: int, width: int, heads: int) -> None:
         super().__init__(width, heads)
@@ -67,11 +67,11 @@ class WatchedBlock(Block):
 
 
 class Recorder(SentBytes):
-    """Records, inside a `with`, the collectives among all ranks, when blocks compute, and how many blocks are in memory whole.
+    """Records, inside a `with`, the collectives among all ranks, when blocks compute, and how many whole blocks are in memory.
 
     `events` are ("begin" or "end", block), ("gather", block), ("reduce", -1) and ("loss", -1), in the order of time. `pending`
-    has, for each of them, how many collectives were issued and not yet waited for. `alive` has how many blocks are in memory:
-    at least half of the bytes that an all-gather has written for them, or with which they compute, are not freed.
+    has, for each of them, how many collectives were issued and not yet waited for. `alive` has how many blocks are in memory. A
+    block is, if at least half of the bytes that an all-gather wrote for it, or with which it computes, are not freed.
     """
 
     def __init__(self, ranks: int, block_numbers: int, shares: Iterable[torch.Tensor] = ()) -> None:
@@ -86,7 +86,7 @@ class Recorder(SentBytes):
         self._waits = 0
 
     def __enter__(self) -> Recorder:  # noqa: PYI034 (Self is newer than Python 3.10)
-        """Also see every wait for a collective, which is no operation on tensors."""
+        """Also see every wait for a collective, which is not an operation on tensors."""
         self._wait = dist.Work.wait
         dist.Work.wait = lambda work, *arguments, **options: self._count_wait(lambda: self._wait(work, *arguments, **options))
         return super().__enter__()
@@ -142,11 +142,11 @@ def _is_copy(part: torch.Tensor, share: torch.Tensor) -> bool:
 
 
 def describe_order(events: Sequence[Event], pending: Sequence[int], layers: int) -> Row:
-    """Return how often each block was gathered in a step, and how many gathers were issued, and how many were also still under
-    way, while another block computed.
+    """Return how often each block was gathered in a step, how many gathers were issued while another block computed, and how
+    many of these were still under way.
 
-    Each is to be issued before the block that computes before it has ended: all but the first in forward, all but the last
-    block's in backward.
+    Each gather should be issued before the preceding block has ended, except that of the first block in forward and of the last
+    block in backward.
     """
     loss = events.index(("loss", -1))
 
@@ -178,8 +178,9 @@ def list_storages() -> dict[int, torch.UntypedStorage]:
 
 
 def count_kept_bytes(apart: Container[int] = ()) -> int:
-    """Return the bytes of these storages, without those at the addresses `apart`. Of several looks the least counts, because
-    gloo's thread keeps a buffer for a moment after its wait has returned."""
+    """Return the bytes of these storages, without those at the addresses `apart`. The least of several measurements counts,
+    because gloo's thread keeps a buffer for a moment after its wait has returned.
+    """
     looks = []
     for _ in range(4):
         looks.append(sum(storage.nbytes() for place, storage in list_storages().items() if place not in apart))
@@ -188,7 +189,7 @@ def count_kept_bytes(apart: Container[int] = ()) -> int:
 
 
 def make_adamw(outside: list[nn.Parameter], weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-    """Return the optimizer of the run, for what every rank has whole and for the blocks' weights."""
+    """Return the run's optimizer, for the weights that every rank has whole and for its shares of the blocks."""
     return torch.optim.AdamW([*outside, *weights], **ADAMW)
 
 
@@ -204,7 +205,7 @@ def train(
     heads = max(1, width // HEAD)
     model = Transformer(VOCABULARY, length, width, heads, 0).to(world.device)
     outside = list(model.parameters())
-    gc.freeze()  # what exists is no longer listed, and need not be looked through
+    gc.freeze()  # objects that exist already are no longer listed, which saves time
     blocks = nn.Sequential(*(WatchedBlock(number, width, heads) for number in range(layers))).to(world.device)
     block_numbers = sum(weight.numel() for weight in blocks[0].parameters())
     watched = list(blocks)

@@ -70,7 +70,7 @@ def make_optimizer(weights: Iterable[nn.Parameter], shape: Shape) -> torch.optim
 
 
 def train_alone(world: ranks.World, shape: Shape) -> Reference:
-    """Train the whole model on rank 0, and give all ranks the results. The other ranks wait without using a core."""
+    """Train the whole model on rank 0, and send the results to all ranks. The other ranks wait without using a core."""
     model, losses, seconds = shape.build().to(world.device), torch.zeros(shape.steps, dtype=torch.float64), []
     if world.rank == 0:
         optimizer = make_optimizer(model.parameters(), shape)

@@ -227,9 +227,9 @@ metrics = {
     "simulated": None if on_gpu else f"{budget / MIB:,.0f} MiB",
 }  # fmt: skip
 if not on_gpu:
-    say("\nThe device is simulated: it counts tensors, byte by byte. Times are those of one core. (device: cpu)")
+    say("\nThe device is simulated: it counts tensors, byte by byte. Times are for one core. (device: cpu)")
 for part_file in (Path(my_step.__file__).with_name(name) for name in ("my_step.py", "my_placement.py")):
     if part_file.parent.resolve() != out.resolve():
-        shutil.copyfile(part_file, out / part_file.name)  # what was judged, to keep with the verdict
+        shutil.copyfile(part_file, out / part_file.name)  # the judged file, kept with the verdict
 path = bench.write_metrics("memory_optimisation/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -47,7 +47,7 @@ class Choice:
                 return None
             place = dict(zip(DIMENSIONS, (mesh == rank).nonzero()[0].tolist(), strict=True))
             if at != place:
-                self.broken = f"coordinates gives {str(at)[:100]} for rank {rank} of {layout}, which ORDER puts elsewhere"
+                self.broken = f"coordinates returns {str(at)[:100]} for rank {rank} of {layout}, which ORDER puts elsewhere"
                 return None
         return mesh
 

@@ -105,7 +105,7 @@ def summarise(
 ) -> dict[str, object]:
     """Describe a layout in one row: whether it trains as one process does, what it sends, and where its time goes.
 
-    Bytes are those of the rank with the most, and times are those of the slowest rank.
+    Bytes are for the rank with the most, and times for the slowest rank.
     """
     crossing = price_by_dimension(result.mesh, nodes, result.message_bytes)
     replayed_s, parts_ms = bubble.replay(result.pieces), _take_apart(result, on_gpu=on_gpu)

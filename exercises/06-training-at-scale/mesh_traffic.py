@@ -1,4 +1,4 @@
-"""Count the messages of a mesh's ranks in one step, where every message passes, and compute them by formula.
+"""Count the messages of a mesh's ranks in one step, in torch's dispatcher, and compute them by formula.
 
 Bytes are those that a rank passes to all_reduce, or sends to a neighbour. The bytes between nodes follow from these bytes and
 from the node of each rank: see `price_by_dimension`.

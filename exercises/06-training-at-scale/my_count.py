@@ -1,6 +1,6 @@
 """Your part of 6.2: what a rank holds and moves under a plan that no table lists.
 
-You will learn    to read memory and traffic off what a step does, instead of off a formula
+You will learn    to derive memory and traffic from what a step does, instead of from a formula
 You will produce  one function, which agrees to the byte with what the ranks of your run hold and send under nine plans
 Try it            gpucourse try 6.2
 Your part         the body of `count`; keep its name and parameter, and write whatever you need beside it

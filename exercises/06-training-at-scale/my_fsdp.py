@@ -20,10 +20,10 @@ def shard(blocks: list[torch.nn.Module], wire: torch.dtype) -> list[torch.nn.Par
     gradient. An optimizer gets the shares, and nothing else of the blocks.
 
     A share is flat and in float32: the block's parameters in their order, flattened, padded with zeros up to a multiple of the
-    number of ranks, cut into equal pieces; rank r has piece r. Between two steps, a rank has nothing of the blocks but shares.
+    number of ranks, cut into equal pieces; rank r has piece r. Between two steps, a rank holds only shares of the blocks.
 
-    A block computes in float32, forward and backward, with whole weights, which an all-gather of the shares brings as numbers
-    of type `wire`. They exist only while they are needed: at most two blocks are in memory whole. While a block computes, the
+    A block computes in float32, forward and backward, with whole weights, which an all-gather of the shares delivers as numbers
+    of type `wire`. They exist only while they are needed: at most two whole blocks are in memory. While a block computes, the
     gather of the block that comes next is already under way (`async_op=True`), forward and backward.
 
     After backward, the `grad` of a share is the mean over the ranks, in float32. It comes from a reduce-scatter of numbers of

@@ -1,6 +1,6 @@
 """Your second part of 6.3: how many ranks data, sharded data and tensor parallelism can use before computing waits for links.
 
-You will learn    which messages of each way can hide behind computing, and why more ranks end that
+You will learn    which messages of each way can hide behind computing, and why that ends with more ranks
 You will produce  the largest number of ranks for any model, batch, GPU and links
 Try it            gpucourse try 6.3
 Your part         the body of `largest`; keep its name and parameters

@@ -28,7 +28,8 @@ class ShardedAdamW:
         eps: float,
         weight_decay: float,
     ) -> None:
-        """`parameters` are all weights of the model, the same on all ranks; their sizes need not be multiples of the ranks.
+        """`parameters` are all weights of the model, the same on all ranks; their sizes need not be multiples of the number of
+        ranks.
 
         The other four have the same meaning as in torch.optim.AdamW.
         """

@@ -65,7 +65,7 @@ def train(chosen: Sequence[int]) -> Row:
     """Take one step in which the chosen blocks are recomputed.
 
     `stored` has the activations that forward leaves of each block, `peak` the most activations when the backward of a block
-    begins, both in bytes. `operations` are those of the whole step, `forward` those of each block's forward.
+    begins, both in bytes. `operations` counts the whole step, `forward` each block's forward.
     """
     with SimulatedMemory(ENDLESS) as memory, FlopCounterMode(display=False) as counter:
         blocks = build()

@@ -56,7 +56,7 @@ def is_sharded(plan: Plan) -> bool:
 
 
 def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float) -> dict[str, Any]:
-    """Train `shape` in one process and by the plan, and compare both. `flops_of_step` are those of the model on all ranks.
+    """Train `shape` in one process and by the plan, and compare both. `flops_of_step` are the model's, on all ranks.
 
     Every rank calls it and gets the same result.
     """
@@ -98,7 +98,7 @@ def weights_off_percent(result: LayoutResult, plan: Plan, shape: Shape) -> float
 def rate_speed(world: ranks.World, speed: float) -> dict[str, float | None]:
     """Return `speed` as a share of the speed that all ranks together can reach, or None if that speed is unknown.
 
-    On GPUs, the limit is the data sheet's (MFU). On CPUs, it is that of their own matrix products.
+    On GPUs, the limit is the data sheet's (MFU). On CPUs, it is the measured speed of matrix products.
     """
     if world.device.type == "cuda":
         row = gpus.find(torch.cuda.get_device_name(world.device))

@@ -37,7 +37,7 @@ class Plan:
     """The division of the work among the GPUs. Each copy of the model cuts its share of a step into `micro_batches` pieces.
 
     `cp` ranks share each sequence (context parallelism, with equal work on each). `ep`: of the dp x cp ranks with the same
-    layers, `ep` hold different experts (expert parallelism). The schedule is that of the pipeline.
+    layers, `ep` hold different experts (expert parallelism). `schedule` is the pipeline's.
     """
 
     dp: int
@@ -59,7 +59,7 @@ class Plan:
 
     @property
     def is_extended(self) -> bool:
-        """Return whether the plan uses what module 9 adds: context or expert parallelism, or another schedule than 1F1B."""
+        """Return whether the plan uses what module 9 adds: context or expert parallelism, or a schedule other than 1F1B."""
         return (self.cp, self.ep, self.schedule) != (1, 1, "1f1b")
 
     def sequences(self, work: Work) -> float:
@@ -74,7 +74,7 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
 
     If layers differ, the first number is their mean.
 
-    The terms are those of Korthikanti et al.: outside the slices (10 h in 16 bits), inside them (24 h), and the attention
+    The terms follow Korthikanti et al.: outside the slices (10 h in 16 bits), inside them (24 h), and the attention
     matrices (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence parallelism).
     They are counted here number by number, so that 32 bits and a gated MLP are covered. With experts, a token passes through
     `top` MLPs.

@@ -89,7 +89,7 @@ def build(world: World, size: int, width: int, layers: int, seed: int) -> Traini
 
 
 def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
-    """Train these steps, and return the mean loss of each step over the whole batch.
+    """Train for these steps, and return the mean loss of each step over the whole batch.
 
     A rank adds up the losses of its share, so the shares need not be equal. FSDP averages the gradients over the ranks, hence
     the factor.

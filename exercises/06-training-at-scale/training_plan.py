@@ -144,6 +144,6 @@ if world.rank == 0:
     say(f"trained as {run['layout']}: losses off by {run['loss_off']:.1e}, {run['tokens_per_s']:,.0f} tokens/s")
     path = bench.write_metrics("training_plan/1", world.device, world_size=world.size, seed=SEED, metrics=metrics)
     if path.parent.resolve() != HERE:
-        shutil.copyfile(HERE / "my_plan.yaml", path.parent / "my_plan.yaml")  # what was judged, to keep with the figures
+        shutil.copyfile(HERE / "my_plan.yaml", path.parent / "my_plan.yaml")  # the judged file, kept with the figures
     bench.say_end(path, world.device)
 dist.destroy_process_group()

@@ -1,7 +1,7 @@
 """ZeRO and FSDP: the same training with weights, gradients and optimizer state whole on every rank, or divided among them.
 
 You will learn    what each stage of ZeRO divides, what it then has to send, and what no stage divides
-You will produce  the bytes that each rank holds and sends at the stages and between them, beside your counts; a sharded AdamW
+You will produce  the bytes that each rank holds and sends at the stages and between them, next to your counts; a sharded AdamW
 Run it            python zero_stages.py --ranks-per-node=4 --layers=2 --width=64 --length=32 --batch-size=24   (four ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            zero_stages.py                     (a GPU each; on the first node, --node-rank=1 on the second)
@@ -309,6 +309,6 @@ if device.type == "cpu":
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for source in (Path(__file__).resolve().parent / name for name in ("my_count.py", "my_sharded.py")):
     if source.parent != out:
-        shutil.copyfile(source, out / source.name)  # what was measured, to keep with the measurements
+        shutil.copyfile(source, out / source.name)  # the measured file, kept with the measurements
 path = bench.write_metrics("zero_stages/1", device, world_size=size, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

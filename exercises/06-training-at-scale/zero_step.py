@@ -22,7 +22,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A division of a training run among ranks, and the way of a step.
+    """A division of a training run among ranks, and what happens in a step.
 
     `weight`, `gradient` and `state` are the bytes in memory for each parameter, `weight_wire` and `gradient_wire` those on
     links between ranks.
@@ -42,7 +42,7 @@ class Plan:
        still missing is summed now.
     4. The optimizer updates these numbers. If it `offloads`, its state is in the node's memory and the CPU updates there: a
        rank's gradients go to the node's memory, and its new weights come back, both as they are stored.
-    5. Ranks whose weights were updated by others get them.
+    5. If other ranks updated the weights of a rank, it receives them.
 
     All collectives use rings. A ring of all ranks passes through one node after the other. If the ranks of a node have already
     divided something, only ranks with the same place in their nodes still have to exchange it, in rings across nodes.

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 class Card:
     """The shape of a model. A number that a model does not have is 0.
 
-    `hidden` is the width inside one feed-forward block, with experts inside one expert. `latent` and `rope_dim` are the numbers
-    that multi-head latent attention keeps of a token, instead of keys and values for each head. `windowed_layers` of the layers
-    look back only `window` tokens, themselves included. Each layer has `experts`, of which `per_token` compute a token.
+    `hidden` is the width inside one feed-forward block, or inside one expert of a model with experts. `latent` and `rope_dim`
+    are the numbers that multi-head latent attention keeps of a token, instead of keys and values for each head.
+    In `windowed_layers` of the layers, a token looks back only `window` tokens, itself included. Each layer has `experts`, of
+    which `per_token` compute a token.
     """
 
     layers: int

@@ -15,7 +15,7 @@ class Experts:
     """The weights of all experts and of the router, and the tokens of all ranks: the same on every rank, in float64."""
 
     def __init__(self, count: int, tokens: int) -> None:
-        """`tokens` are those of all ranks."""
+        """`tokens` are the tokens of all ranks."""
         source = torch.Generator().manual_seed(9)
 
         def draw(*shape: int) -> torch.Tensor:
@@ -40,7 +40,7 @@ class Experts:
         return result
 
     def count_leaving(self, ranks: int) -> int:
-        """Return how many pairs of token and expert have the expert on another rank than the token."""
+        """Return how many pairs of token and expert have the expert on a different rank from the token."""
         token_ranks = torch.arange(len(self.x)) // (len(self.x) // ranks)
         return int((self.chosen // (self.count // ranks) != token_ranks[:, None]).sum())
 
@@ -91,10 +91,10 @@ def draw_loads(experts: int) -> list[int]:
 
 
 def place_experts(loads: list[int], ranks: int, places: int) -> list[float]:
-    """Return the load of each rank, if each has `places` places for experts and the free ones get copies of the busiest.
+    """Return the load of each rank, if each has `places` places for experts and free places get copies of the busiest ones.
 
-    Each copy goes where the load of a copy is highest. Then the heaviest goes to the rank with the least load that has a place
-    (what DeepSeek's balancer for experts does, without its groups of nodes).
+    Each copy is of the expert whose copies have the highest load. Then the heaviest copy goes to the rank with the least load
+    that has a free place (what DeepSeek's balancer for experts does, without its groups of nodes).
     """
     copies = [1] * len(loads)
     for _ in range(ranks * places - len(loads)):

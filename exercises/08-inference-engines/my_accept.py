@@ -1,6 +1,6 @@
 """Your part of 8.5: the rule by which a large model checks the guesses of a small one.
 
-You will learn why the resulting text is exactly the large model's, although a small model guessed most of it
+You will learn    why the resulting text is exactly the large model's, although a small model guessed most of it
 You will produce  a `verify` that keeps as many guesses as possible, and changes no probability
 Try it            gpucourse try 8.5
 Your part         the body of `verify`; keep its name and parameters, and write whatever you need beside it
@@ -25,4 +25,4 @@ def verify(
     `uniform()` returns a new random number from 0 to below 1. It must be the only source of randomness. The tokens must be
     distributed as if the large model had drawn each of them.
     """
-    raise NotImplementedError("verify: with which probability is a guess kept, and what replaces a guess that is not?")
+    raise NotImplementedError("verify: with what probability is a guess kept, and what replaces a guess that is not?")

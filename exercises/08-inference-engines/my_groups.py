@@ -27,5 +27,7 @@ def quantise(weight: torch.Tensor, bits: int, group: int) -> tuple[torch.Tensor,
 
 
 def dequantise(codes: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor, bits: int, group: int) -> torch.Tensor:
-    """Return the weights that the codes stand for, float32 [out, in]: (code - zero) × scale, with those of its group."""
+    """Return the weights that the codes stand for, float32 [out, in]: (code - zero) × scale, with the zero and scale of its
+    group.
+    """
     raise NotImplementedError("dequantise: which scale belongs to a code?")

@@ -1,7 +1,7 @@
 """Your part of 8.7: which rank holds which heads of the cache, and which rank sends which heads when a prompt's keys change
 ranks.
 
-You will learn    why a second doubling of the ranks may save no memory, and why equal heads on several ranks share the work
+You will learn    why a second doubling of the ranks may save no memory, and how ranks with copies of a head share the work
 You will produce  the key-value heads of a rank, and the plan of a hand-over between two groups of ranks
 Try it            gpucourse try 8.7
 Your part         the bodies of `heads_of` and `pieces`; keep their names and parameters
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 
 def heads_of(rank: int, ranks: int, heads: int) -> list[int]:
-    """Return the key-value heads (0 to `heads` - 1) whose cache rank `rank` of `ranks` holds, in rising order.
+    """Return the key-value heads (0 to `heads` - 1) whose cache rank `rank` of `ranks` holds, in ascending order.
 
     Each rank computes equally many neighbouring query heads, and neighbouring query heads share a key-value head. With at
     most as many ranks as heads, `ranks` divides `heads`, and each head is on one rank. With more ranks than heads, `heads`

@@ -1,7 +1,7 @@
 """Your part of 8.3: the decision that an engine makes before every step.
 
-You will learn why prompts and answers need no separate phases, what a budget is for, and what preemption costs
-You will produce a scheduler by the rule of vLLM's engine V1; its plans run by a clock and on a real model
+You will learn    why prompts and answers need no separate phases, what a budget is for, and what preemption costs
+You will produce  a scheduler by the rule of vLLM's engine V1; its plans run by a clock and on a real model
 Try it            gpucourse try 8.3
 Your part         the body of `schedule`; keep its name and parameters
 Reading           modules/08-inference-engines/lesson-4-scheduler.md

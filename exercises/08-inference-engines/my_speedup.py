@@ -18,7 +18,7 @@ def expected_tokens(alpha: float, gamma: int) -> float:
     Each guess is accepted with probability `alpha` (0 to 1), independently of the others. The first guess that is rejected ends
     the step, and is replaced. If all are accepted, the step yields one more token.
     """
-    raise NotImplementedError("expected_tokens: with which probability does a step yield at least k tokens?")
+    raise NotImplementedError("expected_tokens: with what probability does a step yield at least k tokens?")
 
 
 def best_gamma(alpha: float, step_ns: Callable[[int], int], draft_ns: int, largest: int) -> int:

@@ -1,4 +1,4 @@
-"""Several answers over one prompt, in pages: whether their scores are those of each text alone, and how many pages and copies
+"""Several answers over one prompt, in pages: whether their scores equal those of each text alone, and how many pages and copies
 they need.
 
 The prompt is computed in pieces. Then it is forked for each answer, and all answers grow together, a token in each step. The
@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_iter
 
 PIECE = 48  # tokens of a prompt that are computed in a step
 SPARE = 3  # pages more than needed
-ROOM = 3  # of the longest request: so many requests fit into the pages of the engine
+ROOM = 3  # of the longest request: that many requests fit into the pages of the engine
 LONGEST_TIMED = 1024  # tokens of the cache in which `time_attention` reads
 Row = dict[str, Any]
 

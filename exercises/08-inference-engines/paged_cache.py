@@ -1,10 +1,10 @@
 """A cache in pages: several answers over one prompt, and how much of the memory holds tokens.
 
 You will learn    how a cache in pages finds memory for answers of unknown length, and shares a prompt without a copy
-You will produce  pages, copies and scores of several answers over one prompt; the share of the memory that several allocators
-use Run it            python paged_cache.py --prompt=100 --answer=20 --requests=500 Your part         predict the pages; then
-my_pages.py (the allocator) and my_paged.py (attention through a table) Reading
-modules/08-inference-engines/lesson-3-pages.md
+You will produce  pages, copies and scores of several answers over one prompt; how much of its memory each allocator uses
+Run it            python paged_cache.py --prompt=100 --answer=20 --requests=500
+Your part         predict the pages; then my_pages.py (the allocator) and my_paged.py (attention through a table)
+Reading           modules/08-inference-engines/lesson-3-pages.md
 """
 
 from __future__ import annotations
@@ -118,6 +118,6 @@ for name, result in zip(PARTS, (outcome, reading), strict=True):
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in PARTS:
     if (source := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(source, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(source, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("paged_cache/1", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

@@ -54,7 +54,8 @@ if args.page >= (shortest := min(len(request.prompt) for request in requests)):
     parser.error(f"nothing can be found with --page={args.page}: the shortest prompt has {shortest} tokens")
 if min(FACTORS) * args.pages < (least := 2 * -(-LONGEST // args.page)):
     parser.error(
-        f"--pages={args.pages} is too small: two requests need {least} pages, and the table begins at {min(FACTORS):g} of it"
+        f"--pages={args.pages} is too small: two requests need {least} pages, and the table begins with {min(FACTORS):g} times "
+        "as many"
     )
 
 # --- set-up -------------------------------------------------------------------------------------------------------------
@@ -194,6 +195,6 @@ else:
     )
 for name in ("my_prefix.py", "my_template.yaml"):
     if folder != out:
-        shutil.copyfile(folder / name, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(folder / name, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("prefix_cache/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
 bench.say_end(path, device)

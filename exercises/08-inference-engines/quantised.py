@@ -32,7 +32,7 @@ from rounded_model import SHAPE, Ruler, plant_outliers, watch_inputs
 from step_clock import GPUS, Clock
 
 SEED, CONTEXT, BATCHES = 0, 100, (1, 16, 512)
-ENOUGH = 10  # scales are judged by their gain only if outliers are at least so many times larger
+ENOUGH = 10  # scales are judged by their gain only if outliers are at least that many times larger
 AFFECTED = (
     "int4 groups of 32", "int4 a matrix", "FP8 E4M3 a matrix", "NVFP4", "int8 × int8, a scale a tensor",
     "int8 × int8, a scale a token", "FP8 × FP8, a scale a token",
@@ -184,6 +184,6 @@ for name, outcome in outcomes.items():
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in names:
     if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("quantised/1", torch.device("cpu"), world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, torch.device("cpu"))

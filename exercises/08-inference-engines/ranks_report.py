@@ -43,7 +43,7 @@ class Report:
     def list_slices(self, label: str, results: Sequence[Rows], choice_bytes: int | None = None) -> Rows:
         """Return a row for each number of slices. The fullest rank counts.
 
-        `choice_bytes` are those of the choice of a token; None stands for the scores of a rank's part of the vocabulary.
+        `choice_bytes` are the bytes of choosing a token; None means the scores of a rank's part of the vocabulary.
         """
         rows = []
         for slices in count_slices(self.ranks):

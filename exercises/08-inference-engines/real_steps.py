@@ -25,7 +25,7 @@ REAL_SETTINGS = {"budget": 64, "max_requests": 5}
 
 
 class Ticks:
-    """A clock whose steps all take as long."""
+    """A clock whose steps all take the same time."""
 
     def ns(self, _rows: Any) -> int:
         """Return how long a step takes."""
@@ -44,8 +44,8 @@ def run_for_real(
 ) -> dict[str, Any]:  # fmt: skip
     """Answer requests with a scheduler and a pool of `pages` pages. `texts` has the prompts, and then the answers as well.
 
-    Return the requests that got other tokens than alone, the largest difference of a score, the smallest gap between the best
-    two scores, and how often requests were preempted and tokens computed again.
+    Return the requests that got different tokens from those computed alone, the largest difference of a score, the smallest gap
+    between the best two scores, and how often requests were preempted and tokens computed again.
     """
     model = small_llm.SmallModel(spread=SPREAD)
     runner = paged_model.Runner(paged_model.PagedModel(model, pages, pool.page_size, attend), pool, texts)

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def simulate(schedule: Schedule, settings: Row, **changes: Any) -> Run:
-    """Run a trace by the clock. `settings` are those of the script, of which `changes` replaces some."""
+    """Run a trace by the clock. `settings` are the script's; `changes` replaces some of them."""
     values = settings | changes
     trace = make_trace("chat", values["requests"], values["per_s"])
     limits = {name: values[name] for name in ("pages", "budget", "max_requests")}

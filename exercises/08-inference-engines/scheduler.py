@@ -36,7 +36,7 @@ from request_traces import make_trace
 
 PARTS = ("my_scheduler.py", "my_preemption.py")
 LIMIT_S = 90
-SHORT, LONG, ANSWER, AFTER = 16, 900, 80, 25  # tokens of two prompts and an answer; the long one comes after so many tokens
+SHORT, LONG, ANSWER, AFTER = 16, 900, 80, 25  # tokens of two prompts and an answer; the long one comes after that many tokens
 LARGE_BUDGET, SMALL_BUDGET = 1024, 64
 COURSE_PAGES = 400  # for all of the small model's requests, with the longest answers
 LIMIT_S_TOKEN = 60  # without a token, a real engine has stopped
@@ -52,8 +52,10 @@ parser.add_argument("--per-s", type=float, default=0.9, help="requests that arri
 parser.add_argument("--budget", type=int, default=512, help="the most tokens of a step, for your scheduler")
 parser.add_argument("--max-requests", type=int, default=64, help="the most requests that run at a time")
 parser.add_argument("--pages", type=int, default=0, help="pages of 16 tokens; 0: what fits beside the weights")
-parser.add_argument("--memory-percent", type=int, default=80, help="of the sheet's bandwidth that the clock's engine reaches")
-parser.add_argument("--compute-percent", type=int, default=60, help="of the sheet's speed that the clock's engine reaches")
+parser.add_argument(
+    "--memory-percent", type=int, default=80, help="percentage of the sheet's bandwidth that the engine reaches"
+)
+parser.add_argument("--compute-percent", type=int, default=60, help="percentage of the sheet's speed that the engine reaches")
 parser.add_argument("--overhead-us", type=int, default=2000, help="microseconds that are added to each step")
 parser.add_argument("--ttft-ms", type=int, default=2000, help="the limit of TTFT, for goodput")
 parser.add_argument("--tpot-ms", type=int, default=150, help="the limit of TPOT, for goodput")
@@ -187,6 +189,6 @@ text = "\n\n".join("\n".join([f"Steps of {name}, around the fullest", *lines]) f
 (out / "steps.txt").write_text(text + "\n", encoding="utf-8")
 for name in PARTS:
     if (original := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(original, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(original, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("scheduler/1", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

@@ -138,7 +138,7 @@ metrics = {
     "reasons_words": len(file.words) if "reasons" in file.values else None,
     "offers": [vars(offer) for offer in list_offers()],
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
-    "yours": yours, "simulated": "all times are those of a data sheet's clock",
+    "yours": yours, "simulated": "all times come from the clock of a data sheet",
 }  # fmt: skip
 say("\nA queue in front of one L4 that computes prompts of chats (simulated)")
 bench.say_table(queue, {"use_percent": "use %", "sim_wait_ms": "wait ms", "by_yours_ms": "by yours ms", "off_percent": "off %"})
@@ -154,5 +154,5 @@ if paper:
     say(f"your plan: {paper['goodput_percent']:.1f} % of the requests meet both limits, ${paper['usd_per_hour']:.2f} an hour")
 path = bench.write_metrics("service/1", bench.here(), world_size=1, seed=SEED, metrics=metrics)
 if path.parent.resolve() != HERE:
-    shutil.copyfile(HERE / "my_service.yaml", path.parent / "my_service.yaml")  # what was judged, to keep with the figures
+    shutil.copyfile(HERE / "my_service.yaml", path.parent / "my_service.yaml")  # the judged file, kept with the figures
 bench.say_end(path, bench.here())

@@ -1,4 +1,5 @@
-"""Several engines behind a router, with one clock: who gets a request, how long it waits, and which requests meet the limits.
+"""Several engines behind a router, with one clock: which engine gets a request, how long it waits, and which requests meet the
+limits.
 
 An engine computes all running answers in each step, and gives what remains of its budget to prompts, in the order in which they
 came. It admits a request when there are pages for all of its tokens, so that no request is preempted; tokens that it has kept

@@ -83,7 +83,7 @@ def route_with_yours(_world: None, requests: int) -> Row:
 def list_pools(requests: int) -> tuple[list[Row], int]:
     """Return the highest rate that four L4s serve within limits, for each split into pools and each limit on TPOT.
 
-    Return also by how much Little's law was off, in nanoseconds over all services.
+    Also return the error of Little's law, in nanoseconds over all services.
     """
     services: dict[tuple[str, int], Service] = {}
     off = 0

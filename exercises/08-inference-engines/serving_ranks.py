@@ -132,7 +132,7 @@ metrics = {
     "yours": yours, "choice_limit_bytes": report.sums_bytes + CHOICE_BYTES, "handed_limit_bytes": handed_bytes,
     "most_by_one_limit_bytes": most_by_one_bytes, "experts_limit_bytes": find_experts_bytes(layer, size),
 }  # fmt: skip
-say(f"\nAnswers of {args.tokens} tokens on slices of one model, beside the same answer of one process")
+say(f"\nAnswers of {args.tokens} tokens on slices of one model, compared with the answer of one process")
 titles = {"label": "slices", "tokens_off": "tokens off", "calls_per_step": "calls a step", "bytes_per_step": "bytes a step"}
 bench.say_table(slices, titles | {"by_formula_bytes": "formula", "cache_bytes": "cache of a rank"})
 say(f"\nA prompt's keys from {args.senders} to {args.receivers} ranks, then {args.experts} experts on {size} ranks")

@@ -97,7 +97,7 @@ class Slice:
 
 
 def count_slices(ranks: int) -> list[int]:
-    """Return the numbers of slices that these ranks can serve: those of 1, 2, 4 and 8 for which there are ranks."""
+    """Return the numbers of slices, of 1, 2, 4 and 8, for which there are enough ranks."""
     return [slices for slices in (1, 2, 4, 8) if slices <= ranks]
 
 

@@ -42,13 +42,15 @@ parser.add_argument(
 parser.add_argument("--samples", type=int, default=20_000, help="short texts of the test of your rule")
 parser.add_argument("--tokens", type=int, default=25, help="tokens that are written with each draft after each of six prompts")
 parser.add_argument("--gpu", type=str, default="l4", choices=list(GPUS), help="the GPU whose data sheet sets the clock")
-parser.add_argument("--context", type=int, default=1000, help="tokens in the cache of each request, beside 100 and 8,000")
+parser.add_argument(
+    "--context", type=int, default=1000, help="tokens in the cache of each request, in addition to 100 and 8,000"
+)
 parser.add_argument("--draft-percent", type=int, default=15, help="time of a guess, in percent of the large model's step")
 args = parser.parse_args()
 if not 1 <= args.gamma <= trial.LARGEST_GAMMA or not 0.5 <= args.alpha <= 1 or not 1 <= args.draft_percent <= 100:
-    parser.error("--gamma from 1 to 16, --alpha from 0.5 to 1 and --draft-percent from 1 to 100 are needed")
+    parser.error("--gamma must be from 1 to 16, --alpha from 0.5 to 1, and --draft-percent from 1 to 100")
 if args.samples < 100 or args.tokens < 5 or args.context < 1:
-    parser.error("at least 100 --samples, 5 --tokens and a --context of 1 are needed")
+    parser.error("--samples must be at least 100, --tokens at least 5, and --context at least 1")
 
 accept_part, speedup_part = own_part.Process("my_accept.py"), own_part.Process("my_speedup.py")
 
@@ -181,7 +183,7 @@ else:
     say("Whether a step with several tokens takes longer on a GPU: not measured, there is none here")
 for outcome, name, rows_of_part in (
     (rule, "my_accept.py", "four rows 'yours', and a test of its texts"),
-    (formulas, "my_speedup.py", "your formula beside the coins, and your number of guesses for each batch"),
+    (formulas, "my_speedup.py", "your formula compared with the coins, and your number of guesses for each batch"),
 ):
     if outcome.state == "open":
         say(f"{name} is open: once it is written, {rows_of_part} appear here. {outcome.text}")
@@ -190,6 +192,6 @@ for outcome, name, rows_of_part in (
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in ("my_accept.py", "my_speedup.py"):
     if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("speculative/1", device, world_size=1, seed=trial.SEED, metrics=metrics)
 bench.say_end(path, device)

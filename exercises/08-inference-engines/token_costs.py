@@ -1,7 +1,7 @@
 """Count the costs of a token: the operations, the bytes read and the bytes kept of a step, while models compute.
 
 You will learn    what the cache of a model holds, what a batch shares and what it does not, and which resource limits a GPU
-You will produce  costs of small models and of published ones, how many sequences fit on a GPU, and your formulas beside them
+You will produce  costs of small models and of published ones, how many sequences fit on a GPU, and your formulas for comparison
 Run it            python token_costs.py --card=llama-3.1-8b --gpu=l4
 Your part         predict what 8-bit weights change; then my_costs.py
 Reading           modules/08-inference-engines/lesson-2-costs.md
@@ -281,6 +281,6 @@ if clock_fit:
         f"{clock_fit['compute_percent']} % of its speed and {clock_fit['overhead_us']:.0f} us a step; off by at most "
         f"{clock_fit['off_percent']:.0f} %.")  # fmt: skip
 if (part := Path(__file__).resolve().parent / "my_costs.py").parent != out:
-    shutil.copyfile(part, out / part.name)  # what was measured, to keep with the measurements
+    shutil.copyfile(part, out / part.name)  # the measured file, kept with the measurements
 path = bench.write_metrics("token_costs/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
 bench.say_end(path, device)

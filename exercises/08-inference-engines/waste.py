@@ -22,7 +22,7 @@ class Holder(Protocol):
     """Memory that requests reserve and release."""
 
     def grow(self, request: Request, tokens: int) -> bool:
-        """Have room for the first `tokens` tokens of the request. Return whether there is enough."""
+        """Make room for the first `tokens` tokens of the request. Return whether there is enough."""
 
     def release(self, request: Request) -> None:
         """Free the room of the request."""
@@ -38,7 +38,7 @@ class Reserved:
         self._rule, self._rooms, self._total = rule, dict[str, int](), 0
 
     def grow(self, request: Request, tokens: int) -> bool:
-        """Have room for the first `tokens` tokens of the request. There always is."""
+        """Make room for the first `tokens` tokens of the request. There always is."""
         room = self._rule(request.prompt_tokens, request.answer_tokens, tokens)
         self._total += room - self._rooms.get(request.name, 0)
         self._rooms[request.name] = room
@@ -70,7 +70,7 @@ class OwnPages(PagePool):
         return [int(slot) // self.page_size for slot in slots[:: self.page_size]]
 
     def grow(self, request: Request, tokens: int) -> bool:
-        """Have room for the first `tokens` tokens of the request. Return False if too few pages are free."""
+        """Make room for the first `tokens` tokens of the request. Return False if too few pages are free."""
         import my_pages
 
         if (new := tokens - self._tokens.get(request.name, 0)) > 0:

@@ -63,7 +63,8 @@ def block_gradients(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return what a block of keys contributes to the gradients of q, k and v.
 
-    `gradient` is that of the whole output. `saved` is q, k, v, out and lse: k and v of the block, out and lse over all keys.
+    `gradient` is the gradient of the whole output. `saved` is q, k, v, out and lse: k and v of the block, out and lse over all
+    keys.
     """
     q, k, v, out, lse = saved
     groups = len(q) // len(k)

@@ -107,7 +107,7 @@ def train(
 
 
 def find_gate_faults(functions: Any, rank: int, ranks: int) -> dict[str, float]:
-    """Return how far the learner's gate is off its properties: what it chooses, its weights with a bias, and its loss.
+    """Return how far the learner's gate deviates from the rules for its choices, its weights with a bias, and its loss.
 
     The loss is compared with that of one process, and with two cases that are clear: 1 if all experts are equally likely and
     equally often chosen, E if one expert has everything.

@@ -53,11 +53,11 @@ if unknown := [name for name in names if name not in NAMES]:
 if "contiguous" not in names:
     parser.error("--shares needs contiguous, with which the others are compared")
 if size < 2:
-    parser.error("one rank has nobody to send keys to: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=2")
+    parser.error("one rank has no other rank to send keys to: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=2")
 if args.length < 2 * size or args.length % (2 * size):
     parser.error(f"--length ({args.length}) must be a multiple of twice the number of ranks, {2 * size}")
 if args.kv_heads < 1 or args.heads % args.kv_heads or args.kv_heads % size:
-    parser.error(f"--kv-heads ({args.kv_heads}) must be a multiple of the ranks, {size}, and --heads one of --kv-heads")
+    parser.error(f"--kv-heads ({args.kv_heads}) must be a multiple of the ranks, {size}, and --heads of --kv-heads")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 backend = os.environ.get("GPUCOURSE_BACKEND")
@@ -171,7 +171,7 @@ for name, outcome in outcomes.items():
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in parts:
     if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("context-parallel/1", find_device(gpus), world_size=size, seed=3, metrics=metrics)
 bench.say_end(path, find_device(gpus))
 dist.destroy_process_group()

@@ -52,7 +52,7 @@ class Case:
             part = right[:, self.positions[self.world.rank]]
             if not isinstance(result, torch.Tensor) or result.shape != part.shape:
                 form = list(result.shape) if isinstance(result, torch.Tensor) else type(result).__name__
-                raise TypeError(f"{name} is {form}: a tensor of the shape {list(part.shape)} is due")
+                raise TypeError(f"{name} is {form}, not a tensor of the shape {list(part.shape)}")
             offs.append(float((result - part).abs().nan_to_num(nan=torch.inf).max() / right.abs().max()))
         return offs
 
@@ -158,7 +158,7 @@ def use_ulysses(world: Any, shape: list[int], causal: bool, names: list[str]) ->
             calls[0] += 1
             parts = list(parts)
             if len(parts) != world.size or len({tuple(tensor.shape) for tensor in parts}) != 1:
-                raise ValueError(f"all_to_all got {len(parts)} parts: {world.size} of the same shape are due")
+                raise ValueError(f"all_to_all got {len(parts)} parts, not {world.size} of the same shape")
             ones = [1] * world.size
             return list(exchange(torch.stack(parts), ones, ones))
 

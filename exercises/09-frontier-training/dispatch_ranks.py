@@ -63,7 +63,7 @@ def _measure_off(value: torch.Tensor | None, right: torch.Tensor) -> float:
 
 
 def measure(rank: int, ranks: int, layer: Layer, tokens: Tokens, forward: Forward) -> dict[str, Any]:
-    """Return how far this rank's output and gradients are off one process that computes every expert for every token.
+    """Return how far this rank's output and gradients are from one process that computes every expert for every token.
 
     Also return the bytes that the rank sent in each direction, and how many pairs its experts computed.
     """

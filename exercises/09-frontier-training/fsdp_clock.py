@@ -1,4 +1,4 @@
-"""A step of FSDP on a clock with three queues: gathers, computing, reduces. And what of its messages is exposed."""
+"""A step of FSDP on a clock with three queues (gathers, computing, reduces), and which of its messages are exposed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Seconds = Mapping[str, Sequence[Time]]
 
 
 class Exposure(NamedTuple):
-    """The end of a step, the time in which nothing is computed until then, and the most layers in memory at once."""
+    """The end of a step, the time until then in which nothing is computed, and the most layers in memory at once."""
 
     end: Time
     exposed: Time
@@ -24,8 +24,8 @@ class Exposure(NamedTuple):
 def list_works(issues: Sequence[Issue], seconds: Seconds, room: int, issue_s: Time) -> tuple[list[Work], list[int]]:
     """Return the issues as work in three queues, and for each issue the place of its work.
 
-    A `free` is no work: its place is that of the computing before it, at whose end the layer leaves memory. Raises ValueError
-    if a layer computes without its weights, or if so many layers never fit into the room.
+    A `free` is not work: its place is that of the preceding computation, at whose end the layer leaves memory. Raises
+    ValueError if a layer computes without its weights, or if the layers never fit into the room.
     """
     works: list[Work] = []
     places: list[int] = []

@@ -1,4 +1,4 @@
-"""Overlap in FSDP: in which order torch issues a step, and what of its messages a GPU could not hide.
+"""Overlap in FSDP: in which order torch issues a step, and which of its messages a GPU could not hide.
 
 You will learn    which work of FSDP waits for which, what gathering ahead gains, and what it costs in memory
 You will produce  the order of issue of torch's FSDP2, recorded on real ranks; its timeline; the exposed time for any order
@@ -34,7 +34,7 @@ from overlap_choice import LAYERS, ORDERS
 from overlap_report import check_formulas, find_forward_share, judge_choice, make_rows
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
-parser = argparse.ArgumentParser(description="what of FSDP's messages is exposed")
+parser = argparse.ArgumentParser(description="which of FSDP's messages are exposed")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
 parser.add_argument("--layers", type=int, default=32, help="layers of the recorded model")
 parser.add_argument("--gather-ms", type=float, default=2.0, help="time of a gather on the clock")

@@ -113,7 +113,7 @@ class _Recorder:
 
 
 def shard(model: Net, mesh: Any, way: tuple[int, int, bool]) -> Net:
-    """Return the model with its layers sharded by FSDP2: so many gathered ahead in forward and in backward, freed or not."""
+    """Return the model with its layers sharded by FSDP2, and with the gathers ahead and the frees of `way`."""
     from torch.distributed.fsdp import fully_shard
 
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module")

@@ -109,7 +109,7 @@ def find_crossover(ranks: int, latency_us: int) -> int:
 
 
 def find_ring_off() -> float:
-    """Return how far the clock of a ring is off 2(n-1) messages of a chunk, at most, in latencies. 0 is exact."""
+    """Return the largest difference between the clock of a ring and 2(n-1) messages of a chunk, in latencies."""
     latency, per_number, off = Fraction(7), Fraction(1, 3), Fraction(0)
     for ranks in (2, 4, 8, 64):
         for chunk in (1, 960):
@@ -137,7 +137,7 @@ def measure_yours(world: Any, numbers: int, per_node: int, cluster: dict[str, An
         others = world.gather(zlib.crc32(repr(rounds).encode()))  # ranks with different rounds would wait for ever
         if len(set(others)) > 1:
             rank = next(rank for rank, other in enumerate(others) if other != others[0])
-            raise ValueError(f"{name}: rank {rank} has other rounds than rank 0; they depend on the arguments alone")
+            raise ValueError(f"{name}: rank {rank} has different rounds from rank 0; rounds may depend on the arguments only")
         real.append(measure(world, name, rounds, numbers, per_node))
         if world.rank == 0:
             wrong += count_wrong(check(make(2 * ranks + 1, there), ranks, 2 * ranks + 1), ranks, 2 * ranks + 1)

@@ -1,6 +1,6 @@
 """What only GPUs show, for 9.2, 9.3, 9.6 and 9.7: times of exchanges, blocks and iterations, and a trace of FSDP.
 
-The exercises compute on CPUs, in float64, what they compare. If every rank has a GPU of its own, these functions measure there.
+The exercises compute compared results on CPUs, in float64. If every rank has a GPU, these functions measure on the GPUs.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def choose_kinds(puzzle: int) -> list[str]:
 
 
 def take_answer(answer: object, kinds: tuple[str, ...], *, number_first: bool) -> list[Any]:
-    """Return the learner's pair as a list. Raises TypeError if it is no pair of a number (or None) and one of `kinds`."""
+    """Return the learner's pair as a list. Raises TypeError if it is not a pair of a number (or None) and one of `kinds`."""
     pair = list(answer) if isinstance(answer, (tuple, list)) else []
     if len(pair) == 2:
         number, kind = pair if number_first else reversed(pair)

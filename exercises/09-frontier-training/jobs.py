@@ -66,7 +66,7 @@ class Layout:
         program: list[Operation] = []
         for kind, number in order_micro_batches(p, self.pp, self.micro_batches):
             ahead = kind == "forward"
-            source, target = (p - 1, p) if ahead else (p, p - 1)  # the group's number is that of its first stage
+            source, target = (p - 1, p) if ahead else (p, p - 1)  # the group has the number of its first stage
             text = f"{kind} {number}"
             if (p > 0) if ahead else (p < self.pp - 1):
                 program.append(("receive", f"pp {d} {source} {t} {kind}", f"receive {text}"))
@@ -170,7 +170,7 @@ Seconds = dict[str, torch.Tensor]
 
 @dataclass
 class SlowJob:
-    """A job of which each rank recorded its seconds, as tensors [step, dp, pp, tp], and the sick part of it.
+    """A job in which each rank recorded its seconds, as tensors [step, dp, pp, tp], and the sick part of it.
 
     `sick` is ("gpu", rank), ("link", stage), ("data", copy) or ("nobody", None). `step_s` has the seconds of each step.
     """
@@ -185,7 +185,7 @@ def slow_down(layout: Layout, kind: str, seed: int, *, steps: int = 10, pauses: 
     """Return a job of `steps` steps, in which a part is sick as `kind` says. `seed` decides which.
 
     A sick GPU computes 12 % longer. A slow link makes the rings of its stage slower. A slow data loader lets a copy begin
-    later. In each step, about `pauses` ranks collect garbage for as long as four forwards take, another time others. The first
+    later. In each step, about `pauses` ranks, not always the same, collect garbage for as long as four forwards take. The first
     stage also has the embedding, the last one the loss.
     """
     chance = random.Random(seed)

@@ -40,7 +40,7 @@ parser.add_argument("--micro-batches", type=int, default=8, help="micro-batches 
 parser.add_argument("--real-fault", choices=recorder.FAULTS, default="sleeps", help="what one of the real ranks does")
 parser.add_argument("--steps", type=int, default=12, help="recorded steps of each slow job")
 parser.add_argument("--pauses", type=float, default=3.0, help="ranks that pause in each step of a slow job, on average")
-parser.add_argument("--clock-skew-ms", type=float, default=50.0, help="by how much the clocks of nodes are off, at most")
+parser.add_argument("--clock-skew-ms", type=float, default=50.0, help="the largest error of the nodes' clocks")
 parser.add_argument("--puzzle", type=int, default=1, help="what is planted, and where")
 args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
@@ -54,7 +54,7 @@ if args.micro_batches < args.pp:
 if not 0 <= args.pauses <= 1000 or not 0 <= args.clock_skew_ms <= 1e6:
     parser.error("--pauses must be from 0 to 1000, and --clock-skew-ms from 0 to 1000000")
 if size < 2:
-    parser.error("one rank waits for nobody: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=4")
+    parser.error("one rank has no other rank to wait for: take two nodes (deploy 9 --nodes 2), or --ranks-per-node=4")
 if size < 4 and args.real_fault != "sleeps":
     parser.error(f"{size} ranks that call different operations have no majority: take --real-fault=sleeps, or four ranks")
 

@@ -1,6 +1,6 @@
 """Eight bits and four: round numbers as the hardware does, share scales, sum in few bits, and train with all of it.
 
-You will learn    what a format of 8 or 4 bits can hold, what a common scale for many numbers loses, and what has to stay wide
+You will learn    what a format of 8 or 4 bits can hold, what a common scale for many numbers loses, and what needs more bits
 You will produce  the errors of formats, scales, sums and updates, and the loss of the same model in each recipe
 Run it            python low_precision.py --outlier 30000
 Your part         predict what becomes of small updates; then my_numbers.py and my_blocks.py
@@ -177,6 +177,6 @@ for name, outcome in outcomes.items():
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
 for name in parts:
     if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
 path = bench.write_metrics("low-precision/1", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

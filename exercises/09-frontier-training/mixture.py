@@ -149,7 +149,7 @@ metrics = {
     "busiest_over_mean": max(row["pairs"] for row in formula) * size / tokens.chosen.numel(),
     "limit_of_four": limits[1]["kb_a_token"] / limits[0]["kb_a_token"], "in_turns_loss": in_turns["loss"],
 }  # fmt: skip
-say(f"\n{args.experts} experts on {size} ranks, {args.tokens} tokens each: output and gradients beside one process")
+say(f"\n{args.experts} experts on {size} ranks, {args.tokens} tokens each: output and gradients compared with one process")
 titles = {"label": "sent", "output_off": "output off", "gradients_off": "gradients off"}
 bench.say_table(moved, titles | {f"{kind}_bytes": f"{kind} bytes" for kind in dispatch_ranks.KINDS})
 say("\nLoads of 8 experts in training, in units of the mean")

@@ -1,6 +1,6 @@
 """Muon on whole matrices and in shares, for 9.7: plans of iterations, gradients of all ranks, and what a step costs.
 
-The iteration is applied to singular values, which a decomposition provides. It is exact and slow: a truth to compare with.
+The iteration is applied to singular values, which a decomposition provides. It is exact and slow: a reference to compare with.
 """
 
 from __future__ import annotations
@@ -246,7 +246,8 @@ def find_max_load(layers: int, width: int, ranks: int) -> float:
     """Return the largest work that a rank may have: 1.2 times the mean (1.4 with fewer than two matrices for each rank), or
     more if the matrices cannot be divided so evenly.
 
-    Of the largest k n + 1 matrices, one of n ranks has k + 1, and thus at least the least k + 1 of them.
+    One of n ranks has at least k + 1 of the k n + 1 largest matrices, so its work is at least that of the k + 1 smallest of
+    these.
     """
     works = sorted((count_flops(*s) for name, s in list_shapes(layers, width).items() if is_hidden(name, s)), reverse=True)
     least = [sum(works[k * ranks - k : k * ranks + 1]) for k in range((len(works) - 1) // ranks + 1)]

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def mfu(job: dict[str, Any]) -> float:
-    """Return the model FLOPs utilisation in percent: the FLOPs that the model needs, of those that the GPU could do.
+    """Return the model FLOPs utilisation in percent: the FLOPs that the model needs, as a share of those that the GPU could do.
 
     `job` has: `parameters`, and `active_parameters`, which one token meets; `layers`; `attention_width`, heads times their
     width; `sequence`, tokens; `is_causal`, whether only the half of attention that a causal model needs is counted;
@@ -35,7 +35,7 @@ def hfu(mfu_percent: float, recomputed: float) -> float:
 
 
 def goodput(hours: float, interruptions: list[dict[str, float]]) -> float:
-    """Return the percentage of `hours` of which the training still has the result.
+    """Return the percentage of `hours` whose result the training still has.
 
     Each interruption has `lost_hours`, trained since the last checkpoint, and `down_hours`, until the job trained again.
     """

@@ -17,7 +17,7 @@ import torch
 def route(scores: torch.Tensor, bias: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the weights (tokens, k) and the experts (tokens, k, int64) of each token.
 
-    `scores` (tokens, experts) are those of the router; their softmax are the probabilities. A token's experts are the k with
+    `scores` (tokens, experts) come from the router; their softmax is the probabilities. A token's experts are the k with
     the largest probability plus `bias` (experts). The weights of a token add up to 1, and have the ratios of the probabilities
     of its experts, whatever the bias is. Gradients go through the weights to the scores.
     """
@@ -32,7 +32,7 @@ def balance_loss(
     It is E times the sum over the E experts of f times P. f is the share of all (token, expert) pairs that chose the expert, P
     the mean of its probabilities over all tokens. With equal f and P it is 1.
 
-    `probabilities` (tokens, experts) and `chosen` (tokens, k) are those of this rank's tokens. `sum_over_ranks(tensor)` returns
+    `probabilities` (tokens, experts) and `chosen` (tokens, k) belong to this rank's tokens. `sum_over_ranks(tensor)` returns
     the sum of a float tensor over all ranks; gradients go through it to this rank's own summand. All ranks call it equally
     often.
     """

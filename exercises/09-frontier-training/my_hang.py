@@ -27,7 +27,7 @@ def find_culprit(records: list[list[dict[str, Any]]], members: dict[str, list[in
     ranks of a group, with at least three in a group of collectives. A pp group has two: the sender first, then the receiver;
     a send never waits.
 
-    - "stopped": the rank does not call what others wait for, and waits for nobody itself
-    - "differs": at the same number of a group, the rank has called another operation than the other members
+    - "stopped": the rank does not call what others wait for, and does not wait itself
+    - "differs": at the same number of a group, the rank has called a different operation from the other members
     """
-    raise NotImplementedError("find_culprit: for whom does a waiting rank wait, and for whom does that one?")
+    raise NotImplementedError("find_culprit: which rank does a waiting rank wait for, and which one does that rank wait for?")

@@ -26,4 +26,6 @@ def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[st
 
     `micro_batches` is at least `stages`.
     """
-    raise NotImplementedError("order_of_stage: which stage may compute its weights at once, and which one must wait most?")
+    raise NotImplementedError(
+        "order_of_stage: which stage may compute its weight gradients at once, and which one must delay them most?"
+    )

@@ -20,10 +20,11 @@ SendOn = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
 def share(length: int, ranks: int, rank: int) -> torch.Tensor:
     """Return the positions of the tokens that `rank` holds, in ascending order, as int64 [length / ranks].
 
-    The sequence is cut into 2 * ranks equal pieces, and each rank holds two of them: such that under a causal mask, where the
-    query at position p sees p + 1 keys, all ranks have exactly the same number of pairs. `length` is a multiple of 2 * ranks.
+    The sequence is cut into 2 * ranks equal pieces, and each rank holds two of them. Under a causal mask, the query at position
+    p sees p + 1 keys; all ranks must have exactly the same number of pairs of query and key. `length` is a multiple of 2 *
+    ranks.
     """
-    raise NotImplementedError("share: which two pieces have together as much work as any other two?")
+    raise NotImplementedError("share: which pairs of pieces all have the same work together?")
 
 
 def merge(
@@ -45,9 +46,9 @@ def forward(
     """Return the attention of this rank's queries over all keys of all ranks, and its logsumexp.
 
     q [heads, tokens, d], k and v [kv_heads, tokens, d] are of this rank's tokens, and positions[r] are the positions of rank
-    r's. block(q, k, v, q_positions, k_positions) returns result and logsumexp over one rank's keys, and masks by positions.
-    Each rank sends k and v on, 2 * (ranks - 1) tensors in all, and keeps only what it needs for the next block. If `causal`, a
-    block whose keys all come after this rank's queries is not computed.
+    r's tokens. block(q, k, v, q_positions, k_positions) returns result and logsumexp over one rank's keys, and masks by
+    positions. Each rank sends k and v on, 2 * (ranks - 1) tensors in all, and keeps only what it needs for the next block. If
+    `causal`, a block whose keys all come after this rank's queries is not computed.
     """
     raise NotImplementedError("forward: whose keys do you hold in step s?")
 

@@ -6,9 +6,9 @@ Try it            gpucourse try 9.1
 Your part         the bodies of both functions; keep their names and parameters
 Reading           modules/09-frontier-training/lesson-2-collectives.md
 
-A message is `Message(source, target, first, last, add)`: rank `source` sends its numbers from `first` to before `last` to rank
-`target`, which adds them to its own (`add=True`) or replaces its own with them. All messages of a round are sent at the same
-time, with the values from before the round. In a round, a rank sends at most one message and receives at most one.
+A message is `Message(source, target, first, last, add)`: rank `source` sends its numbers from `first` up to, but not including,
+`last` to rank `target`, which adds them to its own (`add=True`) or replaces its own with them. All messages of a round are sent
+at the same time, with the values from before the round. In a round, a rank sends at most one message and receives at most one.
 """
 
 from __future__ import annotations

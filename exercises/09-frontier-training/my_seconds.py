@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 
 def seconds(algorithm: str, ranks: int, size_bytes: int, latency_s: float, bytes_per_s: float) -> float:
-    """Return the time of an all-reduce of `size_bytes` on `ranks` ranks, of which each has a node of its own.
+    """Return the time of an all-reduce of `size_bytes` on `ranks` ranks, each on its own node.
 
     A message of s bytes takes latency_s + s / bytes_per_s. A rank can send one message and receive one at the same time. A
     round ends when its largest message has arrived. `size_bytes` is a multiple of `ranks`.

@@ -15,7 +15,7 @@ def timeline(
 ) -> list[tuple[float, float]]:
     """Return when each issue begins and ends, in the order of `issues`.
 
-    The processor issues one after the other, and each takes it `issue_s`: issue number i (from 0) is issued at
+    The processor issues one after the other, and needs `issue_s` for each: issue number i (from 0) is issued at
     (i + 1) * issue_s. It does not wait for the GPU. The GPU has three queues, each in the order of issue, one at a time:
 
     - ("gather", layer) takes seconds["gather"][layer]. It makes the layer whole.

@@ -22,9 +22,9 @@ def attention(
     """Return the attention of this rank's queries over all keys of all ranks, [heads, tokens, d].
 
     q [heads, tokens, d], k and v [kv_heads, tokens, d] are of this rank's tokens, and positions[r] are the positions of rank
-    r's, equally many on each rank. all_to_all(parts) sends parts[r] to rank r and returns what each rank sent, in the order of
-    the ranks; all parts have the same shape, and autograd follows them. Rank r computes the r-th of equal groups of heads.
-    block(q, k, v, q_positions, k_positions) returns result and logsumexp, and masks by positions. `heads` and `kv_heads` are
-    multiples of the number of ranks. Call all_to_all four times.
+    r's tokens, the same number on each rank. all_to_all(parts) sends parts[r] to rank r and returns what each rank sent, in the
+    order of the ranks; all parts have the same shape, and autograd follows them. Rank r computes the r-th of equal groups of
+    heads. block(q, k, v, q_positions, k_positions) returns result and logsumexp, and masks by positions. `heads` and `kv_heads`
+    are multiples of the number of ranks. Call all_to_all four times.
     """
     raise NotImplementedError("attention: which dimension do you cut before an exchange, and which do you join after it?")

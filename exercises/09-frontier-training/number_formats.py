@@ -1,4 +1,4 @@
-"""The number formats of 9.5: their numbers, PyTorch's own casts, the numbers that are tried, and a sum in few bits."""
+"""The number formats of 9.5: their numbers, PyTorch's own casts, the numbers to test, and a sum in few bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Format:
     """A format of floating-point numbers, with a sign; numbers beyond the largest become the largest."""
 
     exponent_bits: int
-    mantissa_bits: int  # stored; a hidden bit comes on top
+    mantissa_bits: int  # stored, without the hidden bit
     largest: float
     dtype: torch.dtype | None  # PyTorch's type that a processor can cast to
 

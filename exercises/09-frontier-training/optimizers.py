@@ -170,7 +170,7 @@ metrics = {
 }  # fmt: skip
 say(f"\nSingular values of a {ROWS} x {COLUMNS} matrix, divided by its norm, after each iteration ({args.plan})")
 bench.say_table(iterations, {"step": "iteration", "least": "least", "largest": "largest", "share_near_one": "0.7 to 1.2"})
-say(f"\n{args.steps} steps of {len(hidden)} matrices on {size} ranks, beside the same steps in one process")
+say(f"\n{args.steps} steps of {len(hidden)} matrices on {size} ranks, compared with one process")
 titles = {"label": "training", "off": "off", "max_work": "FLOPs of the busiest", "kept_times": "momentum kept (1 = once)"}
 bench.say_table(trainings, titles | {"sent_numbers": "numbers sent a step"})
 say("\nThe learning rate with the least loss, as a power of 2")

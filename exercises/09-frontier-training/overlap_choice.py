@@ -101,8 +101,8 @@ def find_problems(job: Job, choice: Choice) -> dict[str, str]:
 def list_rows(job: Job, orders: Mapping[str, Sequence[Issue]]) -> list[dict[str, Any]]:
     """Return a row for each choice that fits, if torch issues a step in these `orders`, the best first.
 
-    A shorter step is better. Of choices with equal steps, the one with less room is better: memory that layers do not need has
-    place for longer sequences.
+    A shorter step is better. Of choices with equal steps, the one with less room is better: memory that layers do not need
+    leaves room for longer sequences.
     """
     rows = []
     for name, issues in orders.items():

@@ -1,4 +1,4 @@
-"""The rows of 9.6: recorded steps on the clock beside the learner's parts, and formulas for equal layers."""
+"""The rows of 9.6: recorded steps on the clock, compared with the learner's parts, and formulas for equal layers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def check_formulas() -> list[dict[str, Any]]:
 
 
 def judge_choice(path: Path, orders: Mapping[str, Sequence[Issue]]) -> dict[str, Any]:
-    """Return what the checks read of my_overlap.yaml: its fault, its problems, and its step and room beside the best that fit.
+    """Return what the checks read of my_overlap.yaml: its fault, its problems, and its step and room, compared with the best
+    that fit.
 
     `orders` are those that torch has issued; without them, a step cannot be timed. Values are None while the file is empty or
     cannot be read. `sentence` is what the run prints.

@@ -15,7 +15,7 @@ PUZZLES, STEPS = 99, 2
 SCHEDULES = "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe"
 CHUNKS = 1, 2, 4
 SPLIT = "zb-h1", "zb-v", "dualpipe"
-"""These compute inputs and weights apart."""
+"""These compute input and weight gradients separately."""
 
 
 class Choice(NamedTuple):
@@ -40,8 +40,8 @@ class Job:
 
     `memory` is how many micro-batches fit, each with all layers of a rank. `copies` is how many times a rank's share of the
     weights fits. `messages` is how many messages of a micro-batch the network carries, as a multiple of those of 1F1B.
-    `splits` says whether the layers can compute inputs and weights apart. If `waits`, all ranks wait for each other after each
-    step, for the norm of all gradients.
+    `splits` says whether the layers can compute input and weight gradients separately. If `waits`, all ranks wait for each
+    other after each step, for the norm of all gradients.
     """
 
     ranks: int
@@ -151,7 +151,7 @@ def _find_shape_problems(job: Job, choice: Choice) -> dict[str, str]:
     if job.layers % (job.ranks * parts):
         return {"layers": f"{job.layers} layers cannot be divided among {job.ranks * parts} stages"}
     if choice.schedule == "interleaved" and job.micro_batches % job.ranks:
-        return {"micro-batches": f"{job.micro_batches} micro-batches are no multiple of {job.ranks} ranks"}
+        return {"micro-batches": f"{job.micro_batches} micro-batches are not a multiple of {job.ranks} ranks"}
     if choice.schedule == "dualpipe" and (job.micro_batches < 2 * job.ranks or job.ranks % 2 or job.micro_batches % 2):
         return {"micro-batches": f"it needs an even number of ranks and at least {2 * job.ranks} micro-batches, an even number"}
     return {}
@@ -163,9 +163,9 @@ def _find_problems(job: Job, choice: Choice, row: dict[str, Any]) -> dict[str, s
     if row["held"] > job.memory:
         problems["memory"] = f"its fullest rank holds {row['held']:g} micro-batches, and {job.memory} fit"
     if choice.schedule == "dualpipe" and job.copies < 2:
-        problems["copies"] = "each rank holds the weights of two stages, and those of one fit"
+        problems["copies"] = "each rank holds the weights of two stages, but only those of one fit"
     if choice.schedule in SPLIT and not job.splits:
-        problems["split"] = "the layers of this job cannot compute inputs and weights apart"
+        problems["split"] = "the layers of this job cannot compute input and weight gradients separately"
     if row["messages_times"] > job.messages:
         times = row["messages_times"]
         problems["messages"] = (

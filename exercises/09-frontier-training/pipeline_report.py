@@ -1,4 +1,4 @@
-"""The rows and pictures of 9.4: formulas beside real ranks, several steps, timelines as text, and the learner's choice."""
+"""The rows and pictures of 9.4: formulas and real ranks, several steps, timelines as text, and the learner's choice."""
 
 from __future__ import annotations
 
@@ -73,17 +73,18 @@ def describe_job(job: Job) -> str:
     times = job.times
     return (
         f"{job.ranks} ranks, {job.layers} layers, {job.micro_batches} micro-batches; a rank's layers take "
-        f"{times.forward} forward, {times.inputs} for inputs, {times.weights} for weights, and {times.pair} for a forward and "
-        "a backward that overlap. "
+        f"{times.forward} forward, {times.inputs} for input gradients, {times.weights} for weight gradients, and {times.pair} "
+        "for a forward and a backward that overlap. "
         f"{job.memory} micro-batches fit into memory, beside the weights of {'two stages' if job.copies > 1 else 'one stage'}. "
         f"The network carries at most {job.messages} times the messages of 1F1B. The layers "
-        f"{'can' if job.splits else 'cannot'} compute inputs and weights apart. After each step, the ranks "
+        f"{'can' if job.splits else 'cannot'} compute input and weight gradients separately. After each step, the ranks "
         f"{'wait for the norm of all gradients' if job.waits else 'do not wait for each other'}."
     )
 
 
 def judge_choice(path: Path) -> dict[str, Any]:
-    """Return what the checks read of my_pipeline.yaml: its fault, its problems, and its step beside the shortest that fits.
+    """Return what the checks read of my_pipeline.yaml: its fault, its problems, and its step, compared with the shortest that
+    fits.
 
     Values are None while the file is empty or cannot be read.
     """
@@ -106,9 +107,9 @@ def judge_choice(path: Path) -> dict[str, Any]:
 
 
 def draw_timelines(own_orders: Sequence[Sequence[Slot]] | None) -> str:
-    """Return timelines of 4 ranks and 8 micro-batches as text: a row for each rank, a letter for each moment."""
+    """Return timelines of 4 ranks and 8 micro-batches as text: a row for each rank, a letter for each unit of time."""
     parts = [
-        "f forward, i inputs, w weights, b inputs and weights together, a dot for a moment without work.\n"
+        "f forward, i input gradients, w weight gradients, b both together, a dot for a moment without work.\n"
         "ZB-V has two stages on each rank, with pieces that are half as long.",
         _draw("1f1b", order_1f1b(4, 8), 4),
         _draw("zb-v", order_zero_bubble_v(4, 8), 8),

@@ -123,7 +123,7 @@ def train_course(names: list[str], steps: int, width: int, layers: int) -> list[
 
 
 def find_smallest(name: str) -> float:
-    """Return the smallest number above 0 of a format: that of the code 1."""
+    """Return the smallest number above 0 of a format, which has the code 1."""
     dtype = FORMATS[name].dtype
     if dtype is None:
         return float(E2M1_VALUES[1])
@@ -160,7 +160,7 @@ def _read(result: Any, source: torch.Tensor, name: str) -> torch.Tensor:
         form = (
             f"{result.dtype} of the shape {list(result.shape)}" if isinstance(result, torch.Tensor) else type(result).__name__
         )
-        raise TypeError(f"{name} returned {form}: float32 of the shape {list(source.shape)} is due")
+        raise TypeError(f"{name} returned {form}, not float32 of the shape {list(source.shape)}")
     return result
 
 

@@ -18,7 +18,7 @@ Round = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass
 class Recipe:
-    """Round the operands of all products, and count the numbers of gradients that became 0 by it."""
+    """Round the operands of all products, and count the gradients that became 0 as a result."""
 
     name: str
     rounding: Round

@@ -1,4 +1,4 @@
-"""Ranks that really hang, for 9.8, and what torch's flight recorder has of them.
+"""Ranks that really hang, for 9.8, and their records in torch's flight recorder.
 
 Each rank keeps its last collectives in a ring buffer (`TORCH_FR_BUFFER_SIZE`). After a timeout it writes them down.
 """
@@ -131,7 +131,7 @@ def analyse(results: list[dict[str, Any]]) -> str | None:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), _log_to(output):
             try:
                 fr_trace.main(["--prefix", "dump_", folder])
-            except (Exception, SystemExit) as error:  # noqa: BLE001 (a private tool: what it cannot read it refuses in many ways)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (a private tool, which can fail in many ways)
                 return f"torch's analyser ended with {type(error).__name__}: {error}"
     return output.getvalue()
 
@@ -150,8 +150,8 @@ def _log_to(output: io.StringIO) -> Iterator[None]:
 def find_blamed(text: str | None, ranks: int) -> list[int] | None:
     """Return the ranks that torch's analyser blames for the first mismatch, or None if it names none.
 
-    It compares each rank with the first one that it reads, and the order of the files in a folder is any. So if it blames most
-    of the ranks, the first one was among those that differ, and they are the rest.
+    It compares each rank with the first one that it reads, and reads files in arbitrary order. So if it blames most of the
+    ranks, the first one is itself among the few that differ: those that it does not blame.
     """
     if text is None:
         return None

@@ -64,7 +64,7 @@ def count_leaving(chosen: torch.Tensor, experts: int, ranks: int) -> torch.Tenso
 
 
 def keep_within(tokens: Tokens, experts: int, room: int) -> torch.Tensor:
-    """Return for each pair whether its expert has room (tokens, top). An expert takes the first `room` pairs that come."""
+    """Return for each pair whether its expert has room (tokens, top). An expert accepts the first `room` pairs that arrive."""
     experts_of_pairs = tokens.chosen.flatten()
     arrival = torch.arange(len(experts_of_pairs))
     order = (experts_of_pairs * len(arrival) + arrival).argsort()
@@ -107,7 +107,7 @@ def list_capacities(tokens: Tokens, layer: Layer, ranks: int, factors: list[floa
 def list_limits(limits: tuple[int, ...], tokens: int = 2048) -> list[dict[str, Any]]:
     """Return a row for each limit of nodes: how many other nodes a token reaches, and the kB that it sends to them.
 
-    The numbers are those of DeepSeek-V3: 8 of 256 experts on 8 nodes, rows of 7,168 bytes. Scores are drawn. A node counts by
+    The numbers follow DeepSeek-V3: 8 of 256 experts on 8 nodes, rows of 7,168 bytes. Scores are drawn. A node counts by
     the sum of its best top / limit scores, and a token chooses among the experts of its best nodes.
     """
     scores = torch.rand(tokens, V3_EXPERTS, generator=torch.Generator().manual_seed(3))

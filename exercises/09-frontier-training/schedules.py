@@ -107,7 +107,7 @@ def order_dual_pipe(ranks: int, micro_batches: int) -> Orders:
     """Return DualPipe: half of the micro-batches begin on the first rank, the others on the last one.
 
     Rank r computes stage r of the first half and stage p - 1 - r of the second, so it holds the weights of both. `ranks` and
-    `micro_batches` are even, with at least 2p micro-batches. The eight phases are those of DualPipe's README.
+    `micro_batches` are even, with at least 2p micro-batches. The eight phases follow DualPipe's README.
     """
     return [list(_DualPipe(rank, ranks, micro_batches).list_slots()) for rank in range(ranks)]
 

@@ -107,7 +107,7 @@ class Step:
     """Hold what one rank recorded in a step: each slot with its seconds of processor time, and the loss on the last stage.
 
     `early` counts weights that had a gradient after the first `inputs`. `held` is the largest number of micro-batches whose
-    weights were not done.
+    weight gradients were not done.
     """
 
     seconds: list[tuple[Slot, float]] = field(default_factory=list)

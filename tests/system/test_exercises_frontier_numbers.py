@@ -55,7 +55,7 @@ def test_low_precision_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Pa
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("    return 'many'\n", "TypeError: quantise returned str: float32 of the shape"),
+        ("    return 'many'\n", "TypeError: quantise returned str, not float32 of the shape"),
         ("    import os\n    os._exit(3)\n", "the process ended with code 3"),
         ("    return torch.empty(1 << 31, dtype=torch.float32).fill_(1)\n", "my_numbers.py"),
     ],

@@ -49,7 +49,7 @@ REFUSALS = [  # the exercise, the flags, the exit code, what is printed
     ("8.2", "--prompt=3000", 2, "--prompt + --answer (3200) must be at most --longest"),
     ("8.3", "--pages=100", 2, "the longest request needs 533 pages, but there are only 100: --pages=533 or more"),
     ("8.4", "--page=512", 2, "nothing can be found with --page=512: the shortest prompt has"),
-    ("8.5", "--gamma=17", 2, "--gamma from 1 to 16"),
+    ("8.5", "--gamma=17", 2, "--gamma must be from 1 to 16"),
     ("8.6", "--group=48", 2, "--group must divide the width of the model, 64"),
     ("8.7", "--senders=4 --receivers=2", 2, "--senders (4) and --receivers (2) need as many ranks together, and 4 exist"),
     ("8.8", "--requests=100", 2, "--requests (100) is too small for this load: it needs 240"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("of loops with {speeds} GB/s it chooses {given:g}, but one loop shows that {right:g} is possible")}
+WAYS = {"still": Way("it chooses {given:g} among loops with {speeds} GB/s, but one loop shows that {right:g} is possible")}
 
 
 def judge(part: Part) -> None:

@@ -6,8 +6,8 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "a pipeline that takes {took:g} units, where one stream takes {sequential:g} and {best:g} are possible, has an overlap "
-        "of {given:.4g}% by this function, and should have {right:.4g}%"
+        "one stream takes {sequential:g} units, and the best pipeline {best:g}: a pipeline that takes {took:g} has an overlap "
+        "of {right:.4g}%, but this function returns {given:.4g}%"
     )
 }
 CASES = ((10, 24, 10, 100), (24, 24, 10, 0), (13, 24, 10, 1100 / 14), (8, 24, 10, 1600 / 14), (26, 40, 26, 100))

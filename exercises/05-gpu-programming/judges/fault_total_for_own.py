@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must list each operation with its own time, excluding the operations that it calls."""
+"""Judges a repaired copy: it must list each operation with its self time, which excludes the operations that it calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("aten::linear has {own:g} ms of its own and otherwise calls aten::addmm, but it is listed with {shown:g} ms"),
-    "missing": Way("of two operations on the {side}, the profile has {count} rows"),
+    "still": Way("aten::linear has a self time of {own:g} ms (aten::addmm takes the rest), but is listed with {shown:g} ms"),
+    "missing": Way("the profile has {count} rows for two operations on the {side}"),
 }
 REPAIRS = (
     (
@@ -71,7 +71,7 @@ class Recording:
 
 
 def judge(part: Part) -> None:
-    """Check that a layer that only calls another operation has little time of its own, on the processor and on a GPU."""
+    """Check that a layer that only calls another operation has little self time, on the processor and on a GPU."""
     take_profile, module = part.function("take_profile"), part.module
     for side, events, own_ms in (("processor", CPU, 1.0), ("GPU", GPU, 0.5)):
         recording: Any = Recording(events)
@@ -82,4 +82,4 @@ def judge(part: Part) -> None:
             raise part.wrong("missing", side=side, count=len(ms))
         if ms["aten::linear"] != own_ms:
             raise part.wrong("still", own=own_ms, shown=ms["aten::linear"])
-    part.note("an operation that only calls another is listed with its own time, on the processor and on a GPU")
+    part.note("an operation that only calls another is listed with its self time, on the processor and on a GPU")

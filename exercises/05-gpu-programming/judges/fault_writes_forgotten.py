@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("an operation that reads 100 bytes and writes 40 counts as {count} bytes, and 140 cross the memory"),
+    "still": Way("an operation that reads 100 bytes and writes 40 counts as {count} bytes, but it moves 140"),
 }
 
 

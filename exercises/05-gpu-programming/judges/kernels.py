@@ -23,7 +23,7 @@ class TensorCase:
     """
 
     name: str
-    given: Any
+    answer: Any
     right: torch.Tensor
     ways: Sequence[tuple[str, torch.Tensor]] = ()
     values: dict[str, object] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class WatchedKernels:
         try:
             with KernelMemory(*self.kernels) as self.memory, np.errstate(over="ignore", invalid="ignore"):
                 return function(*arguments)
-        except Exception as error:  # noqa: BLE001  # the interpreter hides what a kernel raised in an error of its own
+        except Exception as error:  # noqa: BLE001  # the interpreter wraps a kernel's error in its own
             reason = reason_of(error)
             if isinstance(reason, KernelFault):
                 way = self.race if isinstance(reason, Race) else "outside"
@@ -140,18 +140,18 @@ def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
     The verdict names the wrong way that matches the part in every case. If no way does, it shows the worst number in the
     simplest wrong case, and the nearest right case.
     """
-    wrong_cases = [case for case in cases if not is_close(case.given, case.right, tolerance)]
+    wrong_cases = [case for case in cases if not is_close(case.answer, case.right, tolerance)]
     if not wrong_cases:
         return
     simplest = wrong_cases[0]
     for place, (way, _) in enumerate(simplest.ways):
-        if all(is_close(case.given, case.ways[place][1] if case.ways else case.right, tolerance) for case in cases):
+        if all(is_close(case.answer, case.ways[place][1] if case.ways else case.right, tolerance) for case in cases):
             raise part.wrong(way, simplest.name, **simplest.values)
     simplest = wrong_cases[find_simplest([case.knobs for case in wrong_cases])]
     passing_words = describe_passing(
-        simplest.knobs, [case.knobs for case in cases if is_close(case.given, case.right, tolerance)]
+        simplest.knobs, [case.knobs for case in cases if is_close(case.answer, case.right, tolerance)]
     )
-    raise Verdict("failed", "other", describe(simplest.given, simplest.right, tolerance) + passing_words, simplest.name)
+    raise Verdict("failed", "other", describe(simplest.answer, simplest.right, tolerance) + passing_words, simplest.name)
 
 
 def describe(answer: Any, reference: torch.Tensor, tolerance: float) -> str:
@@ -166,6 +166,6 @@ def describe(answer: Any, reference: torch.Tensor, tolerance: float) -> str:
     place = tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))
     wrong_count = int((off > tolerance * (1 + reference.double().abs())).sum())
     return (
-        f"{wrong_count:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {answer[place].item():.6g}, "
-        f"where {reference[place].item():.6g} is right"
+        f"{wrong_count:,} of {off.numel():,} numbers are wrong; the worst is at {list(place)}: {answer[place].item():.6g} "
+        f"instead of {reference[place].item():.6g}"
     )

@@ -26,7 +26,7 @@ WAYS = {
         ("tl.maximum(highest, tl.max(scores, axis=1))", "tl.max(scores, axis=1)"),
     ),
     "one-max": Way(
-        "one highest score is subtracted in all rows, but each query has its own: where the scores of a query are {apart:.0f} "
+        "one highest score is subtracted in all rows, but each query has its own: if the scores of a query are {apart:.0f} "
         "below it, all its weights are 0 in float32, and 0 / 0 is NaN. Take the highest along axis 1",
         ("tl.maximum(highest, tl.max(scores, axis=1))", "tl.maximum(highest, tl.max(scores))"),
     ),
@@ -80,7 +80,7 @@ WAYS = {
         ("keys[None, :] <= queries[:, None]", "keys[None, :] < queries[:, None]"),
     ),
     "tiles-not-skipped": Way(
-        "right, but with CAUSAL it loads {loaded:,} bytes of k where {needed:,} are needed: a tile whose keys all come "
+        "right, but with CAUSAL it loads {loaded:,} bytes of k, and only {needed:,} are needed: a tile whose keys all come "
         "after the queries of the program need not be loaded. How far does the loop go?",
         ("if CAUSAL:\n        end =", "if CAUSAL:\n        other ="),
     ),
@@ -188,7 +188,7 @@ def judge(part: Part) -> None:
     for case in cases:
         if case.values["loaded"] != case.values["needed"]:
             raise part.wrong("tiles-not-skipped", case.name, **case.values)
-    part.note(f"right in {len(cases)} cases in float32, and in float16; no tile is loaded without need")
+    part.note(f"right in {len(cases)} cases in float32, and in float16; no tile is loaded unnecessarily")
 
 
 def sort_cases(cases: list[TensorCase]) -> list[TensorCase]:

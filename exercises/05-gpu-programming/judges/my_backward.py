@@ -42,7 +42,8 @@ WAYS = {
         ("for first in range(0, end, BLOCK)", "for first in range(0, end - BLOCK + 1, BLOCK)"),
     ),
     "order": Way(
-        "the three gradients are right, but in another order: return those of q, k and v, as in the arguments of forward",
+        "the three gradients are right, but in the wrong order: return the gradients of q, k and v, in the order of forward's "
+        "arguments",
         ("return *grads, None, None", "return grads[2], grads[0], grads[1], None, None"),
     ),
     "not-contiguous": Way(
@@ -241,7 +242,8 @@ def dense(
 ) -> list[torch.Tensor]:
     """Return out, dQ, dK and dV in float32 with the error `way`, by formulas with whole matrices in float64.
 
-    `loops` names the gradients whose loop has the error. `kept` are the inputs of out, L and D, if others.
+    `loops` names the gradients whose loop has the error. `kept`: the inputs from which out, L and D are computed, if they
+    differ.
     """
     q, k, v, grad_out = (tensor.double() for tensor in inputs)
     hidden = torch.ones(shape.length, shape.length, dtype=torch.bool).triu(1) & shape.causal

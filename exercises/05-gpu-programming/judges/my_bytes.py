@@ -32,7 +32,7 @@ WAYS = {
         ("(read - written) | (written & set(results))", "read - written"),
     ),
     "inputs-forgotten": Way(
-        "it counts what is written, and not what is read: the inputs are in memory, and have to come to the chip",
+        "it counts what is written, and not what is read: the inputs are in memory, and have to be read",
         ("(read - written) | (written & set(results))", "written & set(results)"),
     ),
     "unused-read": Way(

@@ -15,8 +15,8 @@ TOLERANCE = 1e-5  # of the largest score: float32 reaches 1e-6, and float16 no b
 MAX_PADDING = 4  # times the shortest fast length
 WAYS = {
     "circular": Way(
-        "the last scores of each signal are wrong: a transform that is {wrong:,} points too short sees a ring, in which the "
-        "beginning of a signal follows its end. Leave room for samples + points - 1 = {length:,} numbers, the rest zeros",
+        "the last scores of each signal are wrong: a transform that is {wrong:,} points too short wraps around: the beginning "
+        "of a signal follows its end. Leave room for samples + points - 1 = {length:,} numbers, the rest zeros",
         ("length = choose_length(samples + points - 1)", "length = samples"),
     ),
     "convolved": Way(
@@ -25,14 +25,14 @@ WAYS = {
         ("rfft(template, length).conj()", "rfft(template, length)"),
     ),
     "wrong-way-round": Way(
-        "the places count backwards: the conjugate belongs to the template's spectrum, and you took that of the signals",
+        "the places count backwards: conjugate the spectrum of the template, not the spectra of the signals",
         (
             "rfft(template, length).conj()\n    spectra = torch.fft.rfft(signals, length)",
             "rfft(template, length)\n    spectra = torch.fft.rfft(signals, length).conj()",
         ),
     ),
     "shifted": Way(
-        "every score is {points_less_one:,} places too late: the first scores are those of a template that begins before the "
+        "every score is {points_less_one:,} places too late: the first scores belong to a template that begins before the "
         "signal. Score k belongs to a template that begins at sample k",
         (
             "rfft(template, length).conj()\n    spectra = torch.fft.rfft(signals, length)",
@@ -70,7 +70,7 @@ WAYS = {
         ("length = choose_length(samples + points - 1)", "length = samples + points - 1"),
     ),
     "far-too-long": Way(
-        "a transform has {length:,} points where {enough:,} are enough: the other zeros only cost time",
+        "a transform has {length:,} points, but {enough:,} are enough: the other zeros only cost time",
         ("length = choose_length(samples + points - 1)", "length = choose_length(16 * samples)"),
     ),
     "one-at-a-time": Way(

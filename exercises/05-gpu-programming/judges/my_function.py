@@ -56,7 +56,7 @@ WAYS = {
         ("torch.compile(block, backend=backend)", "torch.compile(block, backend=backend, dynamic=False)"),
     ),
     "each-step": Way(
-        "12 steps compile {count} graphs more, {total} in all: a Python number is a constant of the graph, until it changes. "
+        "12 steps compile {count} more graphs, {total} in all: a Python number is a constant of the graph, until it changes. "
         "What changes with each call has to be a tensor, or dynamic from the first call on",
         ("torch.tensor(min(1.0, (step + 1) / WARM_UP))", "min(1.0, (step + 1) / WARM_UP)"),
     ),

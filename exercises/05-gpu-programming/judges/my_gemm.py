@@ -27,14 +27,14 @@ WAYS = {
     ),
     "partly-fetched": Way(
         "{kernel}: a number that is multiplied is never fetched ({fault}). The threads of a block must together fill both "
-        "tiles: where there are more numbers than threads, each fetches several",
+        "tiles: if there are more numbers than threads, each fetches several",
         ("for (int i = threadIdx.x; i < K * M; i += threads) b[", "for (int i = threadIdx.x; i < threads; i += threads) b["),
     ),
     "second-barrier": Way(
         "{kernel}: a fast thread fetches the next tile while a slow one still reads this one ({fault}). After the "
         "multiplication all threads must wait once more. The values may be right in one order of the threads, and wrong in "
         "another",
-        ("        __syncthreads();  // nobody reads them any more\n", ""),
+        ("        __syncthreads();  // no thread reads them any more\n", ""),
     ),
     "not-all-meet": Way(
         "{kernel}: {fault}. A barrier inside a condition, or after a return, waits for threads that never come",
@@ -53,7 +53,7 @@ WAYS = {
         "{kernel} has only the products of the last {slab} numbers of a row: its sum starts again from 0 with "
         "each tile. Set it to 0 once, before the loop",
         (
-            "        __syncthreads();  // nobody reads them any more\n",
+            "        __syncthreads();  // no thread reads them any more\n",
             "        __syncthreads();\n        if (first + T < n) sum = 0.0f;\n",
         ),
     ),
@@ -75,13 +75,13 @@ WAYS = {
         ("for (int j = 0; j < R; ++j) C[", "for (int j = 0; j < 1; ++j) C["),
     ),
     "not-shared": Way(
-        "{kernel} is right, but its threads ask main memory for {given:,} bytes, where {right:,} are enough: each number that "
-        "a block needs should be fetched once, by one thread, and read by the others from shared memory",
+        "{kernel} is right, but its threads ask main memory for {given:,} bytes, although {right:,} are enough: each number "
+        "that a block needs should be fetched once, by one thread, and read by the others from shared memory",
         ("sum += a[threadIdx.y][k] * b[k][threadIdx.x];", "sum += a[threadIdx.y][k] * B[(first + k) * n + column];"),
     ),
     "by-column": Way(
-        "{kernel} is right, but each request of a warp touches {given:.1f} sectors of 32 bytes where {right:.1f} are enough: "
-        "its lanes fetch numbers of one column. Let threadIdx.x count along a row of A, and of B",
+        "{kernel} is right, but each request of a warp touches {given:.1f} sectors of 32 bytes, although {right:.1f} are "
+        "enough: its lanes fetch numbers of one column. Let threadIdx.x count along a row of A, and of B",
         (
             "a[threadIdx.y][threadIdx.x] = A[row * n + first + threadIdx.x];",
             "a[threadIdx.x][threadIdx.y] = A[(blockIdx.y * T + threadIdx.x) * n + first + threadIdx.y];",
@@ -156,7 +156,7 @@ def judge(part: Part) -> None:
         launch.kernel: touches_memory(observations[launch.name].counts) for launch in LAUNCHES if launch.name in observations
     }
     if not any(written_kernels.values()):
-        raise Verdict("open", sentence="tiled and registers: no number is fetched yet")
+        raise Verdict("open", sentence="tiled and registers are not written yet: they read no number from memory")
     for usual, second in (LAUNCHES[:2], LAUNCHES[2:]):
         if written_kernels[usual.kernel]:
             check_launch(part, usual, observations[usual.name])
@@ -166,7 +166,7 @@ def judge(part: Part) -> None:
             part.note(describe(usual, observations[usual.name]))
     missing = [kernel for kernel, is_written in written_kernels.items() if not is_written]
     if missing:
-        raise Verdict("open", sentence=f"{missing[0]} fetches no number yet; the other kernel is right")
+        raise Verdict("open", sentence=f"{missing[0]} is not written yet; the other kernel is right")
 
 
 def run_launches(part: Part, place: Path) -> dict[str, Observation]:

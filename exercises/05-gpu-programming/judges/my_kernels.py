@@ -46,15 +46,15 @@ WAYS = {
         "after the other: let one thread of a block add the block's sum",
     ),
     "spread": Way(
-        "block_sum is right, but its warps read shared memory {loads:.0f} times per block, where 25 are enough: too many "
+        "block_sum is right, but its warps read shared memory {loads:.0f} times per block, although 25 are enough: too many "
         "warps still use it in each step. Let only the first d threads add, with d = blockDim.x / 2, then half of that, and so "
         "on: then whole warps are idle",
         (
             "for (int d = blockDim.x / 2; d > 0; d /= 2) {\n    if (t < d)",
             "for (int d = 1; d < blockDim.x; d *= 2) {\n    if (t % (2 * d) == 0)",
         ),
-        seen="block_sum is right, but its warps read shared memory {loads:.0f} times per block, where 25 are enough: in which "
-        "steps do warps read numbers although they have nothing to add?",
+        seen="block_sum is right, but its warps read shared memory {loads:.0f} times per block, although 25 are enough: in "
+        "which steps do warps read numbers although they have nothing to add?",
     ),
     "fixed-block": Way(kernel_judge.FIXED_BLOCK, ("int d = blockDim.x / 2", "int d = 128")),
     "renamed": Way(kernel_judge.RENAMED, ("void block_sum(", "void sum_of_blocks(")),

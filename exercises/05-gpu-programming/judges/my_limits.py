@@ -55,7 +55,7 @@ WAYS = {
         ("launch.fetched_bytes / us / 1e3", "launch.asked_bytes / us / 1e3"),
     ),
     "waste-unseen": Way(
-        "you never find access: compare the bytes that the threads asked for with those that memory delivered",
+        'you never return "access": compare the bytes that the threads asked for with those that memory delivered',
         ("launch.asked_bytes >= launch.fetched_bytes / 2", "launch.asked_bytes >= 0"),
     ),
     "stalls-unseen": Way(

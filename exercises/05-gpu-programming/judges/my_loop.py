@@ -48,7 +48,7 @@ WAYS = {
         ("losses.append(loss.detach())", "losses.append(loss)"),
     ),
     "gradients-kept": Way(
-        "the gradients of earlier steps are added up: its losses are those of a loop without zero_grad",
+        "the gradients of earlier steps are added up, as in a loop without zero_grad",
         ("        optimizer.zero_grad()\n", ""),
     ),
     "float32-only": Way(
@@ -87,7 +87,7 @@ WAYS = {
     ),
     "not-unscaled": Way(
         "the optimizer took gradients that are {times:,.0f} times too large: they were scaled, but never divided again. "
-        "scaler.step(optimizer) divides, and skips the step where one is infinite",
+        "scaler.step(optimizer) divides, and skips the step if one is infinite",
         ("        scaler.step(optimizer)\n        scaler.update()\n", "        optimizer.step()\n"),
     ),
     "divided-twice": Way(
@@ -180,11 +180,11 @@ def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> No
 
 def _judge_weights(weights: torch.Tensor, right: torch.Tensor, initial: torch.Tensor) -> None:
     if torch.equal(weights, initial):
-        says = "its losses are those of the CPU loop, but the model that it was given has its initial weights: train that one"
+        says = "its losses equal the CPU loop's, but the model that was passed still has its initial weights"
         raise Verdict("failed", "other", says, "float32")
     off = float((weights - right).norm() / right.norm())
     if not off <= WEIGHTS_OFF:
-        says = f"its losses are those of the CPU loop, but its weights are off by {off:.0e} of their size after {STEPS} steps"
+        says = f"its losses equal the CPU loop's, but its weights are off by {off:.0e} of their size after {STEPS} steps"
         raise Verdict("failed", "other-weights", f"{says}: is its optimizer the one of the delivered loop?", "float32")
 
 

@@ -12,7 +12,7 @@ from gpucourse.judge import Part, Verdict, Way
 SHAPES = ((2, 200), (2, 256), (2, 1), (2, 777))
 EPS, P, SEED, TOLERANCE = 1e-5, 0.3, 7, 1e-4
 SIGMAS = 5
-MIN_OVERLAP = 30  # places that two rows must have in common before they are compared: so many do not agree by chance
+MIN_OVERLAP = 30  # places that two rows must have in common before they are compared: that many do not agree by chance
 ALIKE = 0.1  # above the share of neighbours that agree by chance, which varies by 0.01 at most
 DRAWN = (12, 300)  # rows and columns of the dropout
 WAYS = {
@@ -77,7 +77,7 @@ WAYS = {
         ("tl.rand(seed, row * n + columns)", "tl.rand(seed, columns)"),
     ),
     "rows-overlap": Way(
-        "the mask of each row is that of the row before, moved by {shift}: rows share random numbers, as with the offset "
+        "the mask of each row is the previous row's, moved by {shift}: rows share random numbers, as with the offset "
         "row + column. How many offsets does a row need?",
         ("row * n + columns", "row + columns"),
     ),

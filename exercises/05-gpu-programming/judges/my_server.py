@@ -114,7 +114,7 @@ def judge(part: Part) -> None:
     if part.text == DELIVERED.read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: it has three faults")
     from graphs import Graphs
-    from served_models import EarlyExit, OneSizeLooks, Transformer
+    from served_models import EarlyExit, ReadsAtOneSize, Transformer
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -133,7 +133,7 @@ def judge(part: Part) -> None:
             raise part.wrong("tries-again", attempts=branchy.failures, sizes=sizes)
         for size in (SIZES[0], SIZES[3]):  # of the first request, and of one after others
             case = f"a model that reads a value for {size} sequences only"
-            operations = _judge_requests(part, OneSizeLooks(model, size).eval(), Graphs(CPU), case)
+            operations = _judge_requests(part, ReadsAtOneSize(model, size).eval(), Graphs(CPU), case)
             if operations > MAX_OPERATIONS:
                 raise part.wrong("off-for-all", case, size=size, operations=operations)
     part.note(f"{len(SIZES)} requests right, {graphs.captures} captures, {operations} operations per request")
@@ -170,9 +170,9 @@ class Request:
     """
 
     tokens: torch.Tensor
-    asked: torch.Tensor
+    original_tokens: torch.Tensor
     answer: torch.Tensor
-    came: torch.Tensor
+    original_answer: torch.Tensor
     right: torch.Tensor
     unseen: bool
 
@@ -191,7 +191,7 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
                 answer = server.answer(tokens)
         except CaptureError as error:
             raise part.wrong("not-captured", case, error=error) from None
-        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
+        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the verdict shows the error
             raise part.make_verdict(error, case) from None
         _judge_shape(part, answer, right, f"{case}, request {len(requests) + 1}")
         unseen = graphs.replays > replays and not _hold(graphs.last, request)
@@ -223,9 +223,9 @@ def _judge_answers(part: Part, requests: Sequence[Request], case: str, graphs: G
     if wrong is not None:
         raise _name_wrong_answers(part, requests, ways, case, graphs)
     for number, request in enumerate(requests, 1):
-        if not torch.equal(request.tokens, request.asked):
+        if not torch.equal(request.tokens, request.original_tokens):
             raise part.wrong("callers-tokens", case, number=number)
-        if not torch.equal(request.answer, request.came):
+        if not torch.equal(request.answer, request.original_answer):
             raise part.wrong("shared-output", case, number=number)
 
 
@@ -255,10 +255,10 @@ def _name_wrong_answer(earlier: Sequence[Request], request: Request) -> str:
     "stale": it was an even older answer.
     "other": it was neither.
     """
-    if torch.allclose(request.came, request.right, atol=TOLERANCE):
+    if torch.allclose(request.original_answer, request.right, atol=TOLERANCE):
         return ""
     same_size = [old.right for old in earlier if old.right.shape == request.right.shape]
-    equal = [torch.allclose(request.came, old, atol=TOLERANCE) for old in same_size]
+    equal = [torch.allclose(request.original_answer, old, atol=TOLERANCE) for old in same_size]
     if not any(equal):
         return "other"
     return "one-behind" if equal[-1] else "stale"

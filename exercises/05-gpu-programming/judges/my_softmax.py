@@ -33,7 +33,7 @@ WAYS = {
         ("torch.maximum(highest, scores.amax(1, keepdim=True))", "scores.amax(1, keepdim=True)"),
     ),
     "one-max": Way(
-        "one highest score is subtracted from the scores of all queries, but each has its own: where those of a query are "
+        "one highest score is subtracted from the scores of all queries, but each has its own: if a query's scores are "
         "{apart:.0f} below it, all its weights are 0 in float32, and 0 / 0 is NaN. Take the highest along axis 1",
         ("torch.maximum(highest, scores.amax(1, keepdim=True))", "torch.maximum(highest, scores.max())"),
     ),
@@ -45,7 +45,7 @@ WAYS = {
         ),
     ),
     "starts-at-zero": Way(
-        "the highest score begins at 0, which counts as a score: where all of them are near -150, every weight is exp(-150), "
+        "the highest score begins at 0, which counts as a score: if all scores are near -150, every weight is exp(-150), "
         "which is 0 in float32. Begin with -inf",
         ('queries.new_full((len(queries), 1), float("-inf"))', "queries.new_zeros((len(queries), 1))"),
     ),
@@ -121,7 +121,7 @@ def judge(part: Part) -> None:
         ways = [(way, attend_wrong(blocks, way, torch.float32)) for way in WAYS if way != "keeps-blocks"]
         knobs = {"blocks": len(blocks.sizes), "the highest score": blocks.highest, "queries apart by": blocks.apart}
         cases.append(TensorCase(name, answer, right, ways, {"peak": max(blocks.levels), "apart": blocks.apart}, knobs))
-    cases.sort(key=lambda case: (not case.values["apart"], -float(str(case.values["peak"]))))  # for words that name them
+    cases.sort(key=lambda case: (not case.values["apart"], -float(str(case.values["peak"]))))  # for messages that name them
     compare(part, cases, TOLERANCE)
     if held_blocks > MAX_BLOCKS:
         raise part.wrong("keeps-blocks", blocks=held_blocks)

@@ -95,7 +95,7 @@ WAYS = {
         ),
     ),
     "place-not-used": Way(
-        "it says {given} where {fault} is right: both leave the GPU idle between launches that come too slowly. Which range "
+        "it says {given} instead of {fault}: both leave the GPU idle between launches that come too slowly. Which range "
         "launched the work after each gap?",
         ('"unfused optimizer" if find_range(ranges, launch) == "optimizer" else "many small kernels"', '"many small kernels"'),
     ),
@@ -110,7 +110,7 @@ WAYS = {
 def build(*, streams: int = 1, threads: int = 1, nested: bool = False) -> tuple[list[Event], dict[str, Any]]:
     """Return the events of a small trace, and the right answers."""
     planter = Planter(1)
-    planter.call("cudaMalloc", 300, MAIN)  # what is before the first work is no gap
+    planter.call("cudaMalloc", 300, MAIN)  # time before the first work is not a gap
     planter.open("outer")
     first = planter.launch("gemm_kernel", 40)
     if nested:

@@ -34,8 +34,8 @@ WAYS = {
         ),
     ),
     "less-precise-products": Way(
-        "it lets torch multiply with fewer digits than float32 has (matmul precision '{precision}', where 'highest' is "
-        "right): TF32 or bfloat16 inside each product. That is a different precision, even where the losses are close",
+        "it lets torch multiply with fewer digits than float32 has (matmul precision '{precision}' instead of 'highest'): "
+        "TF32 or bfloat16 inside each product. That is a different precision, even if the losses are close",
         ("    model = make_model()", "    torch.set_float32_matmul_precision('high')\n    model = make_model()"),
     ),
     "not-trained": Way(
@@ -204,4 +204,4 @@ def _judge_later_calls(part: Part, pipeline: Any, training_watch: Any, train: An
         if not same and call("copies of these lists", list(rows), list(labels))[1]:
             raise part.wrong("kept-by-identity", case)
     if not same:
-        raise Verdict("failed", "other-results", "the losses of a later call are not those of the training as delivered", case)
+        raise Verdict("failed", "other-results", "the losses of a later call differ from the delivered training's", case)

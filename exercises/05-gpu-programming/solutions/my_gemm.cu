@@ -13,7 +13,7 @@ __global__ void tiled(const float* A, const float* B, float* C, int n) {
         b[threadIdx.y][threadIdx.x] = B[(first + threadIdx.y) * n + column];
         __syncthreads();  // both tiles are complete
         for (int k = 0; k < T; ++k) sum += a[threadIdx.y][k] * b[k][threadIdx.x];
-        __syncthreads();  // nobody reads them any more
+        __syncthreads();  // no thread reads them any more
     }
     C[row * n + column] = sum;
 }
@@ -39,7 +39,7 @@ __global__ void registers(const float* A, const float* B, float* C, int n) {
             for (int i = 0; i < R; ++i)
                 for (int j = 0; j < R; ++j) sums[i][j] += mine[i] * theirs[j];
         }
-        __syncthreads();  // nobody reads the slabs any more
+        __syncthreads();  // no thread reads the slabs any more
     }
     for (int i = 0; i < R; ++i)
         for (int j = 0; j < R; ++j) C[(blockIdx.y * M + down + i) * n + blockIdx.x * M + across + j] = sums[i][j];

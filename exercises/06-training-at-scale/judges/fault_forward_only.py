@@ -6,7 +6,7 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "still": Way(
-        "a step of {name} with {batch} sequences of {length} tokens has {given:.3g} operations in yours, but takes "
+        "by your count, a step of {name} with {batch} sequences of {length} tokens has {given:.3g} operations, but it has "
         "{right:.3g}: backward needs two products for each one of forward"
     )
 }

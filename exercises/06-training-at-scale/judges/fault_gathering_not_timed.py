@@ -59,7 +59,7 @@ def judge(part: Part) -> None:
     with tempfile.TemporaryDirectory(prefix="gpucourse-judge-") as folder:
         answer = part.call(part.function_alone("save_one_file", **names), training, 3, Path(folder) / "one-file.pt")
     if not isinstance(answer, dict) or "seconds" not in answer:
-        raise Verdict("failed", "no-seconds", "save_one_file no longer says how many seconds the single file took")
+        raise Verdict("failed", "no-seconds", "save_one_file no longer returns how many seconds the single file took")
     if abs(answer["seconds"] - GATHER_S - WRITE_S) > 1e-6:
         raise part.wrong("still", gather=GATHER_S, write=WRITE_S, given=answer["seconds"])
     part.note("the time of the single file includes gathering and writing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("stages that reach {wanted} bytes are reported with {given}: a peak remains until it is reset")}
+WAYS = {"still": Way("stages that reach {right} bytes are reported with {given}: a peak remains until it is reset")}
 PEAKS = {"forward": 70, "backward": 90, "optimizer": 30}  # bytes
 
 
@@ -42,5 +42,5 @@ def judge(part: Part) -> None:
     part.call(watch.enter, "end")
     answer = {stage: watch.stages.get(stage) for stage in PEAKS}
     if answer != PEAKS:
-        raise part.wrong("still", wanted=", ".join(map(str, PEAKS.values())), given=", ".join(map(str, answer.values())))
+        raise part.wrong("still", right=", ".join(map(str, PEAKS.values())), given=", ".join(map(str, answer.values())))
     part.note("each stage has its own peak")

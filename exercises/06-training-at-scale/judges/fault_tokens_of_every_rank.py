@@ -15,7 +15,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Check that every layout's tokens per second are those of the whole batch, divided by the time of a step."""
+    """Check that every layout's tokens per second are the tokens of the whole batch, divided by the time of a step."""
     tokens = part.metrics["batch_size"] * part.metrics["length"]
     for row in part.metrics["layouts"]:
         reference, answer = tokens / row["median_ms"] * 1e3, row["tokens_per_s"]

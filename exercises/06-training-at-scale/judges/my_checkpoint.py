@@ -14,7 +14,7 @@ WIDTH, LAYERS, DONE, STEPS = 16, 1, 3, 6
 WAYS = {
     "weights-only": Way(
         "the checkpoint has no optimizer. AdamW divides by the moments of all steps so far: with new moments the next steps "
-        "differ, so the losses are not those of a training that never stopped",
+        "differ, so the losses differ from those of a training that never stopped",
         (', "optimizer": moments,', ","),
     ),
     "no-generator": Way(
@@ -31,7 +31,7 @@ WAYS = {
         ('return int(saved["step"])', 'return int(saved["step"]) + 1'),
     ),
     "zero-moments": Way(
-        "after {done} steps the state has no moments, or all of them are 0: they are those of an optimizer that has never "
+        "after {done} steps the state has no moments, or all of them are 0: they belong to an optimizer that has never "
         "stepped. Take them from the optimizer that trains, which is passed to you",
         ("get_state_dict(model, optimizer)", "get_state_dict(model, torch.optim.AdamW(model.parameters()))"),
     ),
@@ -54,8 +54,8 @@ WAYS = {
         ),
     ),
     "generator-reset": Way(
-        "after restore the generator is not where it was: its seed only says where it began; its state says how far it has "
-        "come",
+        "after restore the generator does not continue where it was: its seed only says where it began; its state says how "
+        "far it has come",
         ('generator.set_state(saved["generator"])', 'generator.manual_seed(int(saved["step"]))'),
     ),
     "local-slices": Way(
@@ -129,7 +129,7 @@ def _load(part: Part, request: Any, folder: Path, group: Any) -> None:
 
     try:
         checkpoints.load(request, folder, group)
-    except Exception as error:  # noqa: BLE001  # torch raises one of its own, with the text of another
+    except Exception as error:  # noqa: BLE001  # torch raises its own kind of error, with the text of the first one
         _, marker, key = str(error).partition("Missing key in checkpoint state_dict: ")
         if not marker:
             raise part.make_verdict(error) from None
@@ -181,7 +181,7 @@ def _check_state(part: Part, saved: Any, right: dict[str, Any], current: dict[st
     moments = saved["optimizer"]
     gathered = (
         isinstance(saved["model"], Mapping) and not saved["model"]
-    )  # on rank 0, and this is another: named by what is saved
+    )  # only rank 0 has them then: the judge of the files names the cause
     if isinstance(moments, Mapping) and not gathered and not any(tensor.any() for tensor in _list_tensors(moments)):
         raise part.wrong("zero-moments", done=DONE)
 

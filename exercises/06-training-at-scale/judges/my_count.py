@@ -1,4 +1,4 @@
-"""Judges my_count.py of 6.2: bytes held, sent inside and across nodes, and offloaded, against a step that is played."""
+"""Judges my_count.py of 6.2: bytes held, sent inside and across nodes, and offloaded, compared with a simulated step."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WAYS = {
          'plan.gradient_wire, plan.micro_batches * (1 if plan.optimizer == "all" else 2))\n    elif'),
     ),
     "whole-across": Way(
-        "across nodes you send whole tensors. The ranks of a node have already divided them: each sends only its share on",
+        "across nodes you send whole tensors. The ranks of a node have already divided them: each forwards only its share",
         ('ring("across", p / per_node, plan.gradient_wire', 'ring("across", p, plan.gradient_wire'),
     ),
     "half-an-all-reduce": Way(
@@ -168,7 +168,7 @@ def _gather(plan: Any, way: str, *, is_first: bool) -> Iterator[Call]:
 
 
 def _count(plan: Any, way: str = "") -> list[float]:
-    """Return what a rank holds and moves, from the played step."""
+    """Return what a rank holds and moves, from the simulated step."""
     ranks = plan.nodes * plan.per_node
     division = {"whole": 1, "node": plan.per_node, "all": ranks}
     inside = across = 0.0

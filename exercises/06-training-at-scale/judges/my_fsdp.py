@@ -41,7 +41,7 @@ WAYS = {
         ("self.share.grad = share.float() / self.ranks", "share = share.float() / self.ranks"),
     ),
     "too-early": Way(
-        "when the first block begins to compute, {alive} blocks are in memory whole. At most two may be: the one that "
+        "when the first block begins to compute, {alive} whole blocks are in memory. At most two may be: the one that "
         "computes, and the next",
         (
             "register_forward_pre_hook(lambda *_: self.fetch(self.next))",
@@ -50,13 +50,13 @@ WAYS = {
         ),
     ),
     "not-freed": Way(
-        "in forward, up to {alive} blocks are in memory whole. Whatever still refers to a block's memory keeps it: what "
-        "autograd has saved for backward are views of the weights",
+        "in forward, up to {alive} whole blocks are in memory. Whatever still refers to a block's memory keeps it: the "
+        "tensors that autograd saves for backward are views of the weights",
         ("register_forward_hook(lambda *_: self.free())", "register_forward_hook(lambda *_: None)"),
     ),
     "not-freed-in-backward": Way(
-        "forward frees its blocks, but in backward up to {alive} are in memory whole: a block whose gradients are computed "
-        "is not needed until the next step",
+        "forward frees its blocks, but in backward up to {alive} whole blocks are in memory: a block whose gradients are "
+        "computed is not needed until the next step",
         ("            parameter.grad = None\n        self.free()\n", "            parameter.grad = None\n"),
     ),
     "not-gathered-again": Way(
@@ -84,8 +84,8 @@ WAYS = {
         ("lambda *_: self.fetch(self.previous)", "lambda *_: self.fetch(None)"),
     ),
     "keeps-whole": Way(
-        "with {ranks} ranks {kept:,} bytes of the blocks are left between two steps; the shares are {share:,} bytes. What else "
-        "still has a block's memory, or its gradients?",
+        "with {ranks} ranks {kept:,} bytes of the blocks are left between two steps; the shares are {share:,} bytes. What "
+        "else still refers to a block's memory, or to its gradients?",
         ("            parameter.grad = None\n", "            pass\n"),
     ),
     "weights-in-float32": Way(
@@ -132,7 +132,7 @@ def judge(part: Part) -> None:
 
 
 def _train(part: Part, shard: Any, wires: tuple[str, ...], rank: int, size: int) -> dict[str, dict[str, Any]]:
-    """Train as DDP does, and with the learner's shares. Return what this rank has seen of both, for each type on the wire."""
+    """Train as DDP does, and with the learner's shares. Return this rank's results of both, for each type on the wire."""
     import warnings
 
     import fsdp_trial
@@ -227,7 +227,7 @@ def _check(part: Part, size: int, wire: str, result: dict[str, Any]) -> None:
     gap = max((abs(loss - right) for loss, right in zip(result["losses"], result["right_losses"], strict=True)), default=0.0)
     if not gap <= (TOLERANCE if wire == "float32" else ROUNDED):
         text = (
-            f"the losses are {result['losses']}, and those of DDP {result['right_losses']}: is each gathered weight the newest?"
+            f"the losses are {result['losses']}, and those of DDP {result['right_losses']}: is each gathered weight up to date?"
         )
         raise Verdict("failed", "other", text, case)
     if size > 1:

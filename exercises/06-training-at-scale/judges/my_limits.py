@@ -1,6 +1,6 @@
 """Judges my_limits.py of 6.3: the largest numbers of ranks, against two queues that are replayed message by message.
 
-exposed.json of the exercise has what `record` returns for each cluster.
+The file exposed.json of the exercise contains what `record` returns for each cluster.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WAYS = {
         ('2 * weights * cluster["gradient_bytes"]', '2 * weights * cluster["weight_bytes"]'),
     ),
     "one-too-many": Way(
-        "you returned {given} ranks, but {right} is right: with yours, computing waits already",
+        "you returned {given} ranks, but {right} is right: with your number, computing already waits",
         ("    return ranks\n\n\ndef hides", "    return min(2 * ranks, 4096)\n\n\ndef hides"),
     ),
 }  # fmt: skip
@@ -143,8 +143,9 @@ def _list_mistakes(way: str, cluster: Cluster, right: int) -> dict[str, int]:
 
 
 def record(name: str) -> dict[str, dict[str, object]]:
-    """Return what exposed.json has for a cluster: for each way the largest number of ranks, and the exposed percent of powers
-    of two."""
+    """Return the entry of a cluster in exposed.json: for each way the largest number of ranks, and the exposed percent of
+    powers of two.
+    """
     cluster = next(cluster for cluster in CLUSTERS if cluster.name == name)
     powers = [2**power for power in range(MAX_RANKS.bit_length() + 1)]
     return {

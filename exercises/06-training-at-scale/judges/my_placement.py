@@ -25,12 +25,12 @@ WAYS = {
         ("(held + few_bytes, cost + count", "(held, cost + count"),
     ),
     "every-block": Way(
-        "you recompute every block: {given}. Some of them may stay",
+        "you recompute every block: {given}. Some of them may keep their activations",
         ("longer = [(held + all_bytes, cost, chosen) for held, cost, chosen in fitting]", "longer = []"),
     ),
     "largest-first": Way(
-        "you recompute the blocks with the most activations first: {given}. They may be the most expensive ones, and where a "
-        "block is among the others decides which moments it makes lower",
+        "you recompute the blocks with the most activations first: {given}. They may be the most expensive ones, and the "
+        "position of a block decides at which moments recomputing it saves memory",
         (
             "    sums: list",
             "    by_size = sorted(range(len(kept)), key=lambda number: left[number] - kept[number])\n"
@@ -108,8 +108,9 @@ def _describe(blocks: Blocks, limit: int, chosen: Sequence[int] | None) -> str:
 
 
 def _find_best(blocks: Blocks, limit: int, moment: Callable[[int, int], int] = max, reserve: int = 0) -> Sequence[int] | None:
-    """Return the cheapest placement. `moment` is what a block, with its kept and left bytes, has when its backward begins, and
-    `reserve` is what has to be free after the forward of all blocks."""
+    """Return the cheapest placement. `moment(kept, left)` is what a block holds when its backward begins. `reserve` is what has
+    to be free after the forward of all blocks.
+    """
     best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}
     for number, (kept, left, count) in enumerate(blocks):
         following: dict[int, tuple[int, tuple[int, ...]]] = {}

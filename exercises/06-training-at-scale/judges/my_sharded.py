@@ -19,7 +19,7 @@ VALUES: dict[str, Any] = {
 USUAL = {"lr": 0.05, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 WAYS = {
     "sum": Way(
-        "the weights are those of the sum of {ranks} ranks' gradients. A reduce-scatter adds; divide by the number of ranks",
+        "the weights follow from the sum of {ranks} ranks' gradients. A reduce-scatter adds; divide by the number of ranks",
         ("gradient /= self.ranks\n", "gradient /= 1\n"),
     ),
     "own-gradient": Way(
@@ -32,16 +32,16 @@ WAYS = {
         ),
     ),
     "not-gathered": Way(
-        "after a step rank {rank} of {ranks} has other weights than rank 0: each has updated its own share, but not sent it "
-        "to the others. All ranks must continue with the same weights",
+        "after a step rank {rank} of {ranks} has different weights from rank 0: each has updated its own share, but not sent "
+        "it to the others. All ranks must continue with the same weights",
         (
             "dist.all_gather_into_tensor(whole, weights)",
             "whole.copy_(self.flatten(self.parameters))\n        whole.chunk(self.ranks)[self.rank].copy_(weights)",
         ),
-        seen="after a step rank {rank} of {ranks} has other weights than rank 0: all ranks must continue with the same weights",
+        seen="after a step rank {rank} of {ranks} has different weights from rank 0: all must continue with the same weights",
     ),
     "not-written": Way(
-        "a step does not change the weights: write the new numbers into the parameters that were given, in place, because the "
+        "a step does not change the weights: write the new numbers into the parameters that were passed, in place, because the "
         "model uses those",
         ("parameter.copy_(new.view_as(parameter))", "parameter = new.view_as(parameter)"),
     ),

@@ -17,7 +17,7 @@ from gpucourse.judge import Part, Verdict, Way
 LAYERS, WIDTH, LENGTH, VOCABULARY, HEADS = 4, 32, 64, 64, 1
 BATCHES, LARGE = (8, 7, 1), 16  # sequences
 RATE, STEPS, TOLERANCE = 0.5, 2, 1e-5
-STEEP = 100.0  # times the weights of the last layer: gradients are as much larger, which shows what clips them
+STEEP = 100.0  # times the weights of the last layer: gradients are larger by that factor, which shows clipping
 MAX_MEMORY, MAX_WORK = 0.3, 1.4  # of the plain step
 MAX_DIFFERENCE = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")
@@ -105,8 +105,8 @@ WAYS = {
         ("        loss = loss * len(part) / len(batch)\n", "        loss = loss / torch.zeros(())\n"),
     ),
     "large-batch": Way(
-        "right for small batches, but wrong for {batch} sequences, where the memory is measured: its weights are not those of "
-        "the plain step. Every sequence of the batch counts there, too",
+        "right for small batches, but wrong for {batch} sequences, with which the memory is measured: its weights differ from "
+        "the plain step's. Every sequence of the batch counts then, too",
         ("    optimizer.zero_grad()\n", "    optimizer.zero_grad()\n    batch = batch[:8]\n"),
     ),
     "many-steps": Way(
@@ -292,9 +292,7 @@ def _name_gradients(part: Part, shape: Any, right: Record, answer: Record, case:
         raise part.wrong("cleared-between", case, times=answer.clears // STEPS)
     if shape.batch != BATCHES[0]:
         raise part.wrong("mean-of-means", case, batch=shape.batch)
-    says = (
-        "the weights after the first step are not those of the plain step: is it the gradient of the mean loss of all tokens?"
-    )
+    says = "the weights after the first step differ from the plain step's: is it the gradient of the mean loss of all tokens?"
     raise Verdict("failed", "other-weights", says, case)
 
 

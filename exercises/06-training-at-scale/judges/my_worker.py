@@ -35,7 +35,7 @@ WAYS = {
     ),
     "too-old": Way(
         "this life begins with step {step}, but every rank can load the checkpoint of step {best}: {lost} steps are repeated "
-        "without need",
+        "unnecessarily",
         ("sorted(common, reverse=True)", "sorted(common)"),
     ),
     "not-finished": Way(
@@ -55,7 +55,7 @@ WAYS = {
         ("range(worker.rank, worker.batch, worker.size)", "range(worker.rank, worker.batch, 4)"),
     ),
     "unequal-shares": Way(
-        "in step {step} the ranks computed {counts} sequences: the mean of their gradients is then not that of the batch",
+        "in step {step} the ranks computed {counts} sequences: the mean of their gradients then differs from the batch's",
         ("    share = range(worker.rank, worker.batch, worker.size)\n",
          "    first = range(worker.batch - worker.size + 1)\n"
          "    share = first if worker.rank == 0 else [worker.batch - worker.rank]\n"),
@@ -65,7 +65,7 @@ WAYS = {
         ("step % worker.every == 0", "step % (2 * worker.every) == 0"),
     ),
     "saved-too-often": Way(
-        "a checkpoint was saved after step {step}, which is no multiple of worker.every ({every}) and not the last step",
+        "a checkpoint was saved after step {step}, which is not a multiple of worker.every ({every}) and not the last step",
         ("step % worker.every == 0", "step"),
     ),
     "saved-wrongly": Way(

@@ -1,4 +1,4 @@
-"""A solution of 6.2: rings among the ranks of a node, across nodes and of all ranks, and how often each turns."""
+"""A solution of 6.2: rings among the ranks of a node, across nodes and of all ranks, and how often each is used."""
 
 from __future__ import annotations
 

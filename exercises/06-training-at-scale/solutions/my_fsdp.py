@@ -29,7 +29,7 @@ class Unit:
         block.register_full_backward_hook(lambda *_: self.reduce())
 
     def free(self) -> None:
-        """Empty the storage: what autograd has saved for backward are views of it."""
+        """Empty the storage: the tensors that autograd saves for backward are views of it."""
         self.whole.untyped_storage().resize_(0)
 
     def issue(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("four L4s get 40 requests a second, and {percent:.0f} % of them meet the limits: that cannot be")}
+WAYS = {"still": Way("four L4s get 40 requests a second, and {percent:.0f} % of them meet the limits: that is impossible")}
 RUNS = {"right": {"overload_percent": 28.6}, "wrong": {"overload_percent": 100.0}}
 
 

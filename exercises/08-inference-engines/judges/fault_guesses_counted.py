@@ -10,7 +10,7 @@ RUNS = {"right": {"drafts": [_TEXT | {"tokens_per_step": 4.0}]}, "wrong": {"draf
 
 
 def judge(part: Part) -> None:
-    """Require that the figure is that of the text."""
+    """Require the figure that follows from the text."""
     for row in part.metrics["drafts"]:
         if abs(row["tokens_per_step"] - row["tokens"] / row["steps"]) > 0.01:
             values = {key: row[key] for key in ("draft", "steps", "tokens")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("the first requests find {percent:.0f} % of their prompts, before anybody has computed them")}
+WAYS = {"still": Way("the first requests find {percent:.0f} % of their prompts, before they were ever computed")}
 RUNS = {"right": {"found_first_percent": 21.7}, "wrong": {"found_first_percent": 39.8}}
 
 

@@ -126,7 +126,7 @@ WAYS = {
         ),
     ),
     "no-extra-token": Way(
-        _FREE + ", and nothing is drawn from it: a step brings {mean:.2f} tokens on average instead of {right:.2f}. No test of "
+        _FREE + ", and nothing is drawn from it: a step yields {mean:.2f} tokens on average instead of {right:.2f}. No test of "
         "the distribution can see this",
         (
             "    return [*kept, pick(p[len(draft)], uniform())]",
@@ -182,7 +182,7 @@ Verify = Callable[[list[int], Rows, Rows, Callable[[], float]], list[int]]
 
 
 def judge(part: Part) -> None:
-    """Judge steps without chance, then the distribution of the next three tokens, then the tokens of a step."""
+    """Judge steps without randomness, then the distribution of the next three tokens, then the tokens of a step."""
     verify = part.function("verify")
     _judge_certain(part, verify, tokens_count=False)
     _judge_chance(part, verify)
@@ -201,7 +201,7 @@ def judge(part: Part) -> None:
             mean=mean, right=right_mean, draft=draft, result=tokens,
         )  # fmt: skip
     if distance <= LIMIT:
-        text = f"the distribution is right, but a step brings {mean:.2f} tokens instead of {right_mean:.2f}"
+        text = f"the distribution is right, but a step yields {mean:.2f} tokens instead of {right_mean:.2f}"
         raise Verdict("failed", "other", text)
     shares = [sum(share for result, share in tokens.items() if result[0] == first) for first in range(SIZE)]
     text = (
@@ -262,7 +262,7 @@ def _read_tokens(result: Any, case: str) -> list[int]:
     except TypeError:
         tokens = [-1]
     if not all(0 <= token < SIZE for token in tokens):
-        raise Verdict("failed", "other", f"it returned {str(result)[:60]}: a list of tokens from 0 to {SIZE - 1} is due", case)
+        raise Verdict("failed", "other", f"it returned {str(result)[:60]}, not a list of tokens from 0 to {SIZE - 1}", case)
     return tokens
 
 
@@ -288,7 +288,7 @@ class _Observer:
 
 
 def play(verify: Verify, grid: Sequence[Sequence[float]]) -> tuple[Results, float]:
-    """Return the distribution of three tokens, where the target continues short results, and the mean length of the results."""
+    """Return the distribution of three tokens, if the target continues short results, and the mean length of the results."""
     results: Results = {}
     for draft, q, p, weight in list_drafts():
         for point in grid:

@@ -79,7 +79,7 @@ PRICES = ((6.88, 9.0, 150, 93.0), (0.8048, 1.5, 110, 100.0), (12.0, 4.0, 200, 50
 
 
 def judge(part: Part) -> None:
-    """Judge each formula on several numbers, of which some are at a limit."""
+    """Judge each formula on several numbers, some of which are at a limit."""
     wait_s, inside = part.function("wait_s"), part.function("count_inside")
     tokens_held, usd_per_million = part.function("tokens_held"), part.function("usd_per_million")
     part.compare([_make_wait(part, wait_s, *queue) for queue in QUEUES], tolerance=IN_32_BITS)

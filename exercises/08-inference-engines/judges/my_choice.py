@@ -57,7 +57,7 @@ class Trial(NamedTuple):
 
 
 def _spread(count: int, best: int, *more: int) -> tuple[int, ...]:
-    """Return `count` scores, of which those of `best` and of `more` are equal and the highest."""
+    """Return `count` scores. The scores of `best` and of `more` are equal, and the highest."""
     return tuple(90 if token in (best, *more) else token * 37 % 83 - 60 for token in range(count))
 
 
@@ -74,7 +74,7 @@ TRIALS = (
 
 
 def judge(part: Part) -> None:
-    """Judge choices on 1 to 4 ranks, with equal scores, in 16 bits, and in two groups beside each other."""
+    """Judge choices on 1 to 4 ranks, with equal scores, in 16 bits, and in two groups at the same time."""
     choose = part.function("choose")
     for trial in TRIALS:
         results = part.on_ranks(trial.ranks, lambda rank, _, trial=trial: _choose(part, choose, trial, rank))

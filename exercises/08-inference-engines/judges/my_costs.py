@@ -21,7 +21,7 @@ WAYS = {
         ("else 2 * card.kv_heads * card.head_dim", "else 2 * card.heads * card.head_dim"),
     ),
     "one-layer": Way(
-        "each of the {layers} layers keeps its own keys and values, and you counted those of one",
+        "each of the {layers} layers keeps its own keys and values, but you counted one layer",
         ("    return int(numbers * kept * number_bytes)", "    return int(numbers * kept * number_bytes / card.layers)"),
     ),
     "latent-twice": Way(
@@ -178,7 +178,7 @@ def _read_number(part: Part, answer: Any, name: str, case: str) -> float:
     """Return the answer as a number. Raise Verdict if it is none."""
     number = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not abs(number) < LARGEST:
-        kind = "None: is the return missing?" if answer is None else f"{answer!r:.40}, which is no finite number"
+        kind = "None: is the return missing?" if answer is None else f"{answer!r:.40}, which is not a finite number"
         raise Verdict("failed", "no-number", f"{name} returned {kind}", case)
     return number
 

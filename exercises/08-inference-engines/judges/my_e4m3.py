@@ -69,7 +69,7 @@ class Watcher(TorchDispatchMode):
     dtype: torch.dtype | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Return the result of an operation, after a look at its type."""
+        """Return the result of an operation, and note its type."""
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor) and str(result.dtype).startswith("torch.float8"):
             self.dtype = self.dtype or result.dtype
@@ -77,7 +77,7 @@ class Watcher(TorchDispatchMode):
 
 
 def list_numbers() -> Iterator[tuple[str, torch.Tensor]]:
-    """Return the numbers that are tried, and what they are."""
+    """Return the tested numbers, each set with a description."""
     patterns = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
     yield "all numbers of bfloat16", patterns.float()
     source = torch.Generator().manual_seed(8)
@@ -98,10 +98,10 @@ def judge(part: Part) -> None:
             raise part.wrong("library", case, dtype=watcher.dtype)
         right = numbers.clamp(-448, 448).to(torch.float8_e4m3fn).float()
         if not isinstance(answer, torch.Tensor):
-            raise Verdict("failed", "other", f"it returned {type(answer).__name__}: a tensor is due", case)
+            raise Verdict("failed", "other", f"it returned {type(answer).__name__}, not a tensor", case)
         if answer.shape != numbers.shape or answer.dtype != torch.float32:
             shape = list(numbers.shape)
-            text = f"it returned {answer.dtype} of the shape {list(answer.shape)}: float32 of the shape {shape} is due"
+            text = f"it returned {answer.dtype} of the shape {list(answer.shape)}, not float32 of the shape {shape}"
             raise Verdict("failed", "other", text, case)
         wrong = find_differences(answer, right)
         if not wrong.any():

@@ -28,7 +28,7 @@ WAYS = {
         ("gates.flatten()[order, None]", "gates.flatten()[:, None]"),
     ),
     "overwrites": Way(
-        "a token's output is that of only one of its {k} experts: several rows come back for a token, and they must be added."
+        "a token's output comes from only one of its {k} experts: several rows come back for a token, and they must be added."
         " result[rows] += ... keeps only one of equal rows",
         (
             "result.index_add_(0, rows, back * gates.flatten()[order, None])",
@@ -66,7 +66,7 @@ LAYERS = (
     Layer("4 experts on 1 rank", 4, (5,)),
     Layer("4 experts on 2 ranks, 5 tokens each", 4, (5, 5)),
     Layer("6 experts on 3 ranks, 1 to 7 tokens", 6, (7, 1, 4)),
-    Layer("4 experts on 4 ranks, of which one has no tokens", 4, (3, 0, 6, 2)),
+    Layer("4 experts on 4 ranks, one of which has no tokens", 4, (3, 0, 6, 2)),
     Layer("8 experts on 4 ranks, expert 6 in every token", 8, (4, 3, 5, 4), 6),
 )
 
@@ -114,7 +114,7 @@ def _watch_sizes(part: Part) -> None:
 
 
 def _draw(layer: Layer) -> tuple[Any, Any, Any, Any]:
-    """Return the tokens of all ranks, their experts and gates, and the matrix of each expert. There is no chance in them."""
+    """Return the tokens of all ranks, their experts and gates, and the matrix of each expert. Nothing in them is random."""
     import torch
 
     count = sum(layer.tokens)

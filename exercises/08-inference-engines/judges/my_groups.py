@@ -1,4 +1,4 @@
-"""Judges my_groups.py of 8.6: shapes and bytes first, then each of the two functions beside the course's own other one."""
+"""Judges my_groups.py of 8.6: shapes and bytes first, then each function together with the course's version of the other."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import torch
 
 from gpucourse.judge import Part, Verdict, Way, plant_ways
 
-ALIKE = 0.995  # the share of equal codes from which on two results count as one way
+ALIKE = 0.995  # the share of equal codes from which on two results count as equal
 ALMOST_HALF = 1e-3  # of a step: a weight this close to the middle between two codes may have either
 
 
 WAYS = {
     "one-scale-for-all": Way(
-        "the errors are {times:.1f} times those of groups: one large weight sets the steps of all {count:,} weights. Each "
-        "group has its own range",
+        "the errors are {times:.1f} times as large as with groups: one large weight sets the steps of all {count:,} weights. "
+        "Each group has its own range",
         (
             "low, high = groups.amin(-1).clamp(max=0), groups.amax(-1).clamp(min=0)",
             ("low, high = (end.expand(groups.shape[:2]) for end in (groups.amin().clamp(max=0), groups.amax().clamp(min=0)))"),
         ),
     ),
     "one-scale-a-row": Way(
-        "the errors are {times:.1f} times those of groups: you use one range for each row, but its {inputs} weights form "
-        "{groups} groups of {group}",
+        "the errors are {times:.1f} times as large as with groups: you use one range for each row, but its {inputs} weights "
+        "form {groups} groups of {group}",
         (
             "low, high = groups.amin(-1).clamp(max=0), groups.amax(-1).clamp(min=0)",
             (
@@ -177,7 +177,7 @@ def _judge_form(part: Part, result: Any, bits: int, group: int, case: str) -> No
     types = torch.uint8, torch.float16, torch.uint8
     for name, item, shape, dtype in zip(("codes", "scales", "zeros"), result, shapes, types, strict=True):
         if list(item.shape) != shape or item.dtype != dtype:
-            text = f"the {name} are {item.dtype} {list(item.shape)}; {dtype} {shape} is due"
+            text = f"the {name} are {item.dtype} {list(item.shape)}, not {dtype} {shape}"
             raise Verdict("failed", "other", text, case)
 
 
@@ -223,7 +223,7 @@ def _judge_weights(part: Part, dequantise: Any, arguments: tuple[Any, ...], case
     right = decode(*tensors, bits, group)
     if not isinstance(restored, torch.Tensor) or restored.shape != right.shape or restored.dtype != torch.float32:
         form = f"{restored.dtype} {list(restored.shape)}" if isinstance(restored, torch.Tensor) else type(restored).__name__
-        raise Verdict("failed", "other", f"it returned {form}; torch.float32 {list(right.shape)} is due", case)
+        raise Verdict("failed", "other", f"it returned {form}, not torch.float32 {list(right.shape)}", case)
     if torch.allclose(restored, right, rtol=1e-5, atol=1e-6):
         return
     for name, module in plant_ways(WAYS, __file__):

@@ -17,12 +17,12 @@ WAYS = {
         ("return list(range(rank * heads // ranks, (rank + 1) * heads // ranks))", "return list(range(heads // ranks))"),
     ),
     "in-turns": Way(
-        "rank {rank} of {ranks} gets heads {answer} where {right} belong: its query heads are neighbours, and neighbours "
+        "rank {rank} of {ranks} gets heads {answer} instead of {right}: its query heads are neighbours, and neighbours "
         "share a key-value head. A rank gets neighbouring heads, not heads at equal distances",
         ("return list(range(rank * heads // ranks, (rank + 1) * heads // ranks))", "return list(range(rank, heads, ranks))"),
     ),
     "copies-in-turns": Way(
-        "with {ranks} ranks and {heads} heads, rank {rank} gets head {answer} where {right} belongs: copies of a head are on "
+        "with {ranks} ranks and {heads} heads, rank {rank} gets head {answer} instead of {right}: copies of a head are on "
         "neighbouring ranks, since neighbouring query heads share it",
         ("return [rank * heads // ranks]", "return [rank % heads]"),
     ),
@@ -113,7 +113,7 @@ def _judge_heads(part: Part, heads_of: Any, ranks: int, heads: int) -> None:
             raise part.wrong("first-heads", case, answer=answer[0] if answer else "none", right=right[0], **values)
         if missing := set(range(heads)) - {head for one in answers for head in one}:
             raise part.wrong("heads-nowhere", case, head=min(missing), **values)
-        raise Verdict("failed", "other", f"rank {rank} gets heads {answer} where {right} belong", case)
+        raise Verdict("failed", "other", f"rank {rank} gets heads {answer} instead of {right}", case)
 
 
 def _judge_plan(part: Part, plan: Any, case: str, heads: int, senders: int, receivers: int) -> None:
@@ -129,7 +129,7 @@ def _judge_plan(part: Part, plan: Any, case: str, heads: int, senders: int, rece
             if (receiver, slot) not in arrived and receivers > heads:
                 raise part.wrong("copies-forgotten", case, receiver=receiver, head=head, receivers=receivers, heads=heads)
             if (other := arrived.get((receiver, slot))) != head:
-                text = f"slot {slot} of receiver {receiver} gets head {other} where {head} belongs"
+                text = f"slot {slot} of receiver {receiver} gets head {other} instead of {head}"
                 raise Verdict("failed", "other", text, case)
     count = max(Counter(sender for sender, *_ in plan).values())
     least = -(-len(plan) // senders)  # every head has equally many senders and equally many receivers

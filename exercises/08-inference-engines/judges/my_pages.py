@@ -1,8 +1,8 @@
 """Judges my_pages.py of 8.2 by tags: it writes (request, place) into slots, as an engine writes keys, and reads them again.
 
-Which page a request gets is free. After every operation each request must read its own tags, then free pages and copies are
-compared with those of another allocator. A wrong part gets the name of a way if the solution with that change shows the same
-first differences in every script.
+The part may choose any free page for a request. After every operation each request must read its own tags, then free pages and
+copies are compared with those of another allocator. A wrong part gets the name of a way if the solution with that change shows
+the same first differences in every script.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ def judge(part: Part) -> None:
         raise _name_cause(part, findings, differences)
     operations = sum(len(script.operations) for script in ALL.values())
     part.note(f"{operations} operations in {len(ALL)} scripts: every request reads its own text")
-    part.note("no page is lost, and no copy is made without need")
+    part.note("no page is lost, and no copy is unnecessary")
 
 
 def _sort(findings: Findings) -> list[tuple[str, Difference]]:

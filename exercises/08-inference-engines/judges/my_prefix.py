@@ -1,4 +1,4 @@
-"""Judges my_prefix.py of 8.4: first the keys, then what requests find, beside an allocator that compares whole texts."""
+"""Judges my_prefix.py of 8.4: first the keys, then what requests find, compared with an allocator that compares whole texts."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ WAYS = {
         "{observation}",
     ),
     "hit-not-taken-off": Way(
-        "{left} pages are free where {right_left} should be: a page that is found is in use again, and must leave the queue",
+        "{left} pages are free, but {right_left} should be: a page that is found is in use again, and must leave the queue",
         ("            self.free.pop(page, None)\n", ""),
         "{observation}",
     ),
     "hit-not-counted": Way(
-        "after the second request ended, {left} pages are free where {right_left} should be: you never counted it as a user "
+        "after the second request ended, {left} pages are free, but {right_left} should be: you never counted it as a user "
         "of the pages that it found",
         ("            self.users[page] += 1\n        self.tables", "        self.tables"),
         "{observation}",
     ),
     "freed-while-used": Way(
-        "{left} pages are free where {right_left} should be: two requests used the same pages, one ended, and you freed the "
+        "{left} pages are free, but {right_left} should be: two requests used the same pages, one ended, and you freed the "
         "pages of the other",
         ("            if not self.users[page]:\n", "            if True:\n"),
         "{observation}",
@@ -169,7 +169,7 @@ class Reference:
             self.tables[name].append(page)
 
     def grow(self, name: str, length: int) -> bool:
-        """Return whether there is room for so many tokens, and add the pages."""
+        """Return whether there is room for that many tokens, and add the pages."""
         count = -(-length // SIZE) - len(self.tables[name])
         if count > self.count_free():
             return False
@@ -177,7 +177,7 @@ class Reference:
         return True
 
     def computed(self, name: str, tokens: list[int]) -> None:
-        """Let the whole pages hold their texts, except for texts that another page holds already."""
+        """Record the texts of the whole pages, except those that another page already holds."""
         for number in range(len(tokens) // SIZE):
             page, text = self.tables[name][number], (self.salts[name], tokens[: (number + 1) * SIZE])
             if self.texts[page] is None and text not in self.texts:
@@ -308,7 +308,7 @@ class Keys:
             raise self.part.wrong("salt-ignored", case)
 
     def judge_many(self) -> None:
-        """Judge that different texts have different keys, also where their digits are the same."""
+        """Judge that different texts have different keys, even if their digits are the same."""
         case = "keys of many texts"
         texts = [([number % 100, number // 100, 1, 2], "") for number in range(5000)]
         keys = {self.read(case, tokens)[0] for tokens, _ in texts}
@@ -325,7 +325,7 @@ class Keys:
 
 
 class Play:
-    """The learner's cache while a script is played, beside the reference."""
+    """The learner's cache while a script is played, together with the reference."""
 
     def __init__(self, part: Part, make: Callable[..., Any], script: Script) -> None:
         self.part, self.script, self.case = part, script, script.name
@@ -416,7 +416,7 @@ class Play:
                 raise self._fail("false", observation, page=page, found=found, right=right)
         if found != right:
             kind = "more" if found > right else "fewer" if found else "none"
-            raise self._fail(kind, f"{found} tokens were found, and {right} are there", page=0, found=found, right=right)
+            raise self._fail(kind, f"{found} tokens were found, but {right} could be", page=0, found=found, right=right)
 
     def _compare_free(self) -> None:
         left, right = self.part.call(self.cache.count_free, case=self.case), self.reference.count_free()

@@ -1,4 +1,4 @@
-"""Judges my_router.py of 8.8 by goodput on three traces, beside routers that look at less."""
+"""Judges my_router.py of 8.8 by goodput on three traces, compared with simpler routers."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _ask(part: Part, choose: Any, request: Any, engines: Any, trial: Trial) -> i
 
 @dataclass(frozen=True)
 class _Still:
-    """An engine whose state is given."""
+    """An engine with a fixed state."""
 
     tokens: int
     load: int

@@ -209,7 +209,7 @@ def _read_scale(scale: Any, channels: int, case: str) -> torch.Tensor:
         raise Verdict("failed", "no-answer", "it returned None: is the return missing?", case)
     if not isinstance(scale, torch.Tensor) or list(scale.shape) != [channels]:
         form = list(scale.shape) if isinstance(scale, torch.Tensor) else type(scale).__name__
-        raise Verdict("failed", "other", f"it returned {form}: a tensor of {channels} scales, one for each input, is due", case)
+        raise Verdict("failed", "other", f"it returned {form}, not a tensor of {channels} scales, one for each input", case)
     if not bool((scale.isfinite() & (scale > 0)).all()):
         channel = int((~(scale.isfinite() & (scale > 0))).nonzero()[0])
         text = f"channel {channel} has the scale {float(scale[channel]):g}: weights are multiplied and divided by it"

@@ -1,11 +1,11 @@
-"""Judges a repaired copy: only a flipped bit makes a gradient differ that another rank computes again."""
+"""Judges a repaired copy: a gradient and its recomputation on another rank may differ only by a flipped bit."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("{count} checks see a flipped bit where none has flipped"),
+    "still": Way("{count} checks see a flipped bit although none has flipped"),
     "unseen": Way("a bit flips before the sum, and no rank that computes the gradient again sees it"),
 }
 RUNS = {

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the bytes of each rank must be those of the messages that it sends."""
+"""Judges a repaired copy: each rank must count the bytes of the messages that it sends."""
 
 from __future__ import annotations
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("inputs take {inputs} and weights {weights}, and a whole backward pass takes {backward}")}
+WAYS = {
+    "still": Way("input gradients take {inputs} and weight gradients {weights}, but a whole backward pass takes {backward}")
+}
 
 
 def judge(part: Part) -> None:
@@ -14,4 +16,4 @@ def judge(part: Part) -> None:
     inputs, weights, backward = (part.call(times.of, (piece(kind, 0, 0),)) for kind in kinds)
     if (inputs, weights, backward) != (2, 5, 7):
         raise part.wrong("still", inputs=inputs, weights=weights, backward=backward)
-    part.note("inputs and weights together take as long as a whole backward pass")
+    part.note("input and weight gradients together take as long as a whole backward pass")

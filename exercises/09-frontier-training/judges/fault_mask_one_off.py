@@ -1,10 +1,12 @@
-"""Judges a repaired copy: the output is that of one process, so every token sees itself."""
+"""Judges a repaired copy: the output equals that of one process, so every token sees itself."""
 
 from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("the output is {off:.2g} of its largest element off that of one process: does a token see itself?")}
+WAYS = {
+    "still": Way("the output differs from that of one process by {off:.2g} of its largest element: does a token see itself?")
+}
 RUNS = {"right": {"output_off": 1e-15, "causal": True}, "wrong": {"output_off": 0.8, "causal": True}}
 
 

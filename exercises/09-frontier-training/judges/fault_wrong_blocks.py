@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the products of a layer are those of codes whose scales are taken out of the sum."""
+"""Judges a repaired copy: a product must equal the sum of products of codes, multiplied by their scales afterwards."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ WAYS = {
         (" / (2 if job[\"is_causal\"] else 1)", ""),
     ),
     "forward-only": Way(
-        "{given} % instead of {right} %: that is attention of the forward alone. Backward has twice as many products",
+        "{given} % instead of {right} %: that is the attention of forward alone. Backward has twice as many products",
         ("12 * job[\"layers\"]", "4 * job[\"layers\"]"),
     ),
     "all-experts": Way(

@@ -17,7 +17,7 @@ WAYS = {
         ("blocks.abs().amax(1, keepdim=True)", "blocks.amax(1, keepdim=True)"),
     ),
     "one-for-all": Way(
-        "all {count} blocks have the same scale, that of the largest number of the tensor: small blocks lose all their bits",
+        "all {count} blocks have the same scale, from the largest number of the tensor: small blocks lose all their bits",
         ("blocks.abs().amax(1, keepdim=True)", "blocks.abs().amax().expand(len(blocks), 1)"),
     ),
     "exponent-of-the-largest": Way(
@@ -133,7 +133,7 @@ def _read(result: Any, shape: tuple[int, ...], case: str) -> torch.Tensor:
         form = (
             f"{result.dtype} of the shape {list(result.shape)}" if isinstance(result, torch.Tensor) else type(result).__name__
         )
-        raise Verdict("failed", "other", f"it returned {form}: float32 of the shape {list(shape)} is due", case)
+        raise Verdict("failed", "other", f"it returned {form}, not float32 of the shape {list(shape)}", case)
     return result
 
 
@@ -161,7 +161,9 @@ def _judge_scales(part: Part, case: str, kind: str, largest: float, blocks: torc
 
 
 def _find_wrong_codes(exact: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
-    """Return which scales are not the nearest numbers of E4M3 under one float32. Another one may be meant near a tie."""
+    """Return which scales are not the nearest numbers of E4M3 under one float32. Near a tie, the neighbouring number counts as
+    well.
+    """
     ratio = exact / exact.amax() * 448
     codes = answer.double() / exact.amax() * 448
     allowed = torch.stack([round_to((ratio * (1 + shift)).float(), "E4M3").clamp(min=2**-9) for shift in (-1e-6, 1e-6)])

@@ -35,7 +35,7 @@ WAYS = {
         "each output is multiplied by the weight of another pair: the rows are sorted by expert, the weights are not. "
         "Bring both into one order",
         ("weights.flatten()[order, None]", "weights.flatten()[:, None]"),
-        seen="each token is a sum of the right outputs, and their weights are others than its own",
+        seen="each token is a sum of the right outputs, but with weights that are not its own",
     ),
     "order-of-arrival": Way(
         "the outputs are right, and added to other tokens: rows come home sorted by expert, so row {row} belongs to token "
@@ -94,7 +94,7 @@ class Trial(NamedTuple):
 TRIALS = (
     Trial("4 experts on 2 ranks, 5 tokens each", 4, (5, 5)),
     Trial("6 experts on 3 ranks, 1 to 7 tokens", 6, (7, 1, 4)),
-    Trial("8 experts on 4 ranks, of which one has no tokens", 8, (3, 0, 6, 5)),
+    Trial("8 experts on 4 ranks, one of which has no tokens", 8, (3, 0, 6, 5)),
     Trial("8 experts on 4 ranks, expert 6 in every token", 8, (4, 3, 5, 4), 6),
     Trial("4 experts on 1 rank", 4, (5,)),
 )
@@ -110,7 +110,7 @@ def judge(part: Part) -> None:
 
 
 def _draw(trial: Trial) -> tuple[Any, Any, Any, Any]:
-    """Return the tokens of all ranks, their experts and weights, and the matrix of each expert. There is no chance in them."""
+    """Return the tokens of all ranks, their experts and weights, and the matrix of each expert. Nothing in them is random."""
     import torch
 
     count = sum(trial.tokens)
@@ -262,7 +262,7 @@ def _check_bytes(part: Part, trial: Trial, results: list[dict[str, Any]], chosen
 
 
 def _name_rows(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
-    """Raise the verdict on rows that reach another expert than the chosen one, or go home in another order."""
+    """Raise the verdict on rows that reach an expert other than the chosen one, or go home in the wrong order."""
     x, chosen, _, _ = _draw(trial)
     numbers = {tuple(row): token for token, row in enumerate(x.tolist())}
     each = trial.experts // len(trial.tokens)

@@ -35,7 +35,7 @@ WAYS = {
         (" and rank not in waiting", ""),
     ),
     "finished-counts": Way(
-        "in {case_name} you blame rank {blamed}, which has finished its step: it waits for nobody, and nobody waits for it",
+        "in {case_name} you blame rank {blamed}, which has finished its step: it waits for no rank, and no rank waits for it",
         (
             "    places: dict[tuple",
             "    return next((rank for rank in range(len(records)) if rank not in waiting), 0), \"stopped\"\n  "
@@ -43,18 +43,17 @@ WAYS = {
         ),
     ),
     "odd-one-missed": Way(
-        "jobs in which a rank stops are right. In {case_name} all members of a group wait at the same number: "
-        "one of them called "
-        "another operation than the others",
+        "jobs in which a rank stops are right. In {case_name} all members of a group wait at the same number: one of them "
+        "called a different operation from the others",
         ("if len(counts) > 1:", "if len(counts) > len(records):"),
     ),
     "majority-blamed": Way(
-        "in {case_name} rank {blamed} called what most members called: the odd one out is another",
+        "in {case_name} rank {blamed} called what most members called: another rank is the odd one out",
         ("counts.most_common(1)[0][0]", "counts.most_common()[-1][0]"),
     ),
     "any-missing": Way(
-        "in {case_name} you blame rank {blamed}. It waits in {group}, and no group waits for it: it has called all that others "
-        "wait for. Blame a rank that has not",
+        "in {case_name} you blame rank {blamed}. It waits in {group}, and no group waits for it: it has called everything "
+        "that others wait for. Blame a rank that has not",
         (
             "if numbers[rank].get(group, -1) < number and rank not in waiting:",
             "if True:",

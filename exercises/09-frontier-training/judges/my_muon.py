@@ -14,8 +14,7 @@ SHAPES = {
 }  # fmt: skip
 WAYS = {
     "own-rows": Way(
-        "each rank orthogonalised some rows of {name}: the singular directions of a slice are not those of the "
-        "matrix. One rank "
+        "each rank orthogonalised some rows of {name}: the singular directions of a slice differ from the matrix's. One rank "
         "needs all of it",
         (
             "step = self.orthogonalise(direction)",
@@ -76,7 +75,7 @@ WAYS = {
         ),
     ),
     "vectors-too": Way(
-        "{name} {shape} is no hidden matrix, and was changed: norms, biases, embedding and head belong to AdamW",
+        "{name} {shape} is not a hidden matrix, but was changed: norms, biases, embedding and head belong to AdamW",
         ("p.dim() == 2 and not name.startswith((\"embedding\", \"head\"))", "p.dim() == 2"),
     ),
     "wrong-root": Way(
@@ -289,7 +288,7 @@ def _check_weights(part: Part, size: int, answers: list[dict[str, Any]]) -> None
 
 
 def _check_costs(part: Part, size: int, answers: list[dict[str, Any]]) -> None:
-    """Raise the verdict on work that is not shared, on momentum that several ranks keep, and on bytes that nobody needs."""
+    """Raise the verdict on work that is not shared, on momentum that several ranks keep, and on bytes that no rank needs."""
     case = f"{size} ranks"
     hidden = [SHAPES[name] for name in SHAPES if _is_hidden(name)]
     for name in filter(_is_hidden, SHAPES):

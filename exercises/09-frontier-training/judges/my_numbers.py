@@ -121,7 +121,7 @@ class Watcher(TorchDispatchMode):
     dtype: torch.dtype | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Return the result of an operation, after a look at its type."""
+        """Return the result of an operation, and note its type."""
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor) and result.dtype in SMALL_TYPES:
             self.dtype = self.dtype or result.dtype
@@ -182,7 +182,7 @@ def _is_same(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 
 def _describe(failure: tuple[str, str, torch.Tensor], inputs: dict[str, torch.Tensor]) -> tuple[str, dict[str, object]]:
-    """Return the case, and the first wrong number that is easy to read: not too large and not too small, where there is one."""
+    """Return the case, and the first wrong number that is easy to read: not too large and not too small, if there is one."""
     name, case, result = failure
     form, numbers, right = FORMATS[name], inputs[case], round_to(inputs[case], name)
     wrong = result.contiguous().view(torch.int32) != right.contiguous().view(torch.int32)
@@ -201,9 +201,9 @@ def _read(result: Any, source: torch.Tensor, case: str) -> torch.Tensor:
     if result is None:
         raise Verdict("failed", "no-answer", "it returned None: is the return missing?", case)
     if not isinstance(result, torch.Tensor):
-        raise Verdict("failed", "other", f"it returned {type(result).__name__}: a tensor is due", case)
+        raise Verdict("failed", "other", f"it returned {type(result).__name__}, not a tensor", case)
     if result.shape != source.shape or result.dtype != torch.float32:
-        text = f"it returned {result.dtype} of the shape {list(result.shape)}: float32 of the shape {list(source.shape)} is due"
+        text = f"it returned {result.dtype} of the shape {list(result.shape)}, not float32 of the shape {list(source.shape)}"
         raise Verdict("failed", "other", text, case)
     return result
 

@@ -11,43 +11,43 @@ from gpucourse.judge import Case, Part, Way
 KINDS = FORWARD, INPUTS, WEIGHTS
 WAYS = {
     "weights-at-once": Way(
-        "every stage computes weights right after their inputs, so it has none left for the gaps at the end of the step: the "
-        "bubble takes {bubble:g}, where {right:g} is possible. Which stages wait at the end, and how long?",
+        "every stage computes weight gradients right after input gradients, so it has none left for the gaps at the end of "
+        "the step: the bubble takes {bubble:g}, but {right:g} is possible. Which stages wait at the end, and how long?",
         ("delay, waiting = stage", "delay, waiting = 0"),
     ),
     "weights-last": Way(
-        "stage {stage} keeps the activations of {held} micro-batches until its weights at the end, where {room} are enough. "
-        "While it still has forwards to do, it also has time for weights",
+        "stage {stage} keeps the activations of {held} micro-batches until it computes all weight gradients at the end, but "
+        "{room} are enough. Between its forwards, it has time for weight gradients",
         ("        if len(waiting) > delay:\n            order.append((\"weights\", waiting.pop(0)))\n", ""),
     ),
     "upside-down": Way(
-        "you counted from the wrong end: stage 0 keeps most weights back, and the last stage none. Which of the two has "
-        "nothing else to do at the end of a step?",
+        "you counted from the wrong end: stage 0 delays the most weight gradients, and the last stage none. Which of the two "
+        "has nothing else to do at the end of a step?",
         ("delay, waiting = stage", "delay, waiting = stages - 1 - stage"),
     ),
     "too-much": Way(
-        "the bubble is as small as possible, but stage {stage} holds {held} micro-batches until their weights are done, where "
-        "{room} are enough: it keeps too many weights back",
+        "the bubble is as small as possible, but stage {stage} holds {held} micro-batches until their weight gradients are "
+        "done, but {room} are enough: it delays too many of them",
         ("delay, waiting = stage", "delay, waiting = stage + 1"),
     ),
     "too-much-and-slow": Way(
-        "stage {stage} holds {held} micro-batches until their weights are done, where {room} are enough, and the bubble takes "
-        "{bubble:g} instead of {right:g}: weights that are kept back for too long fill no gap",
+        "stage {stage} holds {held} micro-batches until their weight gradients are done, but {room} are enough, and the "
+        "bubble takes {bubble:g} instead of {right:g}: weight gradients that are delayed too long fill no gap",
         ("delay, waiting = stage", "delay, waiting = stages"),
     ),
     "all-forward-first": Way(
-        "stage {stage} holds {held} micro-batches, where {room} are enough: it runs {ahead} of them forward before its first "
-        "inputs. Begin with the gradients as soon as they can arrive",
+        "stage {stage} holds {held} micro-batches, but {room} are enough: it runs {ahead} of them forward before its first "
+        "input gradients. Begin with the gradients as soon as they can arrive",
         ("min(stages - stage - 1, micro_batches)", "micro_batches"),
     ),
     "too-early": Way(
-        "the bubble takes {bubble:g}, where {right:g} is possible: stage {stage} keeps at most {delay} weights back, and has "
-        "nothing to do while it waits for the last gradients",
+        "the bubble takes {bubble:g}, but {right:g} is possible: stage {stage} delays the weight gradients of at most "
+        "{delay} micro-batches, and has nothing to do while it waits for the last gradients",
         ("delay, waiting = stage", "delay, waiting = max(0, stage - 1)"),
     ),
     "weights-first": Way(
-        "stage {stage} computes the weights of micro-batch {number} before its inputs: both need the gradient that comes from "
-        "the next stage, and the inputs are what the previous stage waits for",
+        "stage {stage} computes the weight gradients of micro-batch {number} before its input gradients: both need the "
+        "gradient that comes from the next stage, and the previous stage waits for the input gradients",
         (
             '        order.append(("inputs", number))\n        waiting.append(number)\n'
             '        if len(waiting) > delay:\n            order.append(("weights", waiting.pop(0)))\n',
@@ -55,18 +55,18 @@ WAYS = {
         ),
     ),
     "backward-first": Way(
-        "stage {stage} computes the inputs of micro-batch {number} before it ran forward there: there is no gradient yet",
+        "stage {stage} computes the input gradients of micro-batch {number} before its forward: there is no gradient yet",
         ('    order = [("forward", number) for number in range(warm_up)]\n', '    order = [("inputs", 0)]\n'
          '    order += [("forward", number) for number in range(warm_up)]\n'),
     ),
     "no-warm-up": Way(
-        "the stages take turns, as without micro-batches: the bubble takes {bubble:g}, where {right:g} is possible. Stage 0 "
+        "the stages take turns, as without micro-batches: the bubble takes {bubble:g}, but {right:g} is possible. Stage 0 "
         "must send several micro-batches before the first gradient comes back",
         ("min(stages - stage - 1, micro_batches)", "0"),
     ),
     "not-drained": Way(
-        "stage {stage} has {count} weights pieces for {micro_batches} micro-batches: those that it kept back are missing, and "
-        "its gradients would be too small",
+        "stage {stage} computes weight gradients {count} times for {micro_batches} micro-batches: delayed ones are missing, "
+        "so its gradients would be too small",
         ('    order.extend(("weights", number) for number in waiting)\n', ""),
     ),
     "deadlock": Way(

@@ -34,8 +34,8 @@ WAYS = {
         ("(b * square + c * square @ square)", "(b * square)"),
     ),
     "divided-by-zero": Way(
-        "a matrix of zeros gives values that are not finite: you divided by its norm, which is 0. A layer that got no gradient "
-        "has such a matrix",
+        "for a matrix of zeros you return values that are not finite: you divided by its norm, which is 0. A layer that got "
+        "no gradient has such a matrix",
         (".clamp_min(1e-30)", ""),
     ),
     "fewer-bits": Way(
@@ -49,8 +49,8 @@ WAYS = {
         ("is_tall = matrix.shape[0] > matrix.shape[1]", "is_tall = False"),
     ),
     "decomposed": Way(
-        "you multiplied only {flops:,} FLOPs of matrices for {rows} x {columns}: a decomposition did the rest. GPUs need many "
-        "times as long for it, so use products alone",
+        "your products of matrices have only {flops:,} FLOPs for {rows} x {columns}: a decomposition did the rest. GPUs need "
+        "many times as long for it, so use products alone",
         (
             "    for a, b, c in plan:\n",
             "    left, values, right = torch.linalg.svd(x, full_matrices=False)\n"
@@ -97,7 +97,7 @@ def judge(part: Part) -> None:
         raise part.wrong("divided-by-zero", "3 x 4 zeros")
     single = part.call(orthogonalise, torch.ones(2, 3), [QUINTIC], case="float32")
     if single.dtype != torch.float32:
-        raise Verdict("failed", "other", f"a matrix in float32 gives {single.dtype}: keep the type", "float32")
+        raise Verdict("failed", "other", f"for a matrix in float32 you return {single.dtype}: keep the type", "float32")
     part.note("equal to the polynomial of the singular values, for five shapes and plans")
     part.note("products with the short side only")
 
@@ -151,7 +151,7 @@ def _check_values(part: Part, matrix: Any, plan: Any, result: Any, case: str) ->
     text = f"the singular values are {float(answers[-1]):.3f} to {float(answers[0]):.3f} instead of "
     text += f"{float(its[-1]):.3f} to {float(its[0]):.3f}"
     if torch.allclose(answers, its, atol=1e-6):
-        text = "the singular values are right, and the singular vectors are not those of the matrix"
+        text = "the singular values are right, but the singular vectors differ from the matrix's"
     raise Verdict("failed", "other", text, case)
 
 

@@ -37,7 +37,7 @@ WAYS = {
         ('if frees or kind == "backward":', 'if kind == "backward":'),
     ),
     "freed-anyway": Way(
-        "layer {layer} is freed after forward, although it is to stay whole",
+        "layer {layer} is freed after forward, although it should stay whole",
         ('if frees or kind == "backward":', "if True:"),
     ),
     "reduce-in-forward": Way(

@@ -50,11 +50,11 @@ WAYS = {
         ),
     ),
     "old-not-rescaled": Way(
-        "the new result is weighed and the old one is not: its share of the softmax falls when keys are added",
+        "the new result is weighted and the old one is not: its share of the softmax falls when keys are added",
         ("out * (lse - base).exp()", "out"),
     ),
     "lse-of-one": Way(
-        "the merged lse is the larger of both, {given:.4g}: two sums of exp are added, so it is {right:.4g}",
+        "the merged lse is the larger of the two, {given:.4g}: two sums of exp are added, so it is {right:.4g}",
         ("    return out * (lse", "    both = torch.maximum(lse, part_lse)\n    return out * (lse"),
     ),
     "exp-overflows": Way(
@@ -102,11 +102,11 @@ WAYS = {
         ("positions[rank].max():\n            part, part", "positions[rank].max() or True:\n            part, part"),
     ),
     "skips-too-much": Way(
-        "rank {rank} skipped a block of which some queries see some keys: compare the first key with your last query",
+        "rank {rank} skipped a block although some queries see some of its keys: compare the first key with your last query",
         (".min() <= positions[rank].max():\n            part, p", ".max() <= positions[rank].max():\n            part, p"),
     ),
     "gradients-not-home": Way(
-        "the gradients of k and v that rank {rank} returned are those of rank {following}: after the last "
+        "the gradients of k and v that rank {rank} returned belong to rank {following}: after the last "
         "block they make one more hop",
         ("    of_k, of_v = send_on([of_k, of_v])\n", ""),
     ),
@@ -152,7 +152,7 @@ def _judge_share(part: Part) -> None:
                     if isinstance(positions, torch.Tensor)
                     else type(positions).__name__
                 )
-                text = f"it returned {form} for rank {rank}: int64 [{length // ranks}] is due"
+                text = f"it returned {form} for rank {rank}, not int64 [{length // ranks}]"
                 raise Verdict("failed", "no-answer" if positions is None else "other", text, case)
             pieces.append(positions)
         if sorted(torch.cat(pieces).tolist()) != list(range(length)):
@@ -216,7 +216,7 @@ def _read_pair(pair: Any, arguments: list[torch.Tensor], case: str) -> torch.Ten
     if pair[0].shape != arguments[0].shape or pair[1].shape != arguments[1].shape:
         shapes = [list(tensor.shape) for tensor in pair]
         due = [list(tensor.shape) for tensor in arguments[:2]]
-        raise Verdict("failed", "other", f"it returned the shapes {shapes}: {due} are due", case)
+        raise Verdict("failed", "other", f"it returned the shapes {shapes}, not {due}", case)
     return torch.cat(list(pair), -1)
 
 
@@ -323,7 +323,7 @@ def _judge_gradients(
     ):
         _name_way(part, case, "backward", results, rank, ranks)
     if mine["backward_messages"] != 4 * (ranks - 1) + 2:
-        text = f"rank {rank} sent {mine['backward_messages']} tensors: {4 * (ranks - 1) + 2} are due"
+        text = f"rank {rank} sent {mine['backward_messages']} tensors, not {4 * (ranks - 1) + 2}"
         raise Verdict("failed", "other", text, f"backward, {case}")
 
 

@@ -34,7 +34,7 @@ WAYS = {
         ("levels = (ranks - 1).bit_length()", "levels = ranks.bit_length() - 1"),
     ),
     "not-a-power": Way(
-        "{algorithm} with {ranks} ranks takes {given} s, you say: it needs a power of two, so raise ValueError",
+        "you return {given} s for {algorithm} with {ranks} ranks: it needs a power of two, so raise ValueError",
         ('if algorithm in ("doubling", "halving") and ranks != 1 << levels:', "if ranks < 1:"),
     ),
     "chooses-the-impossible": Way(

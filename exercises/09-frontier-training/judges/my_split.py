@@ -24,7 +24,7 @@ WAYS = {
         ("x.detach()))", "x))"),
     ),
     "overwritten": Way(
-        "after two micro-batches, the gradient is that of the last one alone: each micro-batch adds to the gradient",
+        "after two micro-batches, the gradient comes from the last one alone: each micro-batch adds to the gradient",
         ("added if weight.grad is None else weight.grad + added", "added"),
     ),
     "added-twice": Way(
@@ -48,7 +48,7 @@ WAYS = {
         ("return gradient @ weight, None, None", "return None, None, None"),
     ),
     "inputs-by-the-wrong-side": Way(
-        "the gradient of x is that of y = x W, but the layer computes y = x Wᵀ",
+        "the gradient of x belongs to y = x W, but the layer computes y = x Wᵀ",
         ("gradient @ weight, None, None", "gradient @ weight.T, None, None"),
     ),
 }
@@ -59,7 +59,7 @@ def judge(part: Part) -> None:
     """Judge single layers, then several layers that share a store, two micro-batches, and the memory in between."""
     layer, compute_weights = part.function("SplitLinear"), part.function("compute_weights")
     if not hasattr(layer, "apply"):
-        raise Verdict("failed", "no-function", "SplitLinear is no torch.autograd.Function: it has no apply")
+        raise Verdict("failed", "no-function", "SplitLinear is not a torch.autograd.Function: it has no apply")
     for rows, inputs, outputs in SIZES:
         _check_layer(part, layer, compute_weights, rows, inputs, outputs)
     _check_stage(part, layer, compute_weights)
@@ -68,7 +68,7 @@ def judge(part: Part) -> None:
 
 
 def _draw(*shape: int, phase: float = 0.0) -> Any:
-    """Return numbers without chance, in float64."""
+    """Return numbers that are not random, in float64."""
     import torch
 
     count = int(torch.tensor(shape).prod())

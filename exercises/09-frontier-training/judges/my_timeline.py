@@ -70,7 +70,7 @@ class _Step(NamedTuple):
 
 
 def _list_issues(layers: int, forward: int, backward: int) -> list[Issue]:
-    """Return the issues of a step with so many layers ahead, written for whole gathers at the beginning of each direction."""
+    """Return the issues of a step with that many layers ahead, written for whole gathers at the beginning of each direction."""
     issues: list[Issue] = []
     for kind, sequence, ahead in ((FORWARD, [*range(layers)], forward), (BACKWARD, [*range(layers)][::-1], backward)):
         issues += [(GATHER, layer) for layer in sequence[:ahead]]

@@ -79,7 +79,7 @@ def _run(attention: Any, rank: int, ranks: int, cut: Any, causal: bool) -> dict[
         calls[0] += 1
         parts = list(parts)
         if len(parts) != ranks or len({tuple(tensor.shape) for tensor in parts}) != 1:
-            text = f"all_to_all got {len(parts)} parts: {ranks} of the same shape are due, one for each rank"
+            text = f"all_to_all got {len(parts)} parts, not {ranks} of the same shape, one for each rank"
             raise Verdict("failed", "other", text, f"{ranks} ranks")
         return list(exchange(torch.stack(parts), [1] * ranks, [1] * ranks))
 
@@ -88,7 +88,7 @@ def _run(attention: Any, rank: int, ranks: int, cut: Any, causal: bool) -> dict[
     out = attention(*leaves, positions, all_to_all, lambda *call: attend_block(*call, causal))
     if not isinstance(out, torch.Tensor) or out.shape != leaves[0].shape:
         form = list(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-        raise Verdict("failed", "no-answer" if out is None else "other", f"it returned {form}: {list(leaves[0].shape)} is due")
+        raise Verdict("failed", "no-answer" if out is None else "other", f"it returned {form}, not {list(leaves[0].shape)}")
     gradients = torch.autograd.grad(out, leaves, gradient, allow_unused=True) if out.requires_grad else [None] * 3
     filled = [torch.zeros_like(leaf) if each is None else each for leaf, each in zip(leaves, gradients, strict=True)]
     return {"tensors": [out.detach(), *(each.clone() for each in filled)], "exchanges": calls[0]}

@@ -1,4 +1,4 @@
-"""Choose by probability plus bias, weigh by probability; sum counts and probabilities over ranks; step by the sign."""
+"""Choose by probability plus bias, weight by probability; sum counts and probabilities over ranks; step by the sign."""
 
 from __future__ import annotations
 

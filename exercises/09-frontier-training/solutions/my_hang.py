@@ -1,4 +1,4 @@
-"""A solution of 9.8: compare operations at the same number, then look for who is missing and waits for nobody."""
+"""A solution of 9.8: compare operations at the same number, then look for the rank that is missing and does not wait."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def find_culprit(records: list[list[dict[str, Any]]], members: dict[str, list[in
         for rank in members[group]:
             if numbers[rank].get(group, -1) < number and rank not in waiting:
                 return rank, "stopped"
-    return -1, "stopped"  # nobody, which no job has
+    return -1, "stopped"  # no rank, which no job has

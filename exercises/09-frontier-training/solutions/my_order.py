@@ -1,4 +1,4 @@
-"""ZB-H1: 1F1B in which stage s computes its weights s micro-batches later, so that they fill its gaps at the end."""
+"""ZB-H1: 1F1B in which stage s computes its weight gradients s micro-batches later, to fill its gaps at the end."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def share(length, ranks, rank):
 
 
 def merge(out, lse, part, part_lse):
-    """Weigh both results by their shares of the whole sum."""
+    """Weight both results by their shares of the whole sum."""
     both = torch.logaddexp(lse, part_lse)
     base = both.masked_fill(both == -math.inf, 0.0)  # a query that has seen nothing
     return out * (lse - base).exp() + part * (part_lse - base).exp(), both

@@ -24,7 +24,7 @@ from emulator.kernels import HOST_CODE
 
 ORDERS = (0, 1, 2, 3)
 ACCESSES = ("global_load", "global_store", "shared_load", "shared_store")
-KINDS = {  # of faults, in a person's words
+KINDS = {  # of faults, in words
     "refused_launches": "refused launch",
     "illegal_address": "illegal address",
     "used_after_free": "use after free",
@@ -82,7 +82,7 @@ def _read_options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds until the program is ended")
     parser.add_argument("--every", action="store_true", help="watch every block, not a sample")
     parser.add_argument("--devices", type=int, default=1, help="how many GPUs the program finds")
-    parser.add_argument("--requests", type=int, default=0, help="how many requests of each kernel to look at")
+    parser.add_argument("--requests", type=int, default=0, help="how many requests of each kernel to record")
     parser.add_argument("--report", type=Path, help="a file for the findings as JSON")
     end = list(words).index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:end])
@@ -118,7 +118,7 @@ def _examine_source(source: Path) -> list[str]:
     """Return notes about the program. Raises Refused if the file cannot be read, or needs what the emulator does not have."""
     try:
         if source.stat().st_size > MAX_SOURCE_BYTES:
-            raise Refused(f"{source} is larger than {MAX_SOURCE_BYTES >> 20} MB, so it is no source file")
+            raise Refused(f"{source} is larger than {MAX_SOURCE_BYTES >> 20} MB, so it is not a source file")
         text = source.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise Refused(f"{source} cannot be read: {error.strerror}") from None

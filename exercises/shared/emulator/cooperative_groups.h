@@ -10,7 +10,7 @@ inline unsigned block_of_grid() { return blockIdx.x + gridDim.x * (blockIdx.y + 
 inline unsigned blocks_of_grid() { return gridDim.x * gridDim.y * gridDim.z; }
 }  // namespace details
 
-// A part of a block of which the type does not say more. `mask` are its lanes, or 0 for the whole block.
+// A part of a block, for groups of any type. `mask` are its lanes, or 0 for the whole block.
 class thread_group {
  public:
   thread_group(unsigned mask, unsigned size, unsigned index = 0) : mask_(mask), size_(size), index_(index) {}

@@ -16,7 +16,7 @@ struct CopiesOfThread {
   std::vector<AsyncCopy> in_flight;
   unsigned group = 0, complete = 0;
 };
-inline CopiesOfThread copies[MOST_THREADS];
+inline CopiesOfThread copies[MAX_THREADS];
 
 inline void access_range(char* place, unsigned bytes, Kind kind, void* caller) {
   if (bytes == 4 || bytes == 8 || bytes == 16)

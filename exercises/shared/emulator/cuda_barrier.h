@@ -149,7 +149,7 @@ class atomic_ref {
   T* place_;
 };
 
-// Behaves as a reference to itself. As in a __shared__ variable, its value is not set unless it is given.
+// Behaves as a reference to itself. As in a __shared__ variable, its value is not set unless the program sets it.
 template <class T, thread_scope Scope = thread_scope_system>
 class atomic {
  public:

@@ -2,7 +2,7 @@
 //
 // Files that include it are compiled with -fsanitize=thread: the compiler then calls a hook (hooks.hpp) at each access except to
 // local variables. Functions marked EMULATOR_UNSEEN get no hooks, nor do built-in variables, because they are `extern const`.
-// CUDA's qualifiers are no macros: cuda_source.py rewrites them once the preprocessor has run.
+// CUDA's qualifiers are not macros: cuda_source.py rewrites them once the preprocessor has run.
 #pragma once
 #define __CUDA_RUNTIME_H__  // headers of programs look for these two names of NVIDIA's
 #define __DRIVER_TYPES_H__

@@ -95,13 +95,14 @@ def blank_out(text: str) -> str:
     return _COMMENT.sub(lambda match: _blank(match[0]), text)
 
 
-def read_preprocessed(text: str, own: Sequence[str]) -> Preprocessed:
-    """Return the output of the preprocessor, told apart by its line markers. `own` are folders of files that are not the
-    learner's: those of the compiler and of the emulator."""
+def read_preprocessed(text: str, other_folders: Sequence[str]) -> Preprocessed:
+    """Return the output of the preprocessor, divided by its line markers. `other_folders` have files that are not the
+    learner's: those of the compiler and of the emulator.
+    """
     markers = list(_MARKER.finditer(text))
     ends = [*(marker.start() for marker in markers[1:]), len(text)]
     pieces = [
-        (marker, text[marker.end() : end], not marker[2].startswith(("<", *own)))
+        (marker, text[marker.end() : end], not marker[2].startswith(("<", *other_folders)))
         for marker, end in zip(markers, ends, strict=True)
     ]
     first = next((number for number, (_, piece, is_learners) in enumerate(pieces) if is_learners and piece.strip()), 0)
@@ -140,7 +141,7 @@ def list_kernels(source: Preprocessed) -> dict[str, int]:
 
 
 def _find_qualifiers(code: str) -> Iterator[Edit]:
-    """Remove what g++ does not know, or say it in C++."""
+    """Remove qualifiers that g++ does not know, or express them in C++."""
     for match in _QUALIFIER.finditer(code):
         if match[1]:
             end = _skip(code, match.end())
@@ -166,7 +167,7 @@ def _find_dynamic(code: str) -> Iterator[Edit]:
 
 
 def _find_variables(source: Preprocessed) -> Iterator[Edit]:
-    """Put the variables of the device into sections of their own. What is followed by a bracket is a function."""
+    """Put the variables of the device into sections of their own. A name before a bracket is a function."""
     code = _ATTRIBUTE.sub(lambda match: _blank(match[0]), source.code)
     for match in _VARIABLE.finditer(code):
         declaration, end = match[2], match[3]
@@ -196,7 +197,7 @@ def _find_shared_outside(code: str) -> Iterator[Edit]:
 
 
 def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
-    """Translate inline PTX. Its instructions end with ";": what has none is left to g++."""
+    """Translate inline PTX. Its instructions end with ";": a statement without one is left to g++."""
     text, code = source.text, source.code
     for match in _ASM.finditer(code):
         end = _skip(code, match.end())
@@ -275,7 +276,7 @@ def _find_callee(code: str, end: int) -> int | None:
 
 
 def _skip(code: str, place: int) -> int:
-    """Return where the bracket ends that opens at `place`."""
+    """Return the end of the bracket that opens at `place`."""
     depth = 0
     for end in range(place, len(code)):
         depth += (code[end] in OPENS) - (code[end] in CLOSES)
@@ -285,7 +286,7 @@ def _skip(code: str, place: int) -> int:
 
 
 def _skip_back(code: str, place: int, opening: str, closing: str) -> int:
-    """Return where the bracket opens that closes before `place`. Angle brackets count only outside round brackets."""
+    """Return the beginning of the bracket that closes before `place`. Angle brackets count only outside round brackets."""
     depth = nesting = 0
     first = max(0, place - MAX_NAME)
     while place > first:

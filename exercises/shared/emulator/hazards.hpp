@@ -19,7 +19,7 @@ struct Transfer {
     return place < end && begin < place + bytes && (kind != READ || with != READ);
   }
 };
-constexpr size_t MOST_TRANSFERS = 64;
+constexpr size_t MAX_TRANSFERS = 64;
 inline std::deque<Transfer> transfers;             // that the host has not waited for
 inline std::vector<Transfer> concurrent_transfers;  // with the kernel that runs
 
@@ -48,7 +48,7 @@ inline void check_transfers(Place place, unsigned size, Kind kind, void* caller)
       note_hazard(*now.report, "kernel after copy", here(caller, kind), transfer.caller, transfer.kind);
 }
 
-// The first access to a range by a launch that a clock does not cover, if one of both writes.
+// The first access to a range by a launch that a clock does not cover, if one of the two writes.
 inline const Access* find_concurrent_access(Place begin, size_t bytes, Kind kind, const Clock& clock, bool* wrote) {
   const unsigned from = streams.find_concurrent(clock);
   if (from == NEVER) return nullptr;
@@ -65,7 +65,7 @@ inline const Access* find_concurrent_access(Place begin, size_t bytes, Kind kind
   return nullptr;
 }
 
-// Compare an access that is no kernel's with launches and copies that `clock` does not cover.
+// Compare an access by the host or by a copy with launches and copies that `clock` does not cover.
 inline void check_range(Place begin, size_t bytes, Kind kind, const Clock& clock, void* caller, bool by_host) {
   const Spot spot{{}, {}, caller, kind};
   for (const Transfer& transfer : transfers)
@@ -84,7 +84,7 @@ inline bool add_transfer(const void* pointer, size_t bytes, Kind kind, const CUs
   if (!arena.holds(begin) && !is_of_device(begin) && !is_registered(begin)) return false;
   check_range(begin, bytes, kind, stream.clock, caller, false);
   transfers.push_back({begin, begin + bytes, kind, stream.stream, number, caller});
-  if (transfers.size() > MOST_TRANSFERS) transfers.pop_front();
+  if (transfers.size() > MAX_TRANSFERS) transfers.pop_front();
   return true;
 }
 

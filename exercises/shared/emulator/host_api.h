@@ -1,6 +1,5 @@
-// The host's side of CUDA's runtime beside memory and launches: devices, streams, events, more ways to allocate and to copy.
-//
-// Everything runs at once, in the order in which the host asks for it. Times are those of this computer's clock.
+// The host's side of CUDA's runtime other than memory and launches: devices, streams, events, more ways to allocate and to
+// copy. Every call takes effect at once, in the order of the calls. Times come from this computer's clock.
 #pragma once
 
 struct CUstream_st;
@@ -277,7 +276,7 @@ cudaError_t allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t
 cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, bool waits,
                  void* caller = __builtin_return_address(0));
 // A library's use of a range. Returns false, with an error, if the device does not have all of it, or while a stream is captured.
-// Accesses of the host to the device's memory are no fault from now on.
+// Accesses of the host to the device's memory are not faults from now on.
 bool permit_host_access();
 bool reach_from_library(const void* begin, size_t bytes, bool writes);
 }  // namespace emulator

@@ -1,4 +1,4 @@
-// The host's functions of host_api.h: what is asked for is done at once, in the order of the calls.
+// The host's functions of host_api.h: each call takes effect at once, in the order of the calls.
 #pragma once
 #include "graphs.hpp"
 #include "launching.hpp"
@@ -19,7 +19,7 @@ constexpr size_t PITCH = 512;  // bytes: a row of cudaMallocPitch begins at a mu
 constexpr int RESIDENT_BLOCKS = 32;
 constexpr size_t SHARED_OF_MULTIPROCESSOR = 164 << 10;
 
-// Memory of the host that cudaHostRegister has made known: kernels may use it, and its accesses are not checked.
+// Memory of the host that cudaHostRegister has registered: kernels may use it, and its accesses are not checked.
 inline std::map<Place, size_t> registered;
 bool is_registered(Place place) {
   const auto next = registered.upper_bound(place);
@@ -109,13 +109,13 @@ const char* name_of_function(void* function) { return variables.name_of_function
 cudaError_t count_resident_blocks(int* count, int block, size_t shared_bytes) {
   const int by_threads = RESIDENT_THREADS / std::max(1, (block + 31) / 32 * 32);
   const int by_memory = shared_bytes ? int(SHARED_OF_MULTIPROCESSOR / (shared_bytes + 1024)) : RESIDENT_BLOCKS;
-  *count = block < 1 || block > int(MOST_THREADS) ? 0 : std::min({by_threads, by_memory, RESIDENT_BLOCKS});
+  *count = block < 1 || block > int(MAX_THREADS) ? 0 : std::min({by_threads, by_memory, RESIDENT_BLOCKS});
   return cudaSuccess;
 }
 
 cudaError_t set_function_attribute(cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  if (value < 0 || size_t(value) > MOST_SHARED) return keep(cudaErrorInvalidValue);
+  if (value < 0 || size_t(value) > MAX_SHARED) return keep(cudaErrorInvalidValue);
   allowed_shared = std::max(allowed_shared, size_t(value));
   return cudaSuccess;
 }
@@ -136,13 +136,13 @@ inline cudaError_t check_peer(int device, int peer) {
 inline cudaDeviceProp describe_device() {
   cudaDeviceProp device{};
   strcpy(device.name, "gpucourse emulator (a CPU)");
-  device.totalGlobalMem = MOST_LIVE_BYTES;
-  device.sharedMemPerBlock = SHARED_LIMIT, device.sharedMemPerBlockOptin = MOST_SHARED;
+  device.totalGlobalMem = MAX_LIVE_BYTES;
+  device.sharedMemPerBlock = SHARED_LIMIT, device.sharedMemPerBlockOptin = MAX_SHARED;
   device.sharedMemPerMultiprocessor = SHARED_OF_MULTIPROCESSOR, device.reservedSharedMemPerBlock = 1024;
   device.regsPerBlock = device.regsPerMultiprocessor = 65536, device.warpSize = WARP;
   device.memPitch = 0x7fffffff, device.totalConstMem = 65536;
-  device.maxThreadsPerBlock = MOST_THREADS, device.maxThreadsPerMultiProcessor = RESIDENT_THREADS;
-  device.maxThreadsDim[0] = device.maxThreadsDim[1] = MOST_THREADS, device.maxThreadsDim[2] = 64;
+  device.maxThreadsPerBlock = MAX_THREADS, device.maxThreadsPerMultiProcessor = RESIDENT_THREADS;
+  device.maxThreadsDim[0] = device.maxThreadsDim[1] = MAX_THREADS, device.maxThreadsDim[2] = 64;
   device.maxGridSize[0] = 0x7fffffff, device.maxGridSize[1] = device.maxGridSize[2] = 65535;
   device.clockRate = 1410000, device.memoryClockRate = 1215000, device.memoryBusWidth = 5120;  // kHz, kHz, bits: an A100's
   device.major = 8, device.minor = 0, device.l2CacheSize = 40 << 20;
@@ -245,7 +245,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) { return emulator::check_peer(
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaMemGetInfo(size_t* unused, size_t* total) {
-  *total = emulator::MOST_LIVE_BYTES, *unused = *total - emulator::arena.live;
+  *total = emulator::MAX_LIVE_BYTES, *unused = *total - emulator::arena.live;
   return cudaSuccess;
 }
 cudaError_t cudaProfilerStart() { return cudaSuccess; }

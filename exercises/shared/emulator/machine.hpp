@@ -18,10 +18,10 @@ extern dim3 block_size asm("blockDim"), grid_size asm("gridDim");
 namespace emulator {
 using Place = uintptr_t;
 enum Kind : unsigned { READ, WRITE, ATOMIC };
-constexpr unsigned WARP = 32, MOST_THREADS = 1024;
+constexpr unsigned WARP = 32, MAX_THREADS = 1024;
 constexpr int MULTIPROCESSORS = 4, RESIDENT_THREADS = 2048;  // of each
 constexpr size_t SHARED_LIMIT = 48 << 10;  // without an attribute of the kernel
-constexpr size_t MOST_SHARED = 163 << 10;
+constexpr size_t MAX_SHARED = 163 << 10;
 
 struct Counts {
   uint64_t requests = 0, sectors = 0, sectors_ideal = 0, bytes = 0, lanes = 0, bank_conflicts = 0;
@@ -43,12 +43,12 @@ struct Fault {
   const char* what = "";
 };
 
-// All faults of a kind. Those at the first MOST_KEPT pairs of places are kept.
+// All faults of a kind. Those at the first MAX_KEPT pairs of places are kept.
 struct Faults {
   uint64_t count = 0;
   std::vector<Fault> kept;
 };
-constexpr size_t MOST_KEPT = 8;
+constexpr size_t MAX_KEPT = 8;
 
 // A request as it was made, for pictures: the bits of `lanes` say which of the addresses are set.
 struct Traced {
@@ -97,7 +97,7 @@ struct Launching {
   unsigned current = 0;       // thread of the block that runs
   unsigned epoch = 0;         // increases at each barrier of each block, never decreases
   unsigned block_began = 0, launch_began = 0;  // epochs
-  unsigned warp_epoch[MOST_THREADS / WARP] = {};
+  unsigned warp_epoch[MAX_THREADS / WARP] = {};
   bool bytes_only = false;
   bool cooperative = false;  // the launch may use grid.sync()
 };
@@ -124,7 +124,7 @@ inline void note(Faults& faults, const char* what, const Spot& first, const Spot
     fault.count++;
     return;
   }
-  if (faults.kept.size() < MOST_KEPT) faults.kept.push_back({1, first, other, {a, b, c, d}, what});
+  if (faults.kept.size() < MAX_KEPT) faults.kept.push_back({1, first, other, {a, b, c, d}, what});
 }
 
 // Zeroed memory for the emulator itself; it takes up space only where it is used.

@@ -5,7 +5,7 @@
 
 
 namespace emulator {
-constexpr size_t PAGE = 64 << 10, MOST_LIVE_BYTES = size_t(2) << 30;
+constexpr size_t PAGE = 64 << 10, MAX_LIVE_BYTES = size_t(2) << 30;
 
 struct Allocation {
   Place begin;
@@ -20,7 +20,7 @@ struct Allocation {
 struct Arena {
   Place begin = 0;
   size_t bytes = 0, next = 0, live = 0;
-  bool sampled = false;  // some blocks were not watched: nobody knows what they wrote
+  bool sampled = false;  // some blocks were not watched, so what they wrote is unknown
   std::vector<Allocation> allocations;
   std::vector<unsigned> owner;  // for each page: the number of its allocation + 1
 
@@ -53,7 +53,7 @@ struct Arena {
   // New memory, filled with ones: read as a float, it is not a number. Null if there is no more memory.
   void* allocate(size_t size, MemoryKind kind) {
     const size_t whole = (size + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
-    if (live + whole > MOST_LIVE_BYTES || next + whole > bytes) return nullptr;
+    if (live + whole > MAX_LIVE_BYTES || next + whole > bytes) return nullptr;
     char* zone = reinterpret_cast<char*>(begin + next);
     if (mprotect(zone, whole, PROT_READ | PROT_WRITE) != 0) return nullptr;
     memset(zone, 0xff, whole);
@@ -98,7 +98,7 @@ struct Arena {
 
 extern Arena arena;
 
-// What `malloc` and `new` of a kernel give: each address once, so that two threads never meet in the same memory by chance.
+// What `malloc` and `new` return in a kernel: each address once, so that two threads never meet in the same memory by chance.
 struct Heap {
   static constexpr size_t BYTES = 64 << 20;
   char *begin = nullptr, *next = nullptr;

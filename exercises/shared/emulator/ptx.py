@@ -92,7 +92,7 @@ def _translate_one(instruction: str, expressions: Sequence[str]) -> str:
 
 
 def _choose(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
-    """Return the statement of an instruction. Raises KeyError, IndexError if it is not one of the known."""
+    """Return the statement of an instruction. Raises KeyError, IndexError if the instruction is unknown."""
     if ".".join(parts).startswith(WITHOUT_EFFECT):
         return ""
     if parts[0] in ("membar", "fence"):

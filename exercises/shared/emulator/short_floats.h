@@ -1,7 +1,7 @@
 // Floating-point numbers of 16 bits, and pairs of them. Operations are done in float and rounded once.
 //
-// cuda_fp16.h and cuda_bf16.h give the codings, and the functions whose names contain the type. All other functions are friends
-// here: C++ finds them by the type of their arguments, and compiles only those that a program calls.
+// cuda_fp16.h and cuda_bf16.h define the encodings, and the functions whose names contain the type. All other functions are
+// friends here: C++ finds them by the type of their arguments, and compiles only those that a program calls.
 #pragma once
 #include "cuda_runtime.h"
 

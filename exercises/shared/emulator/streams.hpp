@@ -40,7 +40,7 @@ struct Launched {
 };
 
 constexpr unsigned NEVER = ~0u;
-constexpr size_t MOST_OPEN = 1024;  // launches that are kept; older ones count as ordered
+constexpr size_t MAX_OPEN = 1024;  // launches that are kept; older ones count as ordered
 
 struct Streams {
   CUstream_st default_stream{}, stream_of_thread{0, 0, 1};
@@ -71,7 +71,7 @@ struct Streams {
   void begin_launch(CUstream_st* stream) {
     CUstream_st& of_launch = find(stream);
     open.push_back({now.epoch + 1, of_launch.stream, begin(of_launch)});
-    if (open.size() > MOST_OPEN) open.pop_front();
+    if (open.size() > MAX_OPEN) open.pop_front();
     concurrent_from = find_concurrent(current);
   }
 

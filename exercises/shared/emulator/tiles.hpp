@@ -1,4 +1,4 @@
-// The tensor cores' instructions of PTX: mma with tiles of 16 x 8, ldmatrix and stmatrix. Which lane holds which element is that of
+// The tensor cores' instructions of PTX: mma with tiles of 16 x 8, ldmatrix and stmatrix. Elements are assigned to lanes as in
 // the PTX ISA, "Matrix Fragments for mma". Products are summed in double and rounded once; a GPU may round in between.
 #pragma once
 #include "hooks.hpp"
@@ -68,8 +68,8 @@ void multiply_tiles(unsigned* d, const unsigned* a, const unsigned* b, const uns
   }
 }
 
-// `count` matrices of 8 x 8 elements of 16 bits in shared memory. Lane i brings the address of row i % 8 of matrix i / 8, and gets
-// two neighbours of a row (transposed: of a column) of each matrix. Eight lanes read 16 bytes each at a time.
+// `count` matrices of 8 x 8 elements of 16 bits in shared memory. Lane i passes the address of row i % 8 of matrix i / 8, and
+// gets two neighbours of a row (transposed: of a column) of each matrix. Eight lanes read 16 bytes each at a time.
 void load_matrices(unsigned* registers, unsigned count, bool transposed, const void* row) {
   void* const caller = __builtin_return_address(0);
   const unsigned own = unsigned(lane());

@@ -56,11 +56,11 @@ def test_choice_of_a_written_part_lays_out_the_mesh(
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("return place\n", "return {name: 0 for name in order}\n", "coordinates gives {'pp': 0, 'dp': 0, 'tp': 0} for rank 1"),
+        ("return place\n", "return {name: 0 for name in order}\n", "coordinates returns {'pp': 0, 'dp': 0, 'tp': 0} for rank 1"),
         (
             "reversed(order)",
             "order",
-            "coordinates gives {'pp': 1, 'dp': 0, 'tp': 0} for rank 1 of 2x2x2, which ORDER puts elsewhere",
+            "coordinates returns {'pp': 1, 'dp': 0, 'tp': 0} for rank 1 of 2x2x2, which ORDER puts elsewhere",
         ),
         ('("pp", "dp", "tp")', '("pp", "tp")', "ORDER is ('pp', 'tp'): it must hold each of dp, pp and tp once"),
         ("import itertools", "import no_such_module_here", "ModuleNotFoundError: No module named 'no_such_module_here'"),

@@ -66,7 +66,7 @@ def test_replay_without_events_is_too_fast_and_all_wrong(streams: ModuleType) ->
     hazards = streams.find_hazards(device.operations)
     took = streams.replay(device.operations).units
     assert (took, round(streams.overlap_percent(took, 24, 10))) == (8, 114)
-    assert str(hazards[0]) == 'nothing orders "copy chunk 0 into buffer 0" and "compute chunk 0 in buffer 0"'
+    assert str(hazards[0]) == 'no stream or event orders "copy chunk 0 into buffer 0" and "compute chunk 0 in buffer 0"'
     assert streams.count_wrong(device.operations, hazards, 8, 2) == 8
 
 

@@ -1,4 +1,4 @@
-"""Another solution of 6.7: each block is a function of its input and its share, and computes itself again in backward."""
+"""Another solution of 6.7: each block is a function of its input and its share, which is computed again in backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 6.1: branch on each block from the last to the first, and remember what each room for the rest costs."""
+"""Another solution of 6.1: decide on each block from the last to the first, and remember the cheapest choice for each room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same by the rest of the current service, which a request finds when it arrives."""
+"""The same by the residual time of the current service, which a request finds when it arrives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import fmean
 
 
 def wait_s(per_s: float, service_s: list[float]) -> float:
-    """Return the rest of the current service, and the services of all requests in front."""
+    """Return the residual time of the current service, plus the service times of all requests in front."""
     use = per_s * fmean(service_s)
     if not use < 1:
         return math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def heads_of(rank: int, ranks: int, heads: int) -> list[int]:
-    """Return the heads from the places of the rank's ends on a line of `heads`."""
+    """Return the heads between the rank's two ends on a line of `heads`."""
     copies = max(1, ranks // heads)
     each = max(1, heads // ranks)
     return [rank // copies * each + place for place in range(each)]

@@ -1,4 +1,4 @@
-"""A stage that decides from what it has done: weights if more than `stage` of them wait, then forward if it may be ahead."""
+"""A stage that decides from what it has done: weight gradients if more than `stage` wait, then forward if it may."""
 
 from __future__ import annotations
 

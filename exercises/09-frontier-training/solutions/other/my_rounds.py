@@ -1,4 +1,4 @@
-"""The same from intervals of numbers: recursion on halves; and halves instead of rings inside a node where that is possible."""
+"""The same from intervals of numbers: recursion on halves; and halves instead of rings inside a node if possible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _list_steps(ranks: int, first: int, last: int) -> list[list[tuple[int, int, 
 def halving_doubling(ranks: int, numbers: int) -> list[list[Message]]:
     """Return the rounds: there with sums, back with finished numbers."""
     if ranks not in (1 << level for level in range(30)):
-        raise ValueError("a power of two, please")
+        raise ValueError("the number of ranks must be a power of two")
     steps = _list_steps(ranks, 0, numbers)
     there = [[Message(rank, partner, *passed, True) for rank, partner, passed, _ in step] for step in steps]
     back = [[Message(rank, partner, *kept, False) for rank, partner, _, kept in step] for step in reversed(steps)]

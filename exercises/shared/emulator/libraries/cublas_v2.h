@@ -1,7 +1,7 @@
 // cuBLAS on the CPU: levels 1 and 2, products of matrices, and triangular systems. Matrices are stored by columns.
 //
-// Sums are in another order than on a GPU, so results differ in the last digits. TF32 is computed as float. Calls check that
-// the memory of the device is large enough, and otherwise fails as the device would, with CUBLAS_STATUS_EXECUTION_FAILED.
+// Sums are in another order than on a GPU, so results differ in the last digits. TF32 is computed as float. A call checks that
+// the memory of the device is large enough, and otherwise fails as on a device, with CUBLAS_STATUS_EXECUTION_FAILED.
 #pragma once
 #include <host_access.h>
 #include <complex>
@@ -305,7 +305,7 @@ constexpr cudaDataType type_of() {
   if (std::is_same_v<T, float2>) return CUDA_C_32F;
   return std::is_same_v<T, double2> ? CUDA_C_64F : CUDA_R_32F;
 }
-// Does a call at once, or when the graph is launched that the handle's stream records. Scalars of the host are copied for that.
+// Runs a call at once, or at the launch of the graph that the handle's stream records. Scalars of the host are copied for that.
 template <class F>
 cublasStatus_t do_in_stream(cublasHandle_t handle, F call) {
   if (!handle || !is_capturing(handle->stream)) return call();
@@ -609,7 +609,7 @@ EMULATOR_FAST cublasStatus_t dgmm(cublasSideMode_t side, int m, int n, const T* 
 }
 }  // namespace emulator::blas
 
-// Functions are templates of nothing, so that only those that a program calls are compiled.
+// Functions are templates, so that only those that a program calls are compiled.
 #define EMULATOR_LAZY template <class = void>
 #define EMULATOR_BLAS_GEMM(L, T)                                                                                               \
   EMULATOR_LAZY cublasStatus_t cublas##L##gemm(cublasHandle_t handle, cublasOperation_t of_a, cublasOperation_t of_b, int m,   \

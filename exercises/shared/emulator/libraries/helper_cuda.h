@@ -1,4 +1,4 @@
-// What programs use of helper_cuda.h of NVIDIA's samples: checks of errors, and the choice of a device.
+// What programs need of helper_cuda.h of NVIDIA's samples: checks of errors, and the choice of a device.
 #pragma once
 #include <cuda_runtime.h>
 

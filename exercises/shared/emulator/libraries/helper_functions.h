@@ -1,4 +1,4 @@
-// What programs use of helper_functions.h and helper_image.h of NVIDIA's samples: timers, options, comparisons and images.
+// What programs need of helper_functions.h and helper_image.h of NVIDIA's samples: timers, options, comparisons and images.
 #pragma once
 #include "helper_string.h"
 #include "helper_timer.h"

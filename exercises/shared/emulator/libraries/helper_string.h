@@ -1,4 +1,4 @@
-// What programs use of helper_string.h of NVIDIA's samples: options of a command line such as -name=7, and the path of a file.
+// What programs need of helper_string.h of NVIDIA's samples: options of a command line such as -name=7, and the path of a file.
 #pragma once
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What programs use of helper_timer.h of NVIDIA's samples: a stop watch of this computer's clock.
+// What programs need of helper_timer.h of NVIDIA's samples: a stop watch of this computer's clock.
 #pragma once
 #include <chrono>
 

@@ -1,4 +1,5 @@
-// Included by the libraries whose functions for the host access the device's memory as their own: such accesses are no fault then.
+// Included by the libraries whose functions for the host access the device's memory as their own: such accesses are not faults
+// then.
 #pragma once
 #include <cuda_runtime.h>
 

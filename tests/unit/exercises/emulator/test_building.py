@@ -63,7 +63,7 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
             "}\n"
             "int main() { mine::tiled<16><<<1, 32>>>((float*)0); mine::tiled<96><<<1, 32>>>((float*)0); }\n",
             3,
-            "tiled has 73,728 bytes of shared memory, and a block may have 49,152",
+            "tiled has 73,728 bytes of shared memory, but nvcc permits at most 49,152",
         ),
     ],
 )

@@ -56,7 +56,7 @@ WRONG = {  # how often, the comment of the line, and what its thread does
     "fixed_size 32": (
         32, "writes past an array", f"{FIRST} writes 4 bytes at byte 128 of the 128 bytes of first in shared memory",
     ),
-    "freed 1": (32, "reads what was given", f"{FIRST} reads 4 bytes of memory that cudaFree has given back"),
+    "freed 1": (32, "reads what was given", f"{FIRST} reads 4 bytes of memory that was freed by cudaFree"),
     "unwritten 16": (
         32, "reads what nobody wrote",
         "thread (16,0,0) of block (0,0,0) reads shared memory (s) that no thread of the block has written",
@@ -65,15 +65,17 @@ WRONG = {  # how often, the comment of the line, and what its thread does
 ILLEGAL = {  # the comment of the line, what the first thread does there, and what CUDA says
     "null 1": ("reads what was given", "reads 4 bytes through a null pointer", ILLEGAL_ACCESS),
     "host 1": (
-        "reads what was given", "reads 4 bytes of the host's memory: a kernel sees only what cudaMalloc gave", ILLEGAL_ACCESS,
+        "reads what was given", "reads 4 bytes of the host's memory: a kernel sees only what cudaMalloc allocated",
+        ILLEGAL_ACCESS,
     ),
-    "far 1": ("reads what was given", "reads 4 bytes far from everything that cudaMalloc gave", ILLEGAL_ACCESS),
+    "far 1": ("reads what was given", "reads 4 bytes far from everything that cudaMalloc allocated", ILLEGAL_ACCESS),
     "globals 1": (
         "reads a variable of the host",
-        "reads the host's variable of_host: give it to the kernel as an argument (nvcc refuses this)", ILLEGAL_ACCESS,
+        "reads the host's variable of_host: pass it to the kernel as an argument (nvcc refuses this)", ILLEGAL_ACCESS,
     ),
     "pairs 1": (
-        "reads two floats", "reads 8 bytes at an address that is no multiple of 8 (misaligned address)", "misaligned address",
+        "reads two floats", "reads 8 bytes at an address that is not a multiple of 8 (misaligned address)",
+        "misaligned address",
     ),
 }  # fmt: skip
 DIVERGED = {  # the comment of the line of the first thread, what it does, and the comment of the line of the other

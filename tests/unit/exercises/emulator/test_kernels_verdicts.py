@@ -53,15 +53,15 @@ WRONG = {
     ),
     "meet_in_part": (f"{place('one is missing')}: {FIRST} waits at a barrier for 33 arrivals, and 32 came",),
     "write_constant": (
-        f"{place('writes the constant')}: {FIRST} writes 4 bytes of weight, and a kernel can only read constant memory",
+        f"{place('writes the constant')}: {FIRST} writes 4 bytes of weight, but a kernel can only read constant memory",
     ),
     "use_heap": (f"{place('past its end')}: {FIRST} writes 4 bytes at byte 12 of the 12 bytes that malloc or new returned",),
-    "free_twice": (f"{place('again')}: the host frees memory that cudaFree has given back before",),
+    "free_twice": (f"{place('again')}: the host frees memory that was freed before",),
     "long_copy": (f"{place('too long')}: this copy writes 16,388 bytes at byte 0 of an allocation of 16,384 bytes",),
     "host_read": (f"{place('by the host')}: the host reads 4 bytes of the device's memory: copy them with cudaMemcpy",),
-    "block 1025": (f"{place('too large')}: a launch with blocks of 1,025 threads does not run: 1,024 are the most",),
+    "block 1025": (f"{place('too large')}: a launch with blocks of 1,025 threads does not run: a block has at most 1,024",),
     "shared": (
-        f"{place('too much')}: a launch with 1,048,576 bytes of dynamic shared memory does not run: 49,152 are the most "
+        f"{place('too much')}: a launch with 1,048,576 bytes of dynamic shared memory does not run: the limit is 49,152 "
         "(cudaFuncSetAttribute raises it)",
     ),
 }

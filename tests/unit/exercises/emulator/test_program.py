@@ -110,8 +110,8 @@ def test_run_refuses_a_launch_of_thirty_million_blocks(program: Any) -> None:
     result = program.run("blocks", str(2**25))
     assert result.output == "too many resources requested for launch"
     assert result.kernels["nothing"].first_fault() == (
-        f"{place('as many blocks as asked for')}: a launch of 33,554,432 blocks: the emulator runs 16,777,216 at most, "
-        "a GPU takes more"
+        f"{place('as many blocks as asked for')}: a launch of 33,554,432 blocks: the emulator runs at most 16,777,216, but "
+        "a GPU runs more"
     )
 
 
@@ -134,8 +134,8 @@ def test_run_ends_a_flood_of_output(emulator: Any, program: Any) -> None:
     [
         (
             "divide 1",
-            f"{place('divides')}: in kernel divide, {FIRST}: an integer was divided by zero (a GPU gives some "
-            "number and goes on)",
+            f"{place('divides')}: in kernel divide, {FIRST}: an integer was divided by zero (a GPU returns "
+            "an undefined number and continues)",
         ),
         (
             "recurse 1",

@@ -1,7 +1,7 @@
 // CUB: warp-wide and block-wide functions on the emulator's shuffles and shared memory, and device-wide functions on the CPU.
 //
 // Block-wide sums and scans exchange through shuffles, shared memory and one barrier, as NVIDIA's do; in sorts of
-// a block, each thread counts the smaller keys. The traffic that is counted is that of this code, not of NVIDIA's.
+// a block, each thread counts the smaller keys. The counted traffic is this code's, not NVIDIA's.
 #pragma once
 #include <host_access.h>
 #include <algorithm>

@@ -161,7 +161,7 @@ void device_free(device_ptr<T> pointer) {
   cudaFree(const_cast<std::remove_cv_t<T>*>(pointer.get()));
 }
 
-// Makes std::vector take memory of the device.
+// Makes std::vector allocate memory of the device.
 template <class T>
 struct device_allocator {
   using value_type = T;
