@@ -100,7 +100,7 @@ def _complete_shell(option: str, shell: str = "", *_extra_words: str) -> int:
         if error.filename is None:  # an error of the screen, not of a file
             raise
         problem = f"cannot write {printable(str(error.filename), 4096)}: {error.strerror}"
-        raise StorageError(problem, hint=f"gpucourse {_SHOW} {name} prints what belongs there") from error
+        raise StorageError(problem, hint=f"gpucourse {_SHOW} {name} prints what to write there") from error
     sys.stdout.write(f"Completion for {name} is installed in {file}. It works in every new terminal.\n")
     return int(ExitCode.DONE)
 

@@ -73,7 +73,7 @@ def check(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Check every exercise again; one that no longer passes loses its mark.")
+        bool, typer.Option("--all", help="Check every exercise again; an exercise that no longer passes loses its mark.")
     ] = False,
     diagnosis: Annotated[
         str | None, typer.Option("--diagnosis", help="The fault of the newest drill (break).", autocompletion=complete.faults)

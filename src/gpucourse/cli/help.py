@@ -30,7 +30,7 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 WITHOUT_JSON = ("edit", "init", "watch", "logs", "open", "ssh")
 
 _SYNONYMS = {"resume": "next", "pause": "stop", "delete": "destroy", "continue": "next"}
-"""Words for a command that are spelt like another command, or like none."""
+"""Words that people type for a command whose name is spelt differently."""
 
 OPTIONS_OF_ALL = (
     ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),
@@ -112,7 +112,7 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
     if error.ctx is not None and error.ctx.parent is None and not arguments[0].startswith("-"):
         return _explain_command(arguments[0], arguments[1:])
     if option is not None and (error.ctx is None or option in _OF_ALL):  # the option exists; its value is missing or extra
-        fault = "needs a value" if "requires" in error.message else "takes no value"
+        fault = "needs a value" if "requires" in error.message else "accepts no value"
         return UsageError(
             f"{option} {fault}", hint=f"{path} --help" if arguments[0].startswith("-") else f"gpucourse {arguments[0]} --help"
         )
@@ -153,8 +153,8 @@ def _explain_extra_words(command: Any, extra_words: str, arguments: Sequence[str
 
 
 def _explain_number(options: Sequence[str], requirement: str, arguments: Sequence[str]) -> UsageError:
-    """Return the error for a value that is no number, or is outside its limits. The hint is the typed line with a number in
-    place of the value."""
+    """Return the error for a value that is not a number, or that is outside its limits. The hint is the typed line with a
+    number in place of the value."""
     for words, text in _NUMBERS.items():
         requirement = requirement.replace(words, text)
     number = limit[0] if (limit := re.search(r"-?[\d.]+$", requirement)) else "2"

@@ -145,7 +145,7 @@ def run(
     environment, handed_on = read_variables(env or (), os.environ)
     if script is None:
         _refuse_script_options(checks, *environment, *handed_on)
-    read_options(torchrun or "")  # raises before anything is looked for
+    read_options(torchrun or "")  # raises an error before the lab or the exercise is looked up
     run_request = RunRequest(
         exercise=exercise,
         nodes=nodes,

@@ -163,7 +163,7 @@ def _answer_key(session: Session, key: str, exercise: Exercise, run_request: Run
 
 
 def _show_place(session: Session, exercise: Exercise, earlier: View | None = None) -> View:
-    """Show the keys and, unless they are as `earlier`, the progress of the module and of this exercise and the next step.
+    """Show the keys and, if they differ from `earlier`, the progress of the module, that of this exercise, and the next step.
     Return the progress and the step."""
     from gpucourse.learning.next_ import read_module_signs
     from gpucourse.ui.tables import View

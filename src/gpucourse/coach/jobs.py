@@ -102,7 +102,7 @@ _ENDS = {
         "job-deadline",
         "reached its deadline",
         "Slurm ended it (DEADLINE), because it could not end before the deadline of the job or of its partition.",
-        "{run} --timeout 10m, with less time than is left",
+        "{run} --timeout 10m, with less time than is left until the deadline",
     ),
 }
 

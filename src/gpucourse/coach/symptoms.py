@@ -300,7 +300,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="cuda-error",
         title="A GPU reported an error",
         signs=(r"CUDA error: (?P<what>[^\n]+)", r"device-side assert triggered", r"uncorrectable ECC error", r"NVRM: Xid"),
-        why="Kernels run later than the line that starts them, so the traceback may point at an innocent line.",
+        why="Kernels run later than the line that starts them, so the traceback may point at the wrong line.",
         next="--env CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid shows faults of the "
         "hardware",
         general=True,

@@ -53,7 +53,7 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
             has_own_work = exercise.yours or exercise.questions or exercise.predict
             if has_own_work and pressed > MAX_PRESSED * points + 1e-9:
                 yield (
-                    f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give "
+                    f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} earn "
                     f"{100 * pressed / points:.0f} % of its points; the limit is {100 * MAX_PRESSED:.0f} %: "
                     "the other points are for what the learner writes and answers"
                 )

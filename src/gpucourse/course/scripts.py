@@ -130,7 +130,7 @@ def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], tree:
 
 
 def _walk_start(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes that run when a file is imported, so none in functions."""
+    """Yield the syntax nodes that run when a file is imported; nodes inside functions do not."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield node

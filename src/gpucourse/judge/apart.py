@@ -43,7 +43,7 @@ _LOOK_S = 0.02
 
 
 class Requests:
-    """Reads requests, one on each line, from the pipe of the asker: the process that waits for the answers."""
+    """Reads requests, one on each line, from the pipe of the client, the process that waits for the answers."""
 
     def __init__(self, pipe: int) -> None:
         self.pipe = pipe

@@ -48,7 +48,7 @@ def end_with_parent(limit_s: float) -> None:
 
 def line_of_stack(stack: Path, name: str) -> str:
     """Return the file and line, such as `my_ring.py:14`, from faulthandler's output: the innermost line in the file of that
-    name. Return an empty string if there is none. A judge may have the same name, in a folder `judges`, and is not meant."""
+    name. Return an empty string if there is none. A judge of the same name, in a folder `judges`, is ignored."""
     with suppress(OSError):
         text = stack.read_text(encoding="utf-8", errors="replace")
         match = re.search(rf'File "(?:[^"]*/)?(?<!/judges/){re.escape(name)}", line (\d+)', text)

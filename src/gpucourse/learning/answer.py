@@ -135,8 +135,8 @@ def find_new(old_results: Sequence[AnswerResult], new_results: Sequence[AnswerRe
 
 
 def list_texts(results: Sequence[AnswerResult]) -> tuple[AnswerResult, ...]:
-    """Return the free texts that the learner can judge: those that no judgement exists for, otherwise all that no reviewer
-    judged."""
+    """Return the free texts that the learner can judge: those without a judgement or, if every text has one, those that no
+    reviewer has judged."""
     texts = [result for result in results if result.verdict == "kept" and (result.share is None or result.self_judged)]
     return tuple([result for result in texts if result.share is None] or texts)
 

@@ -37,7 +37,7 @@ MAX_SOURCE_BYTES = 4 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class CudaOptions:
-    """Say how a program is built and run.
+    """The options with which a program is built and run.
 
     `includes`: folders with headers.
     `defines`: macros, as NAME or NAME=VALUE.
@@ -119,7 +119,7 @@ def _check(source: Path, options: CudaOptions) -> None:
         raise UsageError(f"{source}: {'it is not a file' if source.exists() else 'there is no such file'}", hint="ls *.cu")
     if source.suffix not in SUFFIXES:
         endings = ", ".join(SUFFIXES)
-        raise UsageError(f"{source} has no CUDA or Triton kernels: its name ends in none of {endings}", hint="ls *.cu *.py")
+        raise UsageError(f"{source} is not a file of CUDA or Triton kernels, which ends in {endings}", hint="ls *.cu *.py")
     for folder in options.includes:
         if not folder.is_dir():
             raise UsageError(f"-I {folder}: there is no such folder", hint=f"{command} -I FOLDER")

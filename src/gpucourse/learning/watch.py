@@ -64,7 +64,7 @@ def wait_for_saves(
     """Yield the saved files, whenever some were saved and are complete, until `stop` is set.
 
     `earlier`: the stamps of earlier calls.
-    `read_key`: waits so many seconds for a key. It returns an empty string if no key is pressed. A key is yielded immediately.
+    `read_key`: waits at most this many seconds for a key, and returns it, or an empty string. A key is yielded immediately.
     """
     earlier = look(files) if earlier is None else earlier
     while not stop.is_set():

@@ -75,9 +75,9 @@ class Out:
         self._stream.flush()
         remaining = memoryview(data)
         while remaining:
-            remaining = remaining[self._some(self._fd, remaining) :]
+            remaining = remaining[self._write_some(self._fd, remaining) :]
 
-    def _some(self, fd: int, remaining: memoryview) -> int:
+    def _write_some(self, fd: int, remaining: memoryview) -> int:
         try:
             return os.write(fd, remaining)
         except BlockingIOError:

@@ -46,7 +46,7 @@ def test_answer_with_wrong_words_names_them(learning: Learning) -> None:
     for words, message in (
         (["--set", "speedupp=2"], "there is no question 'speedupp'. Did you mean speedup?"),
         (["--set", "speedup"], "--set speedup: not of the form name=value"),
-        (["--set", "where=b", "--set", " where=c"], "--set where was given twice: b and c"),
+        (["--set", "where=b", "--set", " where=c"], "--set where was typed twice: b and c"),
         (["--set", "why=It \udcff falls"], "the answer to 1.1 why: it is not text in UTF-8"),
         (["--set", "speedup=fast"], "the answer to 1.1 speedup: 'fast' is not a number"),
         (["--run", second_record.id], f"run {second_record.id} is a run of 1.2, not of 1.1"),

@@ -15,7 +15,7 @@ from tests.learning import Learning
         ("status --wacth", "there is no option --wacth. Did you mean --watch", "gpucourse status --help"),
         ("quiz --lesson", "there is no option --lesson. →", "gpucourse quiz --help"),
         ("run 1.1 --nodes", "--nodes needs a value →", "gpucourse run --help"),
-        ("run 1.1 --detach=yes", "--detach takes no value →", "gpucourse run --help"),
+        ("run 1.1 --detach=yes", "--detach accepts no value →", "gpucourse run --help"),
         ("status --qiet", "Did you mean --quiet?", "gpucourse status --help"),
         ("run 1.1 --launcher tochrun", "Did you mean torchrun?", "gpucourse run --help"),
         ("run 1.1 --gpu t5", "there is no GPU 't5'. Did you mean t4?", "known: t4"),

@@ -124,7 +124,7 @@ def test_open_of_a_card_with_a_long_word_quotes_little_of_it(learning: Learning)
 def test_open_of_a_bundle_with_a_damaged_identity_is_the_bundles_fault(learning: Learning) -> None:
     path = bundle(learning.root / "evil.zip", {**run_files(), ".gpucourse/workspace.json": b"{}"})
     result = learning.types("grade", "--open", str(path), code=2)
-    assert "is not a whole bundle: it does not say which workspace made it" in " ".join(result.err.split())
+    assert "is not a complete bundle: it does not say which workspace made it" in " ".join(result.err.split())
     assert "gpucourse-bundle-" not in result.err
 
 

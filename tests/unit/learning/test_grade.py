@@ -182,7 +182,7 @@ def test_grade_subject_of_a_file_that_is_no_bundle_is_refused(learning: Learning
     path = learning.root / "cut.zip"
     path.write_bytes(hand_in(learning).read_bytes()[:900])
     message = learning.types("grade", "--open", str(path), code=2).err
-    assert "is not a whole bundle" in message
+    assert "is not a complete bundle" in message
     assert "gpucourse grade --bundle FILE makes it" in message
 
 

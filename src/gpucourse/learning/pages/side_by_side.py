@@ -89,8 +89,9 @@ class ComparedValue:
         return NOISE if spreads[0].overlaps(spreads[1]) else ""
 
     def _find_spreads(self, base: ComparedValue) -> tuple[Spread, Spread] | None:
-        """Return the spreads of the base and of this value if both were computed from times, otherwise None. The value was
-        computed from a time if it changed as the time or its inverse did, or as these and a count did together."""
+        """Return the spreads of the base and of this value if both were computed from times, otherwise None. A value was
+        computed from a time if it changed by the same factor as the time or its inverse, or as the product of one of these and
+        a count."""
         if not self.number or not base.number:
             return None
         factor = self.number / base.number
@@ -210,8 +211,8 @@ def list_cells(
 
 
 def _choose_name_columns(columns: Sequence[MetricsColumn], rows: Sequence[Mapping[str, Any]]) -> list[MetricsColumn]:
-    """Return the columns that name the rows of a table: the first, and as many further columns with texts as it takes until
-    each row has its own name."""
+    """Return the columns that name the rows of a table: the first, and as many further columns with texts as are needed for
+    each row to have a unique name."""
     first, *other_columns = columns
     chosen = [first]
     for column in other_columns:

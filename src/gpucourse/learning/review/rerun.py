@@ -126,8 +126,8 @@ def _choose(bundle: Context, exercise_ids: Sequence[str]) -> _Due:
 
 
 def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the handed-in parts that have a judge and a known judged file. Of parts that replace each other, return only
-    one."""
+    """Return the handed-in parts that have a judge and a known judged file. If parts are alternatives to each other, return
+    only one of them."""
     judged_ids = {part.id for part in exercise.yours if part.judge}
     try:
         results = choose_needed(exercise.yours, read_part_results(bundle, exercise))

@@ -33,8 +33,8 @@ from gpucourse.ui.views.words import checks_cell, describe_drill, state_cell, ve
 from gpucourse.units import format_bytes, format_seconds, seconds_since
 
 FOLDED_BYTES = 256 << 10
-"""If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears
-once. So are only logs of which nothing is left out."""
+"""If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears once.
+Logs of which a part is left out are not folded."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
@@ -47,8 +47,8 @@ def place_of(record: RunRecord) -> str:
 
 
 def _make_safe(name: str) -> str:
-    """Return the name if it is plain, otherwise its digest, because characters of a name from outside may have a meaning in an
-    address."""
+    """Return the name if it is plain, otherwise its digest, because a name from outside may contain characters with a meaning
+    in an address."""
     return name if PLAIN_NAME.fullmatch(name) else sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -134,7 +134,7 @@ def describe_run(record: RunRecord) -> dict[str, object]:
 
 
 def _show_checks(record: RunRecord) -> Content:
-    """Return what became of a run's checks or of its drill, or an empty string if it has neither."""
+    """Return the result of a run's checks or of its drill, or an empty string if it has neither."""
     return checks_cell(record) if record.shown_verdict or record.drill else ""
 
 

@@ -130,7 +130,7 @@ def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> Vi
     return View(
         title="Predict, then run",
         blocks=[Paragraph(item.text, "strong"), about, Items(list_choices(item.choices))],
-        footer=["A prediction counts for points. Enter runs it without one."],
+        footer=["A prediction counts for points. Press Enter to run without one."],
     )
 
 

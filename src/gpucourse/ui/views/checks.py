@@ -15,7 +15,7 @@ from gpucourse.ui.text import format_count
 from gpucourse.ui.views.words import VERDICTS, name_evidence, name_evidence_value, verdict_cell
 
 Detail = Literal["names", "counts", "failed"]
-"""The checks that were not measured: by name, counted by reason, or left out, so that only those that failed are listed."""
+"""How checks that were not measured are listed: by name, counted by reason, or not at all."""
 
 FAILED = 3  # checks that did not pass, with their hints; more are counted
 UNMEASURED = 3  # checks that need a GPU, named; more are counted
@@ -35,7 +35,7 @@ def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
 def list_open_checks(verdict: ExerciseVerdict, detail: Detail = "names") -> list[Cell]:
     """Return a line for each check that did not pass, with its hint, and lines for some of those that were not measured.
 
-    With `counts`, all checks that were not measured for the same reason share one line. With `failed`, no line is about them.
+    With `counts`, all checks that were not measured for the same reason share one line. With `failed`, they have no line.
     """
     lines = list_failed_checks(verdict, FAILED)
     unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"] if detail != "failed" else []

@@ -26,7 +26,7 @@ def describe_cluster(deployment: SlurmDeployment) -> list[Block]:
     asks: list[tuple[str, Content]] = [
         ("with a GPU", _describe_request(deployment, 1)),
         ("without one", _describe_request(deployment, 0)),
-        ("nodes", f"at most {deployment.run_nodes}, unless --nodes of run says more" if deployment.run_nodes else ""),
+        ("nodes", f"at most {deployment.run_nodes}, unless you type run --nodes N" if deployment.run_nodes else ""),
         ("account", account),
         ("setup", "; ".join(settings.setup)),
         ("python", _describe_python(deployment)),
@@ -93,7 +93,7 @@ def _describe_request(deployment: SlurmDeployment, gpus: int) -> str:
         return "no partition that is open to you has a GPU"
     typed = facts_.find_partition(settings.partition) if gpus and settings.partition else None
     if partition is not None and typed is not None and not typed.gpus:
-        return f"the partition {typed.name} has none; --partition {partition.name} has"
+        return f"the partition {typed.name} has no GPU; use --partition {partition.name}"
     if partition is not None and not any(flag.startswith("--partition=") for flag in flags):
         flags.insert(0, f"--partition={partition.name}")
     return " ".join(flag for flag in flags if not flag.startswith("--account="))

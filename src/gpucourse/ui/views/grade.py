@@ -46,12 +46,12 @@ OF_A_RUN = ("checks", "deliverables")
 def grade(
     result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False, next_step: str = ""
 ) -> View:
-    """Show the rows of the rubric with their points, the evidence for them, and what is missing, then the whole course. Of a
-    module that the rubric does not contain, the exercises are such rows.
+    """Show the rows of the rubric with their points, the evidence for them, and what is missing, then the whole course. A
+    module that the rubric does not contain has one row for each exercise.
 
     Modules that are not begun share one line, unless `verbose` is set. `bundle` is the file of the bundle, if a reviewer opened
-    one. `subject` is the exercise or module that was asked for. All rows of a subject are shown, and everything that is missing
-    in an exercise is named once, below the rows. `next_step` is the command that `gpucourse next` suggests.
+    one. `subject` is the exercise or module that was typed. All rows of a subject are shown, and everything that is missing in
+    an exercise is named once, below the rows. `next_step` is the command that `gpucourse next` suggests.
     """
     in_rubric = {part.module for part in result.parts}
     other_modules = [module for module in result.whole_course.modules if module.module not in in_rubric]
@@ -278,8 +278,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade, subject: str = "") -> str:
-    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. Those of a subject are a
-    share of the whole course, and are called so."""
+    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. The totals of one
+    exercise or module are called `toward the whole course`."""
     totals = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points else []
     if result.bonus_points:
         word = "" if totals else " points"
@@ -356,8 +356,8 @@ def _name_modules(modules: Sequence[str]) -> str:
 
 
 def _count_pending(row: RowScore) -> float:
-    """Return the points that wait for a review, as they are shown. Rounded, with the earned points they do not exceed the
-    total."""
+    """Return the points that wait for a review, rounded so that they and the rounded earned points add up to the rounded
+    sum."""
     return round(row.earned + row.waiting, 1) - round(row.earned, 1)
 
 
@@ -400,7 +400,7 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
 
 def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
     """Return what a row lacks, such as `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run, only the run is
-    named, because everything else comes after it. An exercise from which the row lacks nothing is left out."""
+    named, because everything else needs it. Exercises that lack nothing are left out."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
     missing = list_missing(pieces)

@@ -47,7 +47,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
         Code("\n".join(thing.resource.remove for thing in blind), title="Check by hand", are_commands=True),
     ]
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
-    footer += ["If those labs of others are your own: gpucourse leaks --clean --everyone"] if other_labs else []
+    footer += ["If the labs of others are yours too: gpucourse leaks --clean --everyone"] if other_labs else []
     return View(blocks=blocks, footer=footer)
 
 
