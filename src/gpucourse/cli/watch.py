@@ -51,7 +51,7 @@ def watch(
     if exercise is not None and Path(exercise).suffix in (".cu", ".py"):
         return _watch_cuda(session, Path(exercise), has_options=nodes is not None or bool(settings))
     context = session.context
-    subject = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
+    subject = context.catalog.exercise(exercise)[1] if exercise else act.find_current_exercise(context)
     keys = session.is_watching = can_read_keys(session)
     try:
         following: Exercise | None = subject
@@ -199,7 +199,7 @@ def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest,
     """Act on saved files: judge new answers, judge a part, or run and check a changed script."""
     from gpucourse.learning.answer import find_new, take_sheet
     from gpucourse.learning.evidence import answers_of
-    from gpucourse.learning.watch import list_judged_files, wrong_syntax
+    from gpucourse.learning.watch import describe_syntax_error, list_judged_files
     from gpucourse.ui.views.answers import answers
 
     context = session.context
@@ -212,7 +212,7 @@ def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest,
     if parts := [path for path in saved_files if path in judged_files]:
         _judge(session, exercise, parts)
     scripts = tuple(path for path in saved_files if path not in {sheet, *judged_files})
-    if scripts and (complaint := wrong_syntax(scripts)):
+    if scripts and (complaint := describe_syntax_error(scripts)):
         session.console.warn(f"{complaint}; it was not run")
     elif scripts:
         _run(session, run_request)

@@ -37,7 +37,7 @@ from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import MAX_BYTES, read_document
 
 MIN_HINTS = 3
-EVEN = 1.3
+MIN_LENGTH_RATIO = 1.3
 FEW_CHOICES = 4
 
 
@@ -134,9 +134,9 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
     """Yield a sentence for each way to guess the right options of these questions without reading them. One way: in more than a
-    third of the questions, the right option is the longest, and more than `EVEN` times as long as the shortest. The other: more
-    than half of the right options have the same letter. The options of a prediction with ranges may all be right in some run,
-    so only their lengths are compared."""
+    third of the questions, the right option is the longest, and longer than `MIN_LENGTH_RATIO` times the shortest. The other:
+    more than half of the right options have the same letter. The options of a prediction with ranges may all be right in some
+    run, so only their lengths are compared."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
     if len(longest) > max(1, len(choices) // 3):
@@ -151,7 +151,11 @@ def _is_longest(question: Question) -> bool:
     right_letters = set(question.ranges) if isinstance(question, Prediction) and question.ranges else {question.key}
     right_lengths = [len(text) for letter, text in question.choices.items() if letter in right_letters]
     wrong_lengths = [len(text) for letter, text in question.choices.items() if letter not in right_letters]
-    return bool(wrong_lengths) and min(right_lengths) > max(wrong_lengths) and min(right_lengths) > EVEN * min(wrong_lengths)
+    return (
+        bool(wrong_lengths)
+        and min(right_lengths) > max(wrong_lengths)
+        and min(right_lengths) > MIN_LENGTH_RATIO * min(wrong_lengths)
+    )
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
@@ -249,13 +253,13 @@ def _check_unused_files(catalog: Catalog, used_places: set[str]) -> Iterator[str
         is_hidden = {SOLUTIONS, JUDGES, "__pycache__"} & set(place.parts) or path.name.startswith(".")
         if path.is_dir() or is_hidden or place.as_posix() in used_places:
             continue
-        if place.parts[0] == SHARED and _is_brought(path):
+        if place.parts[0] == SHARED and _is_helper(path):
             continue
         reason = "no exercise uses it" if place.parts[0] in folders else "is in a folder that belongs to no module"
         yield f"{catalog.folders.exercises.name}/{place.as_posix()}: {reason}"
 
 
-def _is_brought(path: Path) -> bool:
+def _is_helper(path: Path) -> bool:
     """Return whether a file is a helper of gpucourse that exercises share and that `dev new` copies."""
     delivered = find_course({}).exercises / SHARED / path.name
     return delivered.is_file() and delivered.read_bytes() == path.read_bytes()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
-from gpucourse.figures.style import GREY, INK, MANY, PALETTE
+from gpucourse.figures.style import GREY, INK, MAX_MARKS, PALETTE
 from gpucourse.model.manifest import Plot
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
             color=choose_colour(label, data),
             linestyle=DASHES,
             linewidth=1.5 if plot.connect else 0,
-            marker="o" if len(points) <= MANY or not plot.connect else None,
+            marker="o" if len(points) <= MAX_MARKS or not plot.connect else None,
             markersize=4.5,
             markerfacecolor="none",
             label=None if label in data.labels else label,

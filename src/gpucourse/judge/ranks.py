@@ -75,7 +75,7 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
     """
 
     def fork(number: int, folder: Path, writer: Connection) -> BaseProcess:
-        return start_process(be_rank, call, number, size, body, folder, writer, limit_s, fresh=False)
+        return start_process(run_rank, call, number, size, body, folder, writer, limit_s, fresh=False)
 
     with tempfile.TemporaryDirectory(prefix="gpucourse-ranks-", ignore_cleanup_errors=True) as folder:
         ranks: list[_RankProcess] = []
@@ -100,7 +100,7 @@ def start_process(target: Callable[..., NoReturn], *arguments: Any, fresh: bool)
     return process
 
 
-def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers: Connection, limit_s: float) -> NoReturn:
+def run_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers: Connection, limit_s: float) -> NoReturn:
     """Run one rank in this process, and end the process."""
     try:
         end_with_parent(limit_s)

@@ -118,8 +118,8 @@ def _check(source: Path, options: CudaOptions) -> None:
     if not source.is_file():
         raise UsageError(f"{source}: {'it is not a file' if source.exists() else 'there is no such file'}", hint="ls *.cu")
     if source.suffix not in SUFFIXES:
-        endings = ", ".join(SUFFIXES)
-        raise UsageError(f"{source} is not a file of CUDA or Triton kernels, which ends in {endings}", hint="ls *.cu *.py")
+        endings = " or ".join(SUFFIXES)
+        raise UsageError(f"{source} has no CUDA or Triton kernels: its name must end in {endings}", hint="ls *.cu *.py")
     for folder in options.includes:
         if not folder.is_dir():
             raise UsageError(f"-I {folder}: there is no such folder", hint=f"{command} -I FOLDER")

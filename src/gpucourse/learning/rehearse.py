@@ -245,7 +245,8 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
                 continue
             exact = question.value is not None and not {"tolerance", "tolerance_percent"} & question.model_fields_set
             if not is_number(value):
-                yield f"questions.{question.id}: {path} is not a number on simulated nodes; if it needs a GPU: evidence: gpu"
+                advice = "if it needs a GPU, add evidence: gpu"
+                yield f"questions.{question.id}: {path} is not a number on simulated nodes; {advice}"
             elif exact and isinstance(value, float) and not value.is_integer():
                 yield f"questions.{question.id}: {path} is {value:g}, and has no tolerance (0 if it is exact)"
     prediction = exercise.predict

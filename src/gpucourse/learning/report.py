@@ -157,7 +157,9 @@ def _chapter(
             *((key_figures,) if key_figures else ()),
             *(grid for table in tables if (grid := grids.merge_into_grid(table, metrics))),
         ),
-        pictures=tuple(_pictures(context.watch, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), draw)),
+        pictures=tuple(
+            _pictures(context.watch, chapter.charts, metrics, compared_numbers, _name_devices(exercise, subjects), draw)
+        ),
         sayings=sayings,
         missing=tuple(missing),
         sources=tuple(subject.record.id for subject in subjects.values()),
@@ -244,7 +246,7 @@ def _pictures(
         yield from (replace(picture, title=chart.title) for picture in draw_or_warn(watch, plot, rows, subtitle, draw))
 
 
-def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
+def _name_devices(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
     """Return the words that name the devices of a chart, as under every picture of this course."""
     devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
     local = ", simulated nodes (mode: local)" if any(is_simulated(source.record.mode) for source in subjects.values()) else ""

@@ -17,7 +17,7 @@ POLL_S = 0.25  # also how long a file must be unchanged before it counts as save
 Stamp = tuple[int, int, int]
 
 
-def current(context: Context) -> Exercise:
+def find_current_exercise(context: Context) -> Exercise:
     """Return the exercise of the next step, or the first if all are done. Raises MissingError for a course without
     exercises."""
     return find_next_step(context).exercise or context.catalog.modules[0].exercises[0]
@@ -84,7 +84,7 @@ def wait_for_saves(
             yield changed_files
 
 
-def wrong_syntax(files: tuple[Path, ...]) -> str | None:
+def describe_syntax_error(files: tuple[Path, ...]) -> str | None:
     """Return `file.py:3: what is wrong` for the first file that is not valid Python, or None if all are valid."""
     for path in files:
         if (error := find_syntax_error(path)) is not None:

@@ -53,7 +53,7 @@ class Out:
                 self.closed = True
                 if isinstance(error, ValueError) or error.errno == errno.EBADF:
                     return  # closed by its owner; by now the descriptor may belong to another file
-                self._lead_to_nowhere()
+                self._redirect_to_null_device()
                 if error.errno not in _GONE:
                     raise
 
@@ -84,13 +84,13 @@ class Out:
             select.select([], [fd], [])
             return 0
 
-    def _lead_to_nowhere(self) -> None:
+    def _redirect_to_null_device(self) -> None:
         """Connect the descriptor to the null device, because the reader is gone. When the interpreter ends, it flushes the
         stream again, which must not fail."""
         if self._fd is not None:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._fd)
-            os.close(nowhere)
+            null_device = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null_device, self._fd)
+            os.close(null_device)
 
 
 def _find_place(fd: int | None) -> object:

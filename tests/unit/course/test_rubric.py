@@ -138,4 +138,4 @@ def test_find_pressed_exercises_names_those_whose_delivered_script_earns_too_muc
     modules, delivery = course.load().modules, {"evidence": ["yours"]}
     assert list(find_pressed_exercises(make_rubric({"evidence": ["checks"], "points": 1}, delivery), modules)) == []
     (complaint,) = find_pressed_exercises(make_rubric({"evidence": ["checks"]}, delivery), modules)
-    assert "checks and deliverables of 7.1 give 50 % of its points" in complaint
+    assert "checks and deliverables of 7.1 earn 50 % of its points" in complaint

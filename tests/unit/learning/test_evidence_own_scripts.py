@@ -88,7 +88,7 @@ def test_show_of_a_script_of_the_learner_whose_name_begins_with_a_dash(learning:
     assert f"gpucourse show --run {record.id} --verbose -- -x.py" in " ".join(output.split())
 
 
-def test_current_is_no_exercise_of_a_script_of_the_learner(learning: Learning) -> None:
+def test_find_current_exercise_is_no_exercise_of_a_script_of_the_learner(learning: Learning) -> None:
     learning.record("1.1")
     learning.record("1.2", own_script=OWN)
-    assert watch.current(learning.open_context()).id == "1.1"
+    assert watch.find_current_exercise(learning.open_context()).id == "1.1"

@@ -12,7 +12,7 @@ from gpucourse.context import Context
 from gpucourse.learning.list_ import Syllabus, list_course
 from gpucourse.learning.pages.open_ import PageContent
 from gpucourse.learning.pages.run_content import RunContent, RunReader
-from gpucourse.learning.show import still_open
+from gpucourse.learning.show import list_open_work
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.outside.files import file_inside, read_bounded
@@ -185,7 +185,7 @@ def _build_exercise(
     compared: str,
 ) -> File:
     """Return the page of an exercise: the contents of `show`, and the exercise's runs."""
-    open_parts, answers, signs = still_open(context, exercise)
+    open_parts, answers, signs = list_open_work(context, exercise)
     part_blocks = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)
     view = course.exercise(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 88, 690, 14, 318
 COLOURS, DASHES = 6, 5
-MANY = 120  # at most this many points of a line have a mark that shows their value
+MAX_MARKS = 120  # at most this many points of a line have a mark that shows their value
 LETTER = 7.2  # approximate width of a letter in units of the drawing
 MANY_OF_ANOTHER, MAX_CORNERS = 40, 400  # the same for a line of another run, and the most corners of that line
 
@@ -148,9 +148,9 @@ def _draw_lines(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         if plot.connect and len(points) > 1:
             yield _polyline(f"line {_stroke(index)}", points, x, y)
-        sample = _thin(points, MANY)
+        sample = _thin(points, MAX_MARKS)
         for point in sample:
-            if point.spread and len(points) <= MANY:
+            if point.spread and len(points) <= MAX_MARKS:
                 low, high = (y.place(value) for value in point.spread)
                 yield _line(f"spread {_stroke(index)}", x.place(point.x), low, x.place(point.x), high)
             title, radius = _describe_point(plot, data, label, point), 4.5 if len(sample) <= 40 else 3

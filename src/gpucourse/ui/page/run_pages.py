@@ -32,7 +32,7 @@ from gpucourse.ui.views.run import diagnoses, failure, note, summary
 from gpucourse.ui.views.words import checks_cell, describe_drill, state_cell, verdict_cell
 from gpucourse.units import format_bytes, format_seconds, seconds_since
 
-FOLDED_BYTES = 256 << 10
+MAX_FOLDED_BYTES = 256 << 10
 """If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears once.
 Logs of which a part is left out are not folded."""
 
@@ -176,7 +176,7 @@ def _describe_edit(edit: FileEdit) -> dict[str, object]:
 
 def _fold_logs(logs: Sequence[LogExcerpt]) -> str:
     ranks = {log.rank: log.begin for log in logs if log.rank is not None}
-    if len(ranks) < 2 or any(log.end for log in logs) or sum(map(len, ranks.values())) > FOLDED_BYTES:
+    if len(ranks) < 2 or any(log.end for log in logs) or sum(map(len, ranks.values())) > MAX_FOLDED_BYTES:
         return ""
     return "".join(fold({rank: [data] for rank, data in ranks.items()})).removesuffix("\n")
 

@@ -17,8 +17,8 @@ from gpucourse.ui.views.words import VERDICTS, name_evidence, name_evidence_valu
 Detail = Literal["names", "counts", "failed"]
 """How checks that were not measured are listed: by name, counted by reason, or not at all."""
 
-FAILED = 3  # checks that did not pass, with their hints; more are counted
-UNMEASURED = 3  # checks that need a GPU, named; more are counted
+MAX_FAILED = 3  # checks that did not pass, with their hints; more are counted
+MAX_UNMEASURED = 3  # checks that need a GPU, named; more are counted
 _SOURCE = re.compile(r" \(((?:\w+\()?(?:metrics|plan|run)\.[\w.-]+\)?)\)$")  # of an expected value: 2 ranks (plan.world_size)
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def list_open_checks(verdict: ExerciseVerdict, detail: Detail = "names") -> list
 
     With `counts`, all checks that were not measured for the same reason share one line. With `failed`, they have no line.
     """
-    lines = list_failed_checks(verdict, FAILED)
+    lines = list_failed_checks(verdict, MAX_FAILED)
     unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"] if detail != "failed" else []
     if detail == "counts":
         reasons = Counter(map(_find_reason, unmeasured)).most_common()
         texts = [(f"{format_count(count, 'check')} not measured: {reason}", count) for reason, count in reasons]
     else:
         texts = [(f"{check.title}: not measured, {_find_reason(check)}", 1) for check in unmeasured]
-    shown_texts = texts if len(texts) <= UNMEASURED else texts[: UNMEASURED - 1]
+    shown_texts = texts if len(texts) <= MAX_UNMEASURED else texts[: MAX_UNMEASURED - 1]
     unnamed_count = len(unmeasured) - sum(count for _, count in shown_texts)
     remainder = [f"and {unnamed_count} more {'was' if unnamed_count == 1 else 'were'} not measured"] if unnamed_count else []
     return lines + [Cell(f"{UNICODE.absent} {text}", "dim") for text in [*(text for text, _ in shown_texts), *remainder]]

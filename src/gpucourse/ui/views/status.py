@@ -40,7 +40,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
             from gpucourse.ui.views.outlook import outlook  # only the cloud needs it
 
             blocks.append(outlook(stack.deployment, stack.cloud))
-    footer = list(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
+    footer = list(dict.fromkeys(repair for stack in stacks if not stack.healthy and (repair := _find_repair(stack))))
     return View(
         blocks=blocks,
         footer=footer,
@@ -49,7 +49,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     )
 
 
-def _cure(status: StackStatus) -> str:
+def _find_repair(status: StackStatus) -> str:
     """Return what to type for a lab that is not healthy, or an empty string if its state is not known."""
     deployment = status.deployment
     if status.cloud and status.cloud.unknown:
