@@ -236,8 +236,8 @@ def _run_sweep(session: Session, run_request: RunRequest, assignment: str) -> in
     location = locate_run(context, _resolve(context, run_request))
     session.console.mode(location.mode, location.lacks)
 
-    def run_point(value: object, number: int, go: Callable[[Context], RunResult]) -> RunResult:
-        return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
+    def run_point(value: object, number: int, start_run: Callable[[Context], RunResult]) -> RunResult:
+        return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", start_run)
 
     result = act.sweep(context, run_request, parameter, values, run_point)
     step = "" if result.own_script else session.find_step(run_request.exercise)
@@ -264,20 +264,20 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
     module = context.catalog.module(run_request.exercise)
     first = labs(context.paths, module, run_request)[0]
     session.console.mode(first.mode, first.lacks)
-    of = len(module.exercises)
+    total = len(module.exercises)
 
-    def run_exercise(exercise: Exercise, lab: Deployment, go: Callable[[Context], RunResult]) -> RunResult:
+    def run_exercise(exercise: Exercise, lab: Deployment, start_run: Callable[[Context], RunResult]) -> RunResult:
         number = [item.id for item in module.exercises].index(exercise.id) + 1
-        return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
+        return show_line(session, f"{number} of {total}, {lab.stack}, {exercise.id} {exercise.title}", start_run)
 
     steps = act(context.paths, module, run_request, run_exercise)
     session.present(view(steps, session.find_step(module.id)), ModuleRuns(steps=list(steps)))
     failures = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not failures:
         return ExitCode.DONE
-    ran = all(step.state in {"succeeded", "skipped"} for step in steps)
+    all_ran = all(step.state in {"succeeded", "skipped"} for step in steps)
     words = f"{len(failures)} of {len(steps)} did not pass: {', '.join(failures)}"
-    raise (CheckFailed if ran else ExerciseFailed)(words, hint="gpucourse runs")
+    raise (CheckFailed if all_ran else ExerciseFailed)(words, hint="gpucourse runs")
 
 
 def _refuse_script_options(checks: Path | None, *variables: str) -> None:

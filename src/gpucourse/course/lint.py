@@ -170,8 +170,8 @@ def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str
         yield from (f"{label}: {line}" for line in find_unwritten(exercise, words, list_chapter_paths(chapter)))
         ids = {"subject", *(figure.id for figure in chapter.figures)}
         paths = {path for plot in chapter.charts for path in list_plot_paths(plot) if path.startswith(f"{SUBJECTS}.")}
-        strange = sorted(paths - {f"{SUBJECTS}.{name}" for name in ids})
-        yield from (f"{label}: charts: {path}: no figure of the chapter has this id" for path in strange)
+        unknown_paths = sorted(paths - {f"{SUBJECTS}.{name}" for name in ids})
+        yield from (f"{label}: charts: {path}: no figure of the chapter has this id" for path in unknown_paths)
 
 
 def _check_unquoted_commas(modules: Path) -> Iterator[str]:

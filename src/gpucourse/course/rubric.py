@@ -40,8 +40,8 @@ def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterato
             exercises = [item for item in module.exercises if not row.exercises or item.id in row.exercises]
             for kind in row.evidence:
                 if exercises and not any(_find_required_kinds(item)[kind] for item in exercises):
-                    of = ", ".join(item.id for item in exercises)
-                    yield f"{label}: evidence {kind}: {of} asks for none, so no learner can earn it"
+                    names = ", ".join(item.id for item in exercises)
+                    yield f"{label}: evidence {kind}: {names} asks for none, so no learner can earn it"
 
 
 def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
@@ -59,15 +59,16 @@ def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -
                 )
 
 
-def _count_points(part: RubricPart, exercise: Exercise, of: int) -> tuple[float, float]:
-    """Return the points of an exercise in a part with `of` exercises, and the points for its checks and deliverables."""
+def _count_points(part: RubricPart, exercise: Exercise, exercise_count: int) -> tuple[float, float]:
+    """Return the points of an exercise in a part with `exercise_count` exercises, and the points for its checks and
+    deliverables."""
     required_kinds = _find_required_kinds(exercise)
     points = pressed = 0.0
     for row in part.rows:
         if row.exercises and exercise.id not in row.exercises:
             continue
         shares = row.shares([kind for kind, is_required in required_kinds.items() if is_required])
-        exercise_points = row.points / len(row.exercises or range(of))
+        exercise_points = row.points / len(row.exercises or range(exercise_count))
         points += exercise_points if shares else 0.0
         pressed += exercise_points * sum(share for kind, share in shares.items() if kind in PRESSED)
     return points, pressed

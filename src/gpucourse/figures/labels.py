@@ -100,8 +100,10 @@ def _spread_out(heights: Sequence[float], distance: float, low: float, high: flo
     for place, index in enumerate(order):
         blocks.append((heights[index] - place * distance, 1))
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (lower, count), (upper, more) = blocks[-2:]
-            blocks[-2:] = [((lower * count + upper * more) / (count + more), count + more)]
+            (lower, lower_count), (upper, upper_count) = blocks[-2:]
+            blocks[-2:] = [
+                ((lower * lower_count + upper * upper_count) / (lower_count + upper_count), lower_count + upper_count)
+            ]
     bases = [base for base, count in blocks for _ in range(count)]
     highest = high - (len(heights) - 1) * distance
     places = [max(low, min(base, highest)) + place * distance for place, base in enumerate(bases)]

@@ -57,8 +57,8 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
     if not plot.log_y and max(data.all_y()) < MIN_SHARE * max(point.y for points in series for point in points):
         note = f"not drawn: what was recorded on {printable(record.gpu)}, more than {1 / MIN_SHARE:.0f} times as large"
         return replace(data, notes=[*data.notes, note])
-    whole = replace(data, whole_x=data.whole_x and recorded_rows.whole_x)
-    return _add_lines(whole, record, recorded_rows.labels, series)
+    data = replace(data, whole_x=data.whole_x and recorded_rows.whole_x)
+    return _add_lines(data, record, recorded_rows.labels, series)
 
 
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:

@@ -180,8 +180,8 @@ def _make_room_at_the_left(axes: Axes) -> None:
     """Move the left end of the axes to the right if long numbers would push the title of the y axis out of the picture."""
     left, bottom, width, height = axes.get_position().bounds
     box = axes.yaxis.get_tightbbox()
-    whole = axes.bbox.width / width
-    missing = LEFT_EDGE - box.x0 / whole if box is not None else 0.0
+    figure_width = axes.bbox.width / width
+    missing = LEFT_EDGE - box.x0 / figure_width if box is not None else 0.0
     if missing > 0:
         axes.set_position((left + missing, bottom, width - missing, height))
 

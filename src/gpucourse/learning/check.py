@@ -164,8 +164,8 @@ def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVer
     hint = f"run it again: gpucourse run {stored.exercise}"
     reason = _extra("run", "The run still exists", "error", f"run {stored.run} is gone", "its folder under runs/", hint)
     if is_own_script:
-        ran = f"run {stored.run} ran a script of your own"
-        reason = _extra("script", "The exercise's script ran", "error", ran, "the script of the exercise", hint)
+        explanation = f"run {stored.run} ran a script of your own"
+        reason = _extra("script", "The exercise's script ran", "error", explanation, "the script of the exercise", hint)
     return replace(stored, verdict="error", checks=(reason,))
 
 

@@ -155,9 +155,9 @@ def _find_error(source: Path, options: CudaOptions, report: CudaReport) -> Gpuco
     if report.state == "not compiled":
         return ExerciseFailed(message, hint=f"change the program, then: {command}")
     if report.state == "ended by the emulator":
-        late = "did not end" in message
+        is_timeout = "did not end" in message
         return ExerciseFailed(
-            message, hint=f"{command} --limit {options.limit_s * 5:g}s, or a smaller problem" if late else command
+            message, hint=f"{command} --limit {options.limit_s * 5:g}s, or a smaller problem" if is_timeout else command
         )
     return None
 

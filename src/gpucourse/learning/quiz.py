@@ -61,8 +61,8 @@ def select_questions(context: Context, module_id: str | None) -> tuple[QuizQuest
         return quiz.questions
     module = context.catalog.module(module_id)
     if not (questions := quiz.select(module.id)):
-        others = [item.id for item in context.catalog.modules if quiz.select(item.id)]
-        hint = f"gpucourse quiz {others[0]}; modules with questions: {', '.join(others)}" if others else "gpucourse quiz"
+        numbers = [item.id for item in context.catalog.modules if quiz.select(item.id)]
+        hint = f"gpucourse quiz {numbers[0]}; modules with questions: {', '.join(numbers)}" if numbers else "gpucourse quiz"
         raise MissingError(f"the quiz has no question about module {module.id}", hint=hint)
     return questions
 

@@ -161,24 +161,24 @@ def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Pa
 
 
 def _rerun_module(place: _Place, module: Module, due_runs: _Due) -> Iterator[Rerun]:
-    able: list[tuple[Exercise, RunRecord]] = []
+    repeatable_runs: list[tuple[Exercise, RunRecord]] = []
     for exercise, record in due_runs:
         if record is None:
             yield Rerun(exercise=exercise.id, run="", verdict="skipped", why="no run that counts")
         elif obstacle := _find_obstacle(place, module, exercise, record):
             yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=obstacle)
         else:
-            able.append((exercise, record))
-    if not able:
+            repeatable_runs.append((exercise, record))
+    if not repeatable_runs:
         return
-    nodes = max(module.lab.local.nodes, *(_count_nodes(record) for _, record in able))
+    nodes = max(module.lab.local.nodes, *(_count_nodes(record) for _, record in repeatable_runs))
     place.bundle.watch(Note(text=f"module {module.id}: deploying simulated nodes"))
     code, document = place.types("deploy", module.id, "--target", "local", "--yes", "--nodes", str(nodes))
     if code:
-        for exercise, record in able:
+        for exercise, record in repeatable_runs:
             yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=f"no lab here: {_say_error(document)}")
         return
-    for exercise, record in able:
+    for exercise, record in repeatable_runs:
         place.bundle.watch(Note(text=f"{exercise.id}: running again what {record.id} ran"))
         yield _rerun_exercise(place, module, exercise, record)
     place.types("destroy", module.id, "--yes", "--discard")

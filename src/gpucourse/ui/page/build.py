@@ -40,7 +40,7 @@ class BookPart:
 
     module: Module
     number: int
-    of: int
+    total: int
     file: str
     lesson: LessonPage
 
@@ -130,8 +130,8 @@ class RunPages:
 
     def build(self, run: RunContent) -> File:
         """Return the page of one run."""
-        around, others = self._links[place_of(run.record)], self._newest.list_others(run.record)
-        return build_run(run, self._frame, around=around, others=others)
+        around, other_runs = self._links[place_of(run.record)], self._newest.list_others(run.record)
+        return build_run(run, self._frame, around=around, others=other_runs)
 
 
 def _list_parts(context: Context, syllabus: Syllabus) -> Iterator[BookPart]:
@@ -142,7 +142,7 @@ def _list_parts(context: Context, syllabus: Syllabus) -> Iterator[BookPart]:
         pages = tuple((name, Path(lesson_file(module.id, number)).name) for number, name in enumerate(names, 1))
         for number, text in enumerate(texts, 1):
             lesson = _render_lesson(text, folder, pages)
-            yield BookPart(module=module, number=number, of=len(texts), file=lesson_file(module.id, number), lesson=lesson)
+            yield BookPart(module=module, number=number, total=len(texts), file=lesson_file(module.id, number), lesson=lesson)
 
 
 @lru_cache(maxsize=256)

@@ -92,8 +92,8 @@ def _make_scales(plot: Plot, runs: Sequence[Drawable]) -> tuple[Scale, Scale]:
         return make_word_scale(runs[0].words, LEFT, RIGHT), y
     lines = [points for data in runs for points in [*data.series, data.ideal, *data.recorded.values()]]
     places = [point.x for points in lines for point in points]
-    sizes, whole = plot.x.endswith("bytes"), all(data.whole_x for data in runs)
-    return make_scale(places, LEFT, RIGHT, log=plot.log_x and min(places) > 0, sizes=sizes, at_values=whole), y
+    sizes, has_whole_numbers = plot.x.endswith("bytes"), all(data.whole_x for data in runs)
+    return make_scale(places, LEFT, RIGHT, log=plot.log_x and min(places) > 0, sizes=sizes, at_values=has_whole_numbers), y
 
 
 def _describe_scale(scale: Scale, kind: str) -> str:

@@ -100,8 +100,8 @@ class Frame:
     ) -> File:
         """Return a page made from its template. The side bar marks the page's module or exercise. `around` has the previous and
         the next page."""
-        here = (in_module or self._module_of.get(in_exercise, ""), in_exercise)
-        return render(template, place, title=title, side=self.modules.values(), here=here, around=around, **values)
+        location = (in_module or self._module_of.get(in_exercise, ""), in_exercise)
+        return render(template, place, title=title, side=self.modules.values(), here=location, around=around, **values)
 
 
 def exercise_file(exercise_id: str) -> str:

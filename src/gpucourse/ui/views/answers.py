@@ -89,20 +89,20 @@ def _describe(result: AnswerResult) -> list[Block]:
     return [Paragraph(result.explanation), Paragraph(f"{_GOOD}: {result.look_for}" if result.look_for else "")]
 
 
-def question(item: Question, number: int, of: int, *, heading: str = "", earlier_answer: str | None = None) -> View:
+def question(item: Question, number: int, total: int, *, heading: str = "", earlier_answer: str | None = None) -> View:
     """Show one question to answer, under its name or another heading."""
     answer = "" if earlier_answer is None else f"Your answer so far: {earlier_answer}"
     return View(
-        title=f"{number} of {of} · {heading or item.id}",
+        title=f"{number} of {total} · {heading or item.id}",
         blocks=[Paragraph(item.text), Items(list_choices(item.choices)), Paragraph(answer, "dim")],
     )
 
 
-def mutation(item: Question, number: int, of: int, command: str, *, is_answered: bool = False) -> View:
+def mutation(item: Question, number: int, total: int, command: str, *, is_answered: bool = False) -> View:
     """Show a question that a run answers, and the command for that run. If a run has answered it, say only that."""
     if is_answered:
-        return View(blocks=[Paragraph(f"{number} of {of} was answered by a run: {item.id}", "dim")])
-    title = f"Question {number} of {of} is answered by a run{'' if command in item.text else f': {command}'}"
+        return View(blocks=[Paragraph(f"{number} of {total} was answered by a run: {item.id}", "dim")])
+    title = f"Question {number} of {total} is answered by a run{'' if command in item.text else f': {command}'}"
     return View(title=title, blocks=[Paragraph(item.text)])
 
 
@@ -118,10 +118,10 @@ def judgement(result: AnswerResult) -> View:
     return View(blocks=[Paragraph(sentence, STYLES.get(result.verdict, "dim")), *_describe(result)])
 
 
-def text(exercise: Exercise, result: AnswerResult, number: int, of: int) -> View:
+def text(exercise: Exercise, result: AnswerResult, number: int, total: int) -> View:
     """Show a free text and what a good answer says, for the learner to compare."""
     pairs = [("question", result.text), ("your answer", result.answer or ""), ("a good answer", result.look_for)]
-    return View(title=f"{number} of {of} · {exercise.id} {result.id}", blocks=[facts(pairs)])
+    return View(title=f"{number} of {total} · {exercise.id} {result.id}", blocks=[facts(pairs)])
 
 
 def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> View:

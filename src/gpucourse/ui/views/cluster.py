@@ -19,8 +19,10 @@ def describe_cluster(deployment: SlurmDeployment) -> list[Block]:
     facts_, probe, settings = deployment.facts, deployment.probe, deployment.settings
     login = deployment.nodes[0].label if deployment.nodes else "this computer"
     accounting = "yes, by sacct" if facts_.has_sacct else "no: Slurm forgets a job some minutes after its end"
-    others = [account for account in facts_.accounts if account != settings.account]
-    account = settings.account + (f" (you also have: {', '.join(others)})" if others and settings.account else "")
+    other_accounts = [account for account in facts_.accounts if account != settings.account]
+    account = settings.account + (
+        f" (you also have: {', '.join(other_accounts)})" if other_accounts and settings.account else ""
+    )
     place = f"{facts_.folder}/gpucourse-$USER" if facts_.folder else "~/.gpucourse"
     shared = " (the compute nodes see it)" if probe.state == "passed" else ""
     asks: list[tuple[str, Content]] = [

@@ -98,10 +98,10 @@ def _exercise_row(
 ) -> Sequence[Content]:
     """Return the row of an exercise: its signs, or the verdict on its run if the signs are unknown."""
     item, verdict = signs.get(exercise.id), progress.get(exercise.id)
-    ran = Cell(UNICODE.bad, "bad") if verdict and verdict.verdict in {"failed", "error"} else _sign(bool(verdict))
+    run_sign = Cell(UNICODE.bad, "bad") if verdict and verdict.verdict in {"failed", "error"} else _sign(bool(verdict))
     part_sign, answer_sign = (_sign(item.yours), _sign(item.answered)) if item else ("", "")
     mark = Cell(UNICODE.arrow if is_here else "", "accent")
-    return (mark, exercise.id, exercise.title, f"{exercise.minutes} min", ran, part_sign, answer_sign, "")
+    return (mark, exercise.id, exercise.title, f"{exercise.minutes} min", run_sign, part_sign, answer_sign, "")
 
 
 def _explain_catalog(syllabus: Syllabus, ids: Sequence[str], place: Exercise | None) -> list[str]:
@@ -317,8 +317,8 @@ def _hours(hours: float) -> str:
 def _where(exercise: Exercise) -> str:
     launch = exercise.launch
     nodes_text = format_count(launch.nodes, "node")
-    several = f"{launch.procs_per_node} processes per node"
-    processes = {"gpu": "one process per GPU", 1: "one process per node"}.get(launch.procs_per_node, several)
+    many_processes = f"{launch.procs_per_node} processes per node"
+    processes = {"gpu": "one process per GPU", 1: "one process per node"}.get(launch.procs_per_node, many_processes)
     if launch.traits.one_process:
         processes = "one process per node"
     span = "" if launch.min_nodes == launch.max_nodes else f" ({launch.min_nodes} to {launch.max_nodes})"

@@ -113,9 +113,9 @@ def annotate(name: str, source: str, report: CudaReport) -> str:
         conflicts = max((item.conflicts_per_request or 0 for item in counts), default=0)
         lanes = min((item.lanes_per_request or 32 for item in counts), default=0)
         cells = f"{_number(sectors or None):>7} {_number(conflicts or None):>9} {_number(lanes or None):>5}"
-        first, *others = _break_line(text)
-        rows.append(f"{cells if counts else ' ' * 23} {number:>4}  {first}".rstrip())
-        rows += [f"{' ' * 30}{other}" for other in others]
+        first_line, *continuations = _break_line(text)
+        rows.append(f"{cells if counts else ' ' * 23} {number:>4}  {first_line}".rstrip())
+        rows += [f"{' ' * 30}{continuation}" for continuation in continuations]
     return "\n".join(rows)
 
 

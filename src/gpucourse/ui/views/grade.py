@@ -99,7 +99,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
     bundle, result, card = graded_bundle.bundle, graded_bundle.grade, graded_bundle.bundle.card
     view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
     points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
-    then, here = (format_points(item.whole_course.earned) for item in (card.grade, result))
+    card_points, counted_points = (format_points(item.whole_course.earned) for item in (card.grade, result))
     about = facts(
         [
             ("made", f"{card.made} with gpucourse {card.gpucourse}"),
@@ -109,7 +109,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
             ("edited", _say_edited(graded_bundle)),
             ("not judged here", _say_learner_judged(graded_bundle)),
             ("points", points),
-            (WHOLE_COURSE, f"{then} then, {here} as counted here"),
+            (WHOLE_COURSE, f"{card_points} then, {counted_points} as counted here"),
         ]
     )
     seal: Block = Paragraph(f"{UNICODE.good} no file has changed since the bundle was made", "good")
@@ -219,11 +219,11 @@ def new_bundle(card: Card, path: str) -> View:
     return View(blocks=[about], footer=[f"An instructor opens it with: gpucourse grade --open {path}"])
 
 
-def pending_answer(waiting: Pending, number: int, of: int) -> View:
+def pending_answer(waiting: Pending, number: int, total: int) -> View:
     """Show one free text, or one part, to the person who judges it."""
     code = Code("\n".join(map(clean, waiting.answer.splitlines()))) if waiting.is_code else None
     return View(
-        title=f"{number} of {of}  {waiting.exercise} {waiting.id}",
+        title=f"{number} of {total}  {waiting.exercise} {waiting.id}",
         blocks=[
             Paragraph(waiting.text, "strong"),
             code or Paragraph(waiting.answer),

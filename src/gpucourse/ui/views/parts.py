@@ -159,7 +159,10 @@ def _compare(item: ModelSolution, width: int | None) -> Lines:
     if width is None or column + other_column + 3 > width:
         return Lines([Cell(f"- {YOURS}   + {MODEL}", "dim"), *_list_diff(first, second, groups)])
     head = Cell(f"{pad(YOURS, column)} | {MODEL}", "dim")
-    body = [Cell(f"{pad(left, column)} | {right}", "dim" if kind == "equal" else "") for kind, left, right in rows]
+    body = [
+        Cell(f"{pad(own_line, column)} | {solution_line}", "dim" if kind == "equal" else "")
+        for kind, own_line, solution_line in rows
+    ]
     return Lines([head, *body])
 
 

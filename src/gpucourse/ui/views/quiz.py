@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from gpucourse.model.quiz import Quiz, QuizQuestion, Tries
 
 
-def question(quiz: Quiz, item: QuizQuestion, number: int, of: int) -> View:
+def question(quiz: Quiz, item: QuizQuestion, number: int, total: int) -> View:
     """Show one question to answer."""
-    return answers.question(item, number, of, heading=quiz.lesson(item.lesson).title)
+    return answers.question(item, number, total, heading=quiz.lesson(item.lesson).title)
 
 
 def questions(quiz: Quiz, shown_questions: Sequence[QuizQuestion]) -> View:
