@@ -1,4 +1,4 @@
-"""The command `answer`: the questions at a terminal, and the words that it refuses."""
+"""The command `answer`: the questions at a terminal, and the arguments that it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong words, a lab that is not there, a shell without completion: what happened, what to type, the right exit code."""
+"""Errors about wrong arguments, a missing lab and a shell without completion: the message, the hint and the exit code."""
 
 from __future__ import annotations
 

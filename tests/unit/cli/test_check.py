@@ -1,4 +1,4 @@
-"""The command `check`: the verdicts on the screen, and the words that it refuses."""
+"""The command `check`: the verdicts on the screen, and the arguments that it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell completes what makes sense now: labs that are deployed, runs that go on, parameters of the exercise."""
+"""The shell completes what makes sense now: labs that are deployed, unfinished runs, parameters of the exercise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `deploy`: the words that it refuses, and a missing Terraform."""
+"""The command `deploy`: the arguments that it refuses, and a missing Terraform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `grade`: its screens and tables, the review at a terminal, and the words that it refuses."""
+"""The command `grade`: its screens and tables, the review at a terminal, and the arguments that it refuses."""
 
 from __future__ import annotations
 

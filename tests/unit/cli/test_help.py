@@ -1,4 +1,4 @@
-"""Help fits 80 columns and hides nothing; a word that was misspelt is answered with the one that was meant."""
+"""Help fits 80 columns and hides nothing; for a misspelt word, the intended word is suggested."""
 
 from __future__ import annotations
 

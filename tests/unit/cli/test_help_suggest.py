@@ -1,4 +1,4 @@
-"""A word that was misspelt is answered with the one that was meant."""
+"""For a misspelt word, the intended word is suggested."""
 
 from __future__ import annotations
 

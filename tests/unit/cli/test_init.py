@@ -1,4 +1,4 @@
-"""The command `init`: the workspace that it makes."""
+"""The command `init`: the workspace that it creates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `reset`: the file of the course is back, and the file of the learner is kept."""
+"""The command `reset`: it restores the course's file, and keeps the learner's."""
 
 from __future__ import annotations
 

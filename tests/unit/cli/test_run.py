@@ -1,4 +1,4 @@
-"""`run` refuses what it cannot do before anything is looked at, and says what to type instead."""
+"""`run` refuses what it cannot do before it looks at anything, and says what to type instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One log of several ranks, as a batch job writes it: who failed by itself, and who only lost its peer."""
+"""One log of several ranks, as a batch job writes it: which rank failed by itself, and which only lost its peer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run under Slurm that nobody saw end: by Slurm's word for its jobs, never by the node that was asked."""
+"""A Slurm run whose end was not observed: diagnosed from Slurm's states of its jobs, not from the node that reported them."""
 
 from __future__ import annotations
 

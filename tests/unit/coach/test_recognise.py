@@ -1,4 +1,4 @@
-"""The coach against logs that real torch and gloo left, and against the documented words of what needs GPUs."""
+"""The coach on logs of real torch and gloo, and on documented messages of software that needs GPUs."""
 
 from __future__ import annotations
 

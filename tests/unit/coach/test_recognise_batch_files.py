@@ -1,4 +1,4 @@
-"""What a shell says of a batch file is named with its line; a script that began and failed is not explained by it."""
+"""Messages of a shell about a batch file are reported with their line, and do not explain a script that started and failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks that ended without words, fell silent, or never started: which one is named, and what is said of it."""
+"""Ranks that ended without a message, fell silent, or never started: which rank is named, and for which reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script printed is no symptom; what its last words are is. And victims of NCCL's kind are not taken for culprits."""
+"""The ordinary output of a script is not a symptom; its last lines are. Ranks that only lost an NCCL peer are victims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking things up in a course: order, laziness, names that are not there, a broken module beside good ones."""
+"""Look-ups in a course: order, lazy reading, unknown names, an invalid module beside valid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Records of a GPU in a course: what their writer writes is read, and what cannot be right is not. The GPU does not exist."""
+"""Records of a GPU in a course: records as `benchmarks` writes them are read, and impossible ones are not. The GPU does not
+exist."""
 
 from __future__ import annotations
 

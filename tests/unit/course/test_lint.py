@@ -1,4 +1,4 @@
-"""The author's lint: a course that is right has nothing to say, and each kind of disagreement has its line."""
+"""The author's lint: no complaints about a correct course, and one line for each disagreement between its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a learner types after --set, and what reaches the script."""
+"""The values that a learner types after --set, and the arguments that the script receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this course's points are given for: somebody who only presses buttons gets at most 30 of 100."""
+"""The points of this course: a learner who only runs the delivered scripts earns at most 30 of 100."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def press_buttons(module: Module, exercise: Exercise, credit: Answer, *, copied:
 
 
 def walk(credit: Answer, *, copied: bool = False) -> Grade:
-    """Return the points for the whole course, walked like that."""
+    """Return the points for the whole course if every exercise is done as in `press_buttons`."""
     modules, rubric = CATALOG.modules, read_rubric(FOLDERS.modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
     evidence = {

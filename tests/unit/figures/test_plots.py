@@ -150,7 +150,7 @@ assert "matplotlib.pyplot" not in sys.modules
 
 
 def test_draw_prints_nothing_if_the_home_takes_no_cache(tmp_path: Path) -> None:
-    """In a process of its own: matplotlib decides where its cache lies when it is imported."""
+    """This runs in a separate process, because matplotlib chooses its cache folder when it is imported."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": "/proc/nowhere",

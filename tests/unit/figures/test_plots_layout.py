@@ -1,4 +1,4 @@
-"""Pictures laid out: nothing lies over the data, runs into its neighbour or is cut, and colours are told apart."""
+"""The layout of pictures: nothing covers the data, touches its neighbour or is cut, and colours can be distinguished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an exercise draws of one run, drawn over the values of a parameter."""
+"""The plot that an exercise has for one run, drawn over the values of a parameter."""
 
 from __future__ import annotations
 

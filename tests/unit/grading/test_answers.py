@@ -1,4 +1,4 @@
-"""Answers: numbers with their units against what a run recorded, choices by letter or words, free text kept."""
+"""Answers: numbers with their units against what a run recorded, choices by letter or words, free text stored."""
 
 from __future__ import annotations
 

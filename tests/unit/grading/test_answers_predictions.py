@@ -1,4 +1,4 @@
-"""A prediction beside what a run measured."""
+"""A prediction compared with the measurement of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closed grammar for values: what it reads, and how it says what is not there."""
+"""The closed grammar for values: the values that it reads, and its messages about missing ones."""
 
 from __future__ import annotations
 

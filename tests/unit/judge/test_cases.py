@@ -1,4 +1,4 @@
-"""What is said of a value that is wrong: where it differs, on the simplest input that fails, beside the nearest that passes."""
+"""Messages about a wrong value: where it differs, on the simplest input that fails, and the nearest input that passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cause is told only if the course's own version of it gives the same output on the same case."""
+"""A cause is shown only if the solution with the same error has the same output on the same case."""
 
 from __future__ import annotations
 

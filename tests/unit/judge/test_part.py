@@ -1,4 +1,4 @@
-"""Part: how a judge file calls a learner's functions, compares what they return, and names the wrong way."""
+"""Part: how a judge file calls a learner's functions, compares their results, and names the wrong way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part on several ranks: what each returns, and where they wait when they wait for each other."""
+"""A part on several ranks: the result of each, and the lines at which they wait for each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`answer`: asked at the terminal, typed, or in a sheet; what was kept, and every way to get it wrong."""
+"""`answer`: at the terminal, as options, or in a sheet; which answers are stored, and which are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles whose sender wants more than points: names, counts, sizes and depths that no honest bundle has."""
+"""Bundles of a hostile sender: names, counts, sizes and depths that no honest bundle has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CARD: dict[str, Any] = {
 
 
 def bundle(path: Path, files: dict[str, bytes], card: Callable[[dict[str, Any]], Any] = lambda card: card) -> Path:
-    """Return a bundle with these files, all of them as the card says; `card` changes what it says."""
+    """Return a bundle with these files and a card that lists them all; the function `card` changes the card."""
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     with zipfile.ZipFile(path, "w") as target:
         target.writestr("bundle.json", json.dumps(card({**CARD, "files": digests})))

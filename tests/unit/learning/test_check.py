@@ -1,4 +1,4 @@
-"""`check`: four verdicts with their evidence, every exercise verified again, and what regressed loses its mark."""
+"""`check`: four verdicts with their evidence, every exercise checked again, and an exercise that regressed loses its mark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check` of a script of the learner's own: judged again by the checks that its run had, and counted for no exercise."""
+"""`check` of a learner's own script: judged again by the checks of its run, and counted for no exercise."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ DERIVED = MANIFEST.replace(
 
 
 def measure(one_ms: float, two_ms: float, *, loss: float, size: int, depth: float = 0.5) -> dict[str, object]:
-    """Return the metrics of a run on one rank and on two, whose steps take so many milliseconds, each with a spread of 20 %."""
+    """Return the metrics of a run on one rank and on two, whose steps take these times in ms, each with a spread of 20 %."""
     rows = [
         {
             "ranks": ranks, "depth": depth, "median_ms": float(ms), "p20_ms": 0.8 * ms, "p80_ms": 1.2 * ms, "rate": 1e3 / ms,

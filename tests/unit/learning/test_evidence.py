@@ -1,4 +1,4 @@
-"""What a run recorded is evidence as it was: no points for what was put there later, none lost with a file beside it."""
+"""A run's record is evidence only if it is unchanged: files that were added later earn no points, and cost none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.learning import METRICS, Learning
 
 
 def change_metrics(learning: Learning, record: RunRecord) -> Path:
-    """Return the run's metrics, written over by hand."""
+    """Change the run's metrics by hand, and return their path."""
     metrics = learning.folder(record) / "metrics.json"
     metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
     return metrics

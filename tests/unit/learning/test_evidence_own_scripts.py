@@ -1,4 +1,4 @@
-"""A script of the learner's own counts for no exercise, whatever numbers it writes, now or as an earlier version booked it."""
+"""A learner's own script counts for no exercise, whatever numbers it writes, even if an earlier version counted it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ OWN = "/home/me/thesis/my train.py"
 
 
 def book_an_earlier_run(learning: Learning) -> RunRecord:
-    """Return a run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
+    """Return a run of a learner's own script that an earlier version judged by the exercise's checks, and handed in as
+    passed."""
     record = learning.record(own_script="fake.py", place=None)
     record.verdict = "passed"
     write_record(learning.folder(record) / "run.json", record)

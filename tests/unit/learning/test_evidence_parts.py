@@ -1,4 +1,4 @@
-"""Points for a part that the learner writes: only with a run or a `try` of the very file that is handed in."""
+"""Points for a part that the learner writes: only with a run or a `try` of exactly the file that is handed in."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_review_parts_of_a_part_that_is_not_handed_in_is_refused(writer: Learnin
 
 
 def show_part(learning: Learning) -> str:
-    """Return what an instructor sees of exercise 1.2."""
+    """Return the text about exercise 1.2 that an instructor sees."""
     return learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.2", code=None).out
 
 
@@ -258,7 +258,7 @@ def test_review_parts_names_those_that_only_the_learner_judged(writer: Learning)
 
 
 def judge_again(learning: Learning, code: int) -> tuple[str, str, list[tuple[str, str, str]]]:
-    """Return what `--rerun` finds of exercise 1.2: the verdict, why, and each part with both words."""
+    """Return the result of `--rerun` for exercise 1.2: the verdict, the reason, and each part with its two verdicts."""
     result = learning.types("grade", "--rerun", str(learning.hand_in()), "--exercise", "1.2", "--yes", "--json", code=code)
     (exercise,) = result.document["exercises"]
     figures = [(figure["value"], figure["bundle"], figure["again"]) for figure in exercise["figures"]]

@@ -1,4 +1,5 @@
-"""`grade`: points from evidence, a reviewer's judgement, the instructor's table, the bundle that shows what was changed."""
+"""`grade`: points from evidence, a reviewer's judgement, the instructor's table, and bundles that show which files were
+changed."""
 
 from __future__ import annotations
 

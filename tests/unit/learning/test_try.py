@@ -37,7 +37,7 @@ RIGHT, SAME = STUB.replace("raise NotImplementedError", "return 2 * n  # "), "de
 
 
 def put_parts(learning: Learning) -> None:
-    """Give exercise 1.2 two parts: one with a judge, one that a check judges."""
+    """Add two parts to exercise 1.2: one with a judge, one that a check judges."""
     learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS)
     learning.put(f"exercises/{FOLDER}/my_double.py", STUB)
     learning.put(f"exercises/{FOLDER}/my_dry.py", "DRY = None\n")
@@ -88,7 +88,7 @@ def test_try_of_what_is_no_plain_file_is_named(writer: Learning, kind: str, tmp_
 
 
 def run_with(learning: Learning, text: str, dry: str = "DRY = None\n", **metrics: object) -> tuple[int, list[str], str]:
-    """Return what a run comes to that started with these parts: its exit code by `check`, the parts, and the screen."""
+    """Return the result of a run that started with these parts: the exit code of `check`, the parts, and the screen."""
     write(learning, text)
     write(learning, dry, "my_dry.py")
     context = learning.open_context()

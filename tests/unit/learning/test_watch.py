@@ -1,4 +1,4 @@
-"""`watch`: which files it watches, what was saved, and keys that act at once."""
+"""`watch`: which files it watches, which saves it reports, and keys that act at once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> 
     looks = iter([{path: (0, 0, 1)}, {path: (0, 0, 1)}, {path: (1, 10, 1)}, {path: (2, 20, 1)}, {}, {path: (3, 30, 1)}])
 
     class Looking:
-        """As often as there is something to see."""
+        """An event that is set after the last of the prepared file states."""
 
         now: ClassVar[dict[Path, watch.Stamp]] = {}
 

@@ -1,4 +1,4 @@
-"""A report as PDF: its pages, its fonts, and signs that no font shows."""
+"""A report as PDF: its pages, its fonts, and characters that no font can show."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_feed_writes_bytes_that_are_no_text_harmlessly() -> None:
 
 
 def test_feed_leaves_out_a_table_that_the_result_shows() -> None:
-    """Wherever a piece ends; what the launchers and libraries wrote is counted, this is not."""
+    """It does so wherever a piece ends. Hidden lines of launchers and libraries are counted; the lines of the table are not."""
     for prefix in (b"", b"rank 0: "):
         lines = [b"before", TABLE_MARKER, b"step ms", b"-------", b"    1.5", b"", b"after", b""]
         data = b"".join(prefix + line + b"\n" for line in lines)

@@ -1,4 +1,4 @@
-"""`grade --rerun`: the runs of a bundle done again, and what its code may see."""
+"""`grade --rerun`: the repeated runs of a bundle, and what its code can access."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def plot(**changes: Any) -> Plot:
 
 
 def draw(plot_of: Plot, *rows: dict[str, Any], record: RecordedPlot | None = None) -> ET.Element:
-    """Return the legend and the chart as they are read by a parser of XML, which takes no broken mark-up."""
+    """Return the legend and the chart as read by an XML parser, which refuses broken mark-up."""
     return ET.fromstring(f"<figure>{draw_chart(plot_of, collect_points(plot_of, {'rows': list(rows)}, record))}</figure>")
 
 
@@ -33,7 +33,7 @@ def draw_two(plot_of: Plot, other_rows: list[dict[str, Any]], *, together: bool 
 
 
 def titles(chart: ET.Element) -> list[str]:
-    """Return the values that are under the pointer."""
+    """Return the values that are shown under the pointer."""
     return [str(mark.findtext("title")) for mark in chart.iter() if "p" in mark.attrib.get("class", "").split()]
 
 

@@ -19,7 +19,7 @@ from tests.learning import Learning
 
 
 class Served:
-    """The page of a small workspace, in a folder, with the number of times that all of it was built again."""
+    """The page of a small workspace in a folder, and how often all of it was built again."""
 
     def __init__(self, learning: Learning) -> None:
         self.learning, self.context, self.folder = learning, learning.open_context(), learning.root / "page"

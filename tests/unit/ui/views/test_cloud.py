@@ -1,4 +1,4 @@
-"""A lab that costs money on the screen: the quote before the question, what stands afterwards."""
+"""A lab that costs money, on the screen: the quote before the question, and the sum of several labs."""
 
 from __future__ import annotations
 
