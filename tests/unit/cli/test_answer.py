@@ -40,7 +40,7 @@ def test_answer_without_a_run_or_questions_is_refused(learning: Learning, words:
     assert message in learning.types(*words, code=code).err
 
 
-def test_answer_with_wrong_words_names_them(learning: Learning) -> None:
+def test_answer_with_wrong_arguments_names_them(learning: Learning) -> None:
     record, second_record = learning.record(), learning.record("1.2")
     lost_run = learning.record(state="failed")
     for words, message in (

@@ -15,7 +15,7 @@ from tests.learning import Learning, deploy
 from tests.unit.ui.examples import deployment
 
 
-def test_destroy_of_a_lab_that_is_not_there_names_those_that_are(learning: Learning) -> None:
+def test_destroy_of_a_lab_that_is_not_deployed_names_those_that_are(learning: Learning) -> None:
     assert "Nothing is deployed from this workspace" in learning.types("destroy", "1").out
     deployments.save(learning.open_context().paths, deployment())
     assert "Module 1 is not deployed; deployed: 3 (local)." in learning.types("destroy", "1").out

@@ -47,7 +47,7 @@ def test_dev_schema_replaces_a_stale_schema(learning: Learning) -> None:
     learning.types("dev", "check")
 
 
-def test_dev_with_wrong_words_names_them(learning: Learning) -> None:
+def test_dev_with_wrong_arguments_names_them(learning: Learning) -> None:
     for words, code, message in (
         (["dev", "check", "/nowhere"], 3, "/nowhere is not a folder"),
         (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),

@@ -48,7 +48,7 @@ from tests.learning import Learning
         ("show 1.1 --solution", "1.1 has no part for you to write", "gpucourse show 1.1"),
     ],
 )
-def test_explain_names_the_word_that_was_meant(learning: Learning, words: str, message: str, hint: str) -> None:
+def test_explain_suggests_the_intended_word(learning: Learning, words: str, message: str, hint: str) -> None:
     output = " ".join(learning.types(*words.split(), code=2).err.split())
     assert message in output
     assert hint in output

@@ -86,7 +86,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_next_of_every_command_is_that_of_next(learning: Learning, state: str) -> None:
+def test_next_line_of_every_command_is_the_one_of_next(learning: Learning, state: str) -> None:
     STATES[state](learning)
     step_count = 0
     for command in COMMANDS:

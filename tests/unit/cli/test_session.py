@@ -39,7 +39,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize(("command", "words"), LOOKS.items())
-def test_session_that_only_reads_makes_no_workspace(
+def test_session_that_only_reads_creates_no_workspace(
     type_line: Callable[..., Answer], workspace: Path, command: str, words: str
 ) -> None:
     assert words in type_line(command).out

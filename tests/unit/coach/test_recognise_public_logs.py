@@ -64,7 +64,7 @@ def advice(name: str) -> str:
     return recognise(read_evidence(name))[0].next
 
 
-def test_recognise_repeats_no_advice_that_was_followed() -> None:
+def test_recognise_does_not_repeat_advice_that_was_followed() -> None:
     assert "--backend=gloo" in advice("nanogpt-nccl")
     assert "--device=cpu" not in advice("nanogpt-gloo-given"), "both were given"
     assert "torch.cuda.is_available()" in advice("nanogpt-gloo-given")

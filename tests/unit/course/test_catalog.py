@@ -93,7 +93,7 @@ def test_sources_of_a_folder_are_all_files_in_it(course: Any) -> None:
         ("../7", "there is no module '../7'"),
     ],
 )
-def test_module_that_is_unknown_names_the_near_one(course: Any, question: str, message: str) -> None:
+def test_module_that_is_unknown_suggests_the_similar_one(course: Any, question: str, message: str) -> None:
     with pytest.raises(UnknownName) as caught:
         course.load().module(question)
     assert str(caught.value) == message

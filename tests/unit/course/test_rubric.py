@@ -95,7 +95,7 @@ def test_parts_of_a_rubric_have_the_titles_of_the_modules() -> None:
 
 
 @pytest.mark.parametrize("copied", [False, True])
-def test_read_rubric_grades_pressing_buttons_low_even_with_copied_solutions(copied: bool) -> None:
+def test_read_rubric_awards_little_for_delivered_scripts_even_with_copied_solutions(copied: bool) -> None:
     points = walk(leave_open, copied=copied)
     assert points.points == 100
     assert points.earned <= MAX_PERCENT
@@ -103,14 +103,14 @@ def test_read_rubric_grades_pressing_buttons_low_even_with_copied_solutions(copi
     assert points.whole_course.percent <= MAX_PERCENT
 
 
-def test_read_rubric_grades_guesses_with_nothing_on_average() -> None:
+def test_read_rubric_awards_nothing_for_guesses_on_average() -> None:
     points, open_points = walk(guess), walk(leave_open)
     assert points.earned == pytest.approx(open_points.earned, abs=0.01)
     assert points.whole_course.earned == pytest.approx(open_points.whole_course.earned, abs=0.01)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_read_rubric_grades_choices_above_pressing_buttons_if_they_are_right(sign: int) -> None:
+def test_read_rubric_awards_more_for_right_choices_than_for_delivered_scripts(sign: int) -> None:
     difference = walk(lambda _question: float(sign)).whole_course.earned - walk(leave_open).whole_course.earned
     assert difference * sign > 0
 
@@ -120,7 +120,7 @@ def make_rubric(*rows: dict[str, Any], module: str = "7") -> Rubric:
     return Rubric.model_validate({"format": 1, "parts": [{"module": module, "rows": filled}]})
 
 
-def test_find_unknown_modules_names_what_is_not_there_and_what_no_learner_can_earn(course: SmallCourse) -> None:
+def test_find_unknown_modules_names_missing_exercises_and_rows_that_no_learner_can_earn(course: SmallCourse) -> None:
     course.change("    deliverables: [{title: The log, source: logs/*.log}]\n", "")
     modules = course.load().modules
     rows: list[dict[str, Any]] = [

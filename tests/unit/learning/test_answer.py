@@ -8,7 +8,7 @@ from tests.learning import METRICS, Learning
 SHEET = "deliverables/1.1/answers.yaml"
 
 
-def test_judge_answer_of_set_judges_and_keeps_each_answer(learning: Learning) -> None:
+def test_judge_answer_of_set_judges_and_stores_each_answer(learning: Learning) -> None:
     record = learning.record()
     result = learning.types("answer", "1.1", "--set", "speedup=1.92", "--set", "where=b", "--set", "why=It falls.")
     assert "you said 1.92 times; your run shows 1.9 times" in result.out

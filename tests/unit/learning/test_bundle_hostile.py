@@ -98,7 +98,7 @@ WRONG = {
     [("run.json", kind) for kind in WRONG]
     + [(name, "deep") for name in ("bundle.json", "metrics.json", "plan.json", "hashes.json", "quiz.json")],
 )
-def test_open_of_wrong_json_is_the_bundles_fault_and_the_next_command_works(learning: Learning, name: str, kind: str) -> None:
+def test_open_of_invalid_json_blames_the_bundle_and_the_next_command_works(learning: Learning, name: str, kind: str) -> None:
     data = WRONG[kind]
     place = {"bundle.json": name, "quiz.json": ".gpucourse/quiz.json"}.get(name, f"{RUN}/{name}")
     files = run_files(metrics_json=b"{}", plan_json=b"{}", hashes_json=b"{}")
@@ -121,7 +121,7 @@ def test_open_of_a_card_with_a_long_word_quotes_little_of_it(learning: Learning)
     assert len(result.err) < 2000
 
 
-def test_open_of_a_bundle_with_a_damaged_identity_is_the_bundles_fault(learning: Learning) -> None:
+def test_open_of_a_bundle_with_a_damaged_identity_blames_the_bundle(learning: Learning) -> None:
     path = bundle(learning.root / "evil.zip", {**run_files(), ".gpucourse/workspace.json": b"{}"})
     result = learning.types("grade", "--open", str(path), code=2)
     assert "is not a complete bundle: it does not say which workspace made it" in " ".join(result.err.split())

@@ -54,7 +54,7 @@ def test_check_script_without_checks_is_refused(learning: Learning) -> None:
     assert "gpucourse run --script train.py --checks FILE" in message
 
 
-def test_check_script_says_which_script_of_that_name(learning: Learning) -> None:
+def test_check_script_distinguishes_scripts_of_one_name(learning: Learning) -> None:
     checks = [{"id": "low", "title": "It is low", "value": "metrics.loss", "below": 3, "hint": "Go on."}]
     learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py", checks=checks)
     second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)

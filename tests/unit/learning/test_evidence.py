@@ -173,7 +173,7 @@ def test_evidence_of_a_changed_run_is_left_out_of_the_report(learning: Learning)
     assert record.id not in text
 
 
-def test_evidence_of_a_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learning) -> None:
+def test_evidence_of_a_run_that_ended_unobserved_gets_its_screen_at_the_next_look(learning: Learning) -> None:
     manifest = learning.course / "modules/01-rivers/module.yaml"
     manifest.write_text(
         manifest.read_text().replace("source: logs/*.log}", "source: logs/*.log}, {title: The screen, source: screen.svg}")

@@ -179,7 +179,7 @@ def test_grade_bundle_has_only_runs_whatever_a_sheet_names(learning: Learning) -
         assert not [name for name in bundle.namelist() if ".." in name]
 
 
-def test_grade_subject_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None:
+def test_grade_subject_of_a_file_that_is_not_a_bundle_is_refused(learning: Learning) -> None:
     path = learning.root / "cut.zip"
     path.write_bytes(hand_in(learning).read_bytes()[:900])
     message = learning.types("grade", "--open", str(path), code=2).err

@@ -48,7 +48,7 @@ def test_fold_of_a_rank_that_starts_later_or_stops_early() -> None:
     assert fold_logs("a\nb\nc\n", "a\nTraceback\n") == ["[r0-1] a", "[r0] b", "[r1] Traceback", "[r0] c"]
 
 
-def test_fold_takes_pieces_that_end_anywhere() -> None:
+def test_fold_accepts_pieces_that_end_anywhere() -> None:
     pieces = {0: [b"al", b"pha\nbe", b"ta"], 1: [b"alpha\n", b"beta\n"]}
     assert fold_pieces(pieces) == ["[r0-1] alpha", "[r0-1] beta"]
     assert fold_pieces({}) == []

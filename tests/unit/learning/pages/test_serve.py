@@ -87,7 +87,7 @@ def test_serve_without_the_token_or_outside_the_folder_answers_not_found(server:
 
 
 @pytest.mark.parametrize("host", ["[::1", "[", "::1", "localhost@evil.example", "127.0.0.1.evil.example", "", "\xff"])
-def test_serve_with_a_host_that_is_no_name_of_it_answers_not_found(
+def test_serve_for_another_host_name_answers_not_found(
     server: PageServer, host: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert ask(server, f"/{server.token}/index.html", host=host)[0] == 404

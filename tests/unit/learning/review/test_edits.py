@@ -44,7 +44,7 @@ def test_read_edits_shows_an_edit_as_a_diff_and_counts_its_lines(learning: Learn
     assert "lines edited" in " ".join(learning.types("grade", "--open", str(path), str(learning.hand_in("b.zip"))).out.split())
 
 
-def test_read_edits_bounds_a_long_edit_and_names_a_missing_one(learning: Learning) -> None:
+def test_read_edits_shortens_a_long_edit_and_names_a_missing_one(learning: Learning) -> None:
     record = record_edit(learning, SCRIPT + "# x\n" * 1000)
     output = learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.1").out
     assert "more lines" in output

@@ -104,7 +104,7 @@ def test_draw_chart_together_has_axes_for_all_runs() -> None:
     assert "off" not in {group.get("class") for group in chart.iter("g")}
 
 
-def test_draw_chart_gives_each_of_ten_lines_a_mark_of_its_own() -> None:
+def test_draw_chart_draws_each_of_ten_lines_with_a_different_mark() -> None:
     keys = [f"y{index}" for index in range(10)]
     chart = draw(plot(series=tuple(Series(key=key, label=key) for key in keys)), {"n": 1} | dict.fromkeys(keys, 1))
     assert len({mark.attrib["class"] for mark in chart.iter() if "p" in mark.attrib.get("class", "").split()}) == len(keys)
