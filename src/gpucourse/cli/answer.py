@@ -122,7 +122,7 @@ def _submit(session: Session, answering: Answering, file: Path | None, settings:
     if sheet.is_file() or session.options.json:
         return act.take_sheet(context, answering.exercise), None
     raise UsageError(
-        "not a terminal, and no answers were given",
+        "there is no terminal, and no answers were typed",
         hint=f"gpucourse answer {number} --set NAME=ANSWER; or --template, then --file",
     )
 

@@ -137,7 +137,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
         if namesakes := find_namesakes(context.paths, record):
             console.note(
                 f"run {record.id} is a run of {record.own_script}; "
-                f"{', '.join(namesakes)} has runs, too: choose one with --run RUN"
+                f"other scripts of this name: {', '.join(namesakes)}. Choose one with --run RUN"
             )
     else:
         if (drill := open_drill(context.paths, name)) is not None:

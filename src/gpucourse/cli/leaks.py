@@ -34,7 +34,7 @@ class Leaks(JsonDocument):
 
 
 class Cleanup(JsonDocument):
-    """The output of `leaks --clean`: what was removed, and what is left."""
+    """The output of `leaks --clean`: the receipts of what was removed, and the resources that remain."""
 
     receipts: list[Receipt]
     left: list[CloudResource]

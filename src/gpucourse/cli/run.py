@@ -393,7 +393,7 @@ def _choose_script(
 
 
 def _refuse_module(session: Session, exercise: str, script: Path | None, *, is_whole_module: bool) -> None:
-    """Raise UsageError if a module is given without --all, or a learner's own script with --all."""
+    """Raise UsageError for a module without --all, and for a learner's own script with --all."""
     if is_whole_module and script is not None:
         raise UsageError(
             "--all is for the exercises of a module, not for a script of your own",

@@ -134,7 +134,7 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
     if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
             f"launch.collective_timeout: {launch.collective_timeout:g} s, but the run itself ends after {launch.timeout:g} s: "
-            "a rank that waits in vain would never time out"
+            "a rank that waits forever would never time out"
         )
 
 

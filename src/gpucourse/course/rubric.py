@@ -18,15 +18,15 @@ def read_rubric(modules: Path) -> Rubric | None:
 
 
 def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[RubricPart, ...]:
-    """Return every part of the rubric with a title; none without a rubric."""
+    """Return every part of the rubric with a title. Return nothing without a rubric."""
     titles = {module.id: module.title for module in modules}
     parts = rubric.parts if rubric else ()
     return tuple(part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)
 
 
 def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
-    """Yield the modules and exercises in the rubric that this course does not have, and the rows that nobody can earn, one line
-    each."""
+    """Yield the modules and exercises in the rubric that this course does not have, and the rows that no learner can earn, one
+    line each."""
     by_id = {module.id: module for module in modules}
     for part in rubric.parts:
         module = by_id.get(part.module)

@@ -75,7 +75,7 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
     if not candidates:
         subject = f"run {run} of {name}" if run else f"no run of {name}"
         raise MissingError(
-            f"{subject} {'did not succeed with' if run else 'has succeeded with'} checks of its own",
+            f"{subject} {'did not succeed with' if run else 'has succeeded with'} its own checks",
             hint=f"gpucourse run --script {quote(name)} --checks FILE",
         )
     record = candidates[-1]

@@ -154,8 +154,8 @@ Judgements = Mapping[tuple[str, str], Judgement]
 
 
 def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgements:
-    """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace. Without a reviewer, return
-    none.
+    """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace. Return no judgements
+    without a reviewer.
 
     This reads no file that the learner can write. Raises ManifestError for a damaged file.
     """

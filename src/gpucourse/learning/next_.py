@@ -111,8 +111,8 @@ def measure_progress(context: Context, exercise: Exercise | None) -> Progress:
 def measure_time_spent(paths: WorkspacePaths, exercise_id: str) -> float:
     """Return the time in seconds that the learner has spent in an exercise.
 
-    It is the time before each of its runs, tries and answers, and during its runs, since whatever the learner did last in the
-    course. Pauses longer than MAX_PAUSE_S do not count.
+    It is the time of its runs, and the time before each of its runs, tries and answers, counted from the learner's previous
+    action in the course. Pauses longer than MAX_PAUSE_S do not count.
     """
     records = runs.readable(paths, exercise_id)[0]
     try_times = list_try_times(paths)

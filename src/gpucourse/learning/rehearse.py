@@ -158,7 +158,8 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
 
 
 def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
-    """Run the exercise with the edit of each mutation, and yield what failed in place of its check."""
+    """Run the exercise with the edit of each mutation. Yield a complaint for each run in which other checks failed than the one
+    of the mutation."""
     places = stage.catalog.sources(module, exercise)
     for question in exercise.questions:
         if question.kind != "mutation" or question.edit not in places:  # lint reports an unknown file

@@ -24,7 +24,7 @@ class Out:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
         self.ascii = lacks_glyphs(self.encoding)
         self.closed = False
-        self.apart = True  # the last text ends in a blank line, or there was none
+        self.apart = True  # the last text ended in a blank line, or nothing was written yet
         self.written_at = 0.0
         self._stream = stream
         self._lock = threading.RLock()

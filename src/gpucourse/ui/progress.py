@@ -22,7 +22,7 @@ _DOING = {"create": "creating", "delete": "removing", "update": "changing", "rep
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
 _NAMES, _MIN_NAME = 40, 20  # columns of the names, so that the times are aligned
 _TIMES = 12  # columns of a time, and of the sign before the name
-_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left only by its colour.
+_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows the remaining part only by its colour.
 _GOOD, _BAD, _BROKEN_OFF = (UNICODE.good, "good"), (UNICODE.bad, "bad"), (UNICODE.absent, "warn")
 
 

@@ -53,7 +53,7 @@ def test_answer_with_wrong_arguments_names_them(learning: Learning) -> None:
         (["--run", lost_run.id], f"run {lost_run.id} did not succeed"),
         (["--run", "zzz"], "there is no run 'zzz'"),
         (["--file", "/nowhere.yaml"], "/nowhere.yaml cannot be read"),
-        ([], "not a terminal, and no answers were given"),
+        ([], "there is no terminal, and no answers were typed"),
     ):
         assert message in learning.types("answer", "1.1", *words, code=2).err
     assert record.id in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out

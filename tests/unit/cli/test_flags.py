@@ -11,7 +11,7 @@ def test_read_settings_keeps_everything_after_the_first_equals_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"), [(["a"], "not of the form"), (["=1"], "not of the form"), (["a=1", "a=2"], "given twice: 1 and 2")]
+    ("settings", "words"), [(["a"], "not of the form"), (["=1"], "not of the form"), (["a=1", "a=2"], "typed twice: 1 and 2")]
 )
 def test_read_settings_refuses_a_missing_name_and_a_repeated_name(settings: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=words):

@@ -116,7 +116,7 @@ def test_resolve_of_an_unknown_parameter_suggests_the_similar_one() -> None:
 
 
 def test_resolve_refuses_one_parameter_in_two_spellings() -> None:
-    with pytest.raises(UsageError, match="given twice"):
+    with pytest.raises(UsageError, match="typed twice"):
         resolve(exercise(SIZE), {"batch_size": "1", "batch-size": "2"}, local=False)
 
 

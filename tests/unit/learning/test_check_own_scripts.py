@@ -50,7 +50,7 @@ def test_check_script_with_changed_numbers_fails(learning: Learning) -> None:
 def test_check_script_without_checks_is_refused(learning: Learning) -> None:
     learning.record(own_script=OWN)
     message = learning.types("check", "train.py", code=3).err
-    assert "no run of train.py has succeeded with checks of its own" in message
+    assert "no run of train.py has succeeded with its own checks" in message
     assert "gpucourse run --script train.py --checks FILE" in message
 
 
@@ -60,6 +60,6 @@ def test_check_script_distinguishes_scripts_of_one_name(learning: Learning) -> N
     second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)
     message = " ".join(learning.types("check", "train.py").err.split())
     assert (
-        f"run {second.id} is a run of /home/me/b/train.py; /home/me/a/train.py has runs, too: choose one with --run RUN"
+        f"run {second.id} is a run of /home/me/b/train.py; other scripts of this name: /home/me/a/train.py. Choose one with --run RUN"
         in message
     )

@@ -20,7 +20,8 @@ MAX_ROWS = 24
 """The most rows that are compared in one table; the first are used."""
 
 NOISE = "≈ "
-"""Marks a difference that may be noise, because the spreads of both values overlap, or those of the times behind them."""
+"""Marks a difference that may be noise, because the spreads of both values overlap, or the spreads of the times from which they
+were computed."""
 
 UNKNOWN = "? "
 """Marks a difference between measured values with an unknown spread."""
@@ -68,7 +69,8 @@ class ComparedValue:
     """A value of one run as text, and also as a number if it is one.
 
     `measured`: whether the number may be different in the next run. Settings and counts are not measured.
-    `times`: the spreads from which the value may be computed, first its own row's, then those of its table.
+    `times`: the spreads of the times from which the value may be computed: first the time of its row, then the times of its
+    table.
     `counts`: the whole numbers of its row, by key. A rate is computed from a time and a count.
     """
 
@@ -168,7 +170,7 @@ def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float
 
 
 def put_side_by_side(runs: Sequence[Values]) -> dict[str, list[ComparedRow]]:
-    """Return the rows of each group over these runs. Their order is that of the first run that has them."""
+    """Return the rows of each group over these runs. They are in the order of the first run that has them."""
     keys = dict.fromkeys(key for values in runs for key in values)
     groups: dict[str, list[ComparedRow]] = {}
     for group, title in keys:

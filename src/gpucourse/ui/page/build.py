@@ -120,8 +120,8 @@ def _build_index(frame: Frame, content: PageContent) -> File:
 
 
 class RunPages:
-    """The pages of runs: each leads to the run before it and the run after it, and its charts can show the newest runs of its
-    exercise as well."""
+    """The pages of runs: each has links to the run before it and the run after it, and its charts can show the newest runs of
+    its exercise as well."""
 
     def __init__(self, frame: Frame, records: Sequence[RunRecord], reader: RunReader) -> None:
         self._frame = frame

@@ -62,8 +62,8 @@ def draw_chart(
 
 
 def _share_words(data: Drawable, other_runs: Sequence[OtherRun], *, extend: bool) -> tuple[Drawable, list[OtherRun]]:
-    """Return the runs with the same words under the lower axis: those of the first run and, with `extend`, of all. A point
-    whose word is not among them is left out."""
+    """Return the runs with the same words under the x axis: the words of the first run or, with `extend`, of all runs. Points
+    with other words are left out."""
     new_words = [word for run in other_runs for word in run.data.words if extend and word not in data.words]
     words = [*data.words, *dict.fromkeys(new_words)]
     positions = {word: float(index) for index, word in reversed(list(enumerate(words)))}
@@ -158,7 +158,8 @@ def _draw_lines(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
 
 
 def _draw_other_lines(plot: Plot, data: Drawable, run: OtherRun, x: Scale, y: Scale) -> Iterator[str]:
-    """Yield the dashed lines of another run, in the colour of their series, or in that of the run if there is only one."""
+    """Yield the dashed lines of another run, in the colour of their series, or in the run's own colour if there is only one
+    series."""
     for index, label, points in _list_lines(data, run.data):
         colour = run.number if len(data.labels) == 1 else index
         if plot.connect and len(points) > 1:
@@ -180,7 +181,7 @@ def _draw_levels(plot: Plot, data: Drawable, run: OtherRun, x: Scale, y: Scale) 
 
 
 def _list_lines(data: Drawable, drawable: Drawable) -> Iterator[tuple[int, str, list[PlotPoint]]]:
-    """Yield the series of another run, each with the index of the run's series of that label."""
+    """Yield the series of another run, each with the index of the series of the same label in `data`."""
     for index, (label, points) in enumerate(zip(drawable.labels, drawable.series, strict=True)):
         yield data.labels.index(label) if label in data.labels else index, label, points
 

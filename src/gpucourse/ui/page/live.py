@@ -25,7 +25,7 @@ LOOK_S = 0.5
 
 
 class LivePages:
-    """The pages of one workspace in a folder. They stay as they are while no page is open."""
+    """The pages of one workspace in a folder. They are not updated while no page is open."""
 
     def __init__(
         self, context: Context, folder: Path, build_all: Callable[[], Iterable[File]], *, look_s: float = LOOK_S

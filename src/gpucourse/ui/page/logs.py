@@ -1,4 +1,4 @@
-"""The logs of a run as lines for its page: those of all ranks in the order of their arrival, each with its level."""
+"""The logs of a run as lines for its page: the lines of all ranks in the order of their arrival, each with its level."""
 
 from __future__ import annotations
 

@@ -69,7 +69,8 @@ def build_run(
     around: tuple[Link | None, Link | None] = (None, None),
     others: Sequence[ShownRun] = (),
 ) -> File:
-    """Return the page of one run. `around` has the previous and the next run, `others` those that its charts can show, too."""
+    """Return the page of one run. `around` has the previous and the next run, `others` the runs that its charts can also
+    show."""
     record, exercise = content.record, content.exercise
     plots = list(content.list_plots())
     return frame.render(

@@ -1,4 +1,4 @@
-"""Show a Slurm cluster where the learner has an account: what was found there, and what jobs ask for by default."""
+"""Show a Slurm cluster where the learner has an account: what was found there, and what jobs request by default."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def describe_cluster(deployment: SlurmDeployment) -> list[Block]:
-    """Show the partitions, what jobs ask for by default, and what the probe found on a compute node."""
+    """Show the partitions, what jobs request by default, and what the probe found on a compute node."""
     facts_, probe, settings = deployment.facts, deployment.probe, deployment.settings
     login = deployment.nodes[0].label if deployment.nodes else "this computer"
     accounting = "yes, by sacct" if facts_.has_sacct else "no: Slurm forgets a job some minutes after its end"

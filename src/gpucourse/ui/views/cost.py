@@ -1,4 +1,4 @@
-"""The cost so far, the current cost, and how certain both are."""
+"""The cost so far, the current cost, and how reliable both figures are."""
 
 from __future__ import annotations
 

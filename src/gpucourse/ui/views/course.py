@@ -46,8 +46,8 @@ _BAR = 20  # columns of the bar that shows the progress of a module
 
 
 def catalog(syllabus: Syllabus, *, whole: bool = False) -> View:
-    """Show the syllabus: each module with its time, its points and the learner's progress, and the exercises of the module in
-    which the learner is or, with `whole`, of every module."""
+    """Show the syllabus: each module with its time, its points and the learner's progress, and the exercises of the current
+    module or, with `whole`, of every module."""
     modules, grade = syllabus.modules, syllabus.points
     place = syllabus.step.exercise if syllabus.step else None
     scores = {module.module: module for module in grade.whole_course.modules} if grade else {}
@@ -227,8 +227,8 @@ def exercise(
 
 
 def hints(exercise: Exercise, numbers: Sequence[int], options: str | None) -> View:
-    """Show the hints with these numbers, counted from 1. `options`: those of the command that shows the next one, or None after
-    the last one."""
+    """Show the hints with these numbers, counted from 1. `options`: the options of the command that shows the next hint, or
+    None after the last hint."""
     count = len(exercise.hints)
     numbered_hints = [(f"hint {number} of {count}", exercise.hints[number - 1]) for number in numbers]
     files = {part.id: part.file for part in exercise.yours}

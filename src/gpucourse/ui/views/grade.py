@@ -168,7 +168,7 @@ def edits(bundle: GradedBundle, exercise: str) -> View:
             Code("\n".join(map(clean, edit.lines))),
             Paragraph(edit.note, "dim"),
         ]
-    none = Paragraph("No file of the run that counts was edited, or there is no such run. No part was handed in.")
+    none = Paragraph("No file was edited for the run that counts, or no run counts yet. No part was handed in.")
     return View(title=f"{exercise}, edited by {clean_line(bundle.bundle.card.by)}", blocks=blocks or [none])
 
 
@@ -290,7 +290,8 @@ def _say_total(result: Grade, subject: str = "") -> str:
 
 
 def _tabulate_course(result: Grade, subject: str) -> Block:
-    """Return the modules of the whole course, or that of the subject, with the points of each exercise that has any."""
+    """Return the modules of the whole course, or the module of the subject, with the points of each exercise that earned
+    any."""
     rows = []
     for module in result.whole_course.modules:
         exercises = ", ".join(f"{row.id}: {format_points(row.earned)}" for row in module.rows if row.earned)
@@ -328,7 +329,7 @@ def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
 
 
 def _name_missing(parts: Sequence[ModuleScore]) -> Block:
-    """Name everything that the rows of one exercise lack, each once, beside the kinds of evidence that it belongs to."""
+    """Return everything that the rows of one exercise lack, each item once, beside its kinds of evidence."""
     kinds: dict[str, dict[str, None]] = {}
     for piece in (piece for part in parts for row in part.rows for piece in row.pieces if piece.note):
         kinds.setdefault(piece.note, {})[piece.kind] = None
