@@ -193,5 +193,5 @@ def _to_pixels(axes: Axes, points: float) -> float:
 
 
 def _darken(colour: str) -> str:
-    """Return a darker shade of a colour, in which small letters can be read on white."""
+    """Return a darker shade of a colour, in which small letters are readable on white."""
     return "#" + "".join(f"{int(int(colour[place : place + 2], 16) * _SHADE):02x}" for place in (1, 3, 5))

@@ -50,7 +50,7 @@ class Requests:
         self._text = b""
 
     def read(self) -> dict[str, Any] | None:
-        """Return the next request, or None if the process that asked has exited."""
+        """Return the next request, or None if the client has exited."""
         while b"\n" not in self._text:
             if not self._take():
                 return None
@@ -74,7 +74,7 @@ def adopt_orphans() -> None:
 
 
 def judge_apart(request: dict[str, Any], client: Requests) -> dict[str, Any] | None:
-    """Judge one part in a fork, within `limit_s` seconds. Return None if the process that asked exits in the meantime."""
+    """Judge one part in a fork, within `limit_s` seconds. Return None if the client exits in the meantime."""
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
         output, output_writer = multiprocessing.Pipe(duplex=False)
@@ -125,7 +125,7 @@ class _Pipes:
     """Reads the output of the part's process, up to a limit, and its answer, which ends with a newline.
 
     `end`: why reading ended: an answer arrived, there was too much output, the pipe closed without an answer, time ran out, or
-    the process that asked exited.
+    the client exited.
     """
 
     def __init__(self, output: int, answer: int, client: Requests) -> None:
@@ -181,7 +181,7 @@ def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
 
 
 def _end(child: BaseProcess, patience: float) -> int | None:
-    """End the process and everything that it started, but give it until `patience` to end by itself.
+    """End the process and everything that it started, after waiting until `patience` for it to end by itself.
 
     Return its exit code, which is negative for a signal, or None if it had to be ended.
     """
@@ -299,7 +299,7 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
         judge_file.judge(part)
     except Verdict as verdict:
         return verdict
-    except BaseException as error:  # noqa: BLE001  # the place of the error shows who caused it
+    except BaseException as error:  # noqa: BLE001  # the traceback shows whether the part or the judge caused it
         if part.is_own_fault(error):
             return part.make_verdict(error)
         traceback.print_exc(file=sys.stdout)
