@@ -107,7 +107,7 @@ def check(
 def _check_all(session: Session) -> None:
     """Judge all exercises again. Raises CheckFailed if any of them does not pass."""
     from gpucourse.learning.check import check_all
-    from gpucourse.ui.views.checks import every as view
+    from gpucourse.ui.views.checks import rechecked_exercises as view
 
     checks = check_all(session.context)
     session.present(view(checks), CheckedAll.build(exercises=checks))

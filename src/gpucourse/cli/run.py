@@ -258,7 +258,7 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
     from gpucourse.cli.outcome import ModuleRuns, show_line
     from gpucourse.runs.run_module import labs
     from gpucourse.runs.run_module import run_all as act
-    from gpucourse.ui.views.many import everything as view
+    from gpucourse.ui.views.many import module_runs as view
 
     context = session.context
     module = context.catalog.module(run_request.exercise)

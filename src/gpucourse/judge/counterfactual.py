@@ -33,8 +33,7 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer], Answer | None]) -> Answer | None:
-    """Return the answer with its cause if that is proved, otherwise with the observation. Return None if the process that asked
-    exits.
+    """Return the answer with its cause if that is proved, otherwise with the observation. Return None if the client exits.
 
     `judge` is a function that judges a request.
     """

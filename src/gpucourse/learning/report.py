@@ -16,7 +16,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.figures.fonts import font_files, fonts_for
 from gpucourse.figures.several_runs import side_by_side
 from gpucourse.grading import values
-from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.checks import is_gpu_evidence
 from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files, draw_or_warn
 from gpucourse.learning.evidence import read_run_evidence
 from gpucourse.learning.pages.run_content import read_nodes
@@ -123,7 +123,7 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
         device = str(metrics.get("device") or "device unknown")
         name = f"{device}, {record.parameters.get(chapter.by)}" if chapter.by else device
         subjects.pop(name, None)  # the newest run comes last
-        subjects[name] = Subject(record, metrics, device, on_gpu(metrics, record.mode))
+        subjects[name] = Subject(record, metrics, device, is_gpu_evidence(metrics, record.mode))
     newest = max(subjects, key=lambda name: subjects[name].record.created, default=None)
     return {newest: subjects[newest]} if chapter.newest and newest else subjects
 

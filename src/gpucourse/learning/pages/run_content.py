@@ -13,7 +13,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.figures.plots import collect_points
 from gpucourse.figures.rows import Drawable
-from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.checks import is_gpu_evidence
 from gpucourse.grading.edits import FileEdit
 from gpucourse.learning.review.edits import read_edits
 from gpucourse.model.answer import PredictionResult
@@ -118,7 +118,7 @@ class RunReader:
     def read(self, record: RunRecord) -> RunContent:
         """Return everything that is stored about a run, each file up to a limit. `trouble` names unreadable files."""
         content = read_run(self._context, record)
-        if content.exercise is None or on_gpu(content.metrics, record.mode):
+        if content.exercise is None or is_gpu_evidence(content.metrics, record.mode):
             return content
         if record.exercise not in self._recorded:
             self._recorded[record.exercise] = list_recorded_plots(self._context, content.exercise)
@@ -139,7 +139,7 @@ def _list_plots(
     exercise: Exercise | None, metrics: Mapping[str, Any], mode: str, recorded: Mapping[str, RecordedPlot]
 ) -> Iterator[tuple[Plot, Drawable]]:
     """Yield the plots with points from a run or, by their files, from the course's GPU record."""
-    with_gpu = on_gpu(metrics, mode)
+    with_gpu = is_gpu_evidence(metrics, mode)
     for plot in exercise.plots if exercise else ():
         record = recorded.get(plot.file)
         if not with_gpu and plot.evidence == "gpu" and record is None:

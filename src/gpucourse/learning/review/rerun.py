@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, UnknownName
-from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.checks import is_gpu_evidence
 from gpucourse.grading.repeats import RepeatedFigure, compare_figures
 from gpucourse.learning import evidence
 from gpucourse.learning.review.commands import type_command
@@ -189,7 +189,7 @@ def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: Ru
     if exercise.launch.traits.is_terminal:
         return "it needs a session at the learner's own terminal"
     try:
-        gpu = on_gpu(material(place.bundle.paths, record)["metrics"], record.mode)
+        gpu = is_gpu_evidence(material(place.bundle.paths, record)["metrics"], record.mode)
     except GpucourseError as error:
         return error.what
     if record.handed_on:

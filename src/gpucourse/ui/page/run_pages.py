@@ -20,7 +20,7 @@ from gpucourse.ui.page.frame import Frame, Link
 from gpucourse.ui.page.logs import describe_process, merge_logs
 from gpucourse.ui.page.markup import File, format_moment
 from gpucourse.ui.page.overlay import ShownRun, draw_over
-from gpucourse.ui.tables import Block, Cell, Content, Table, facts, right, table
+from gpucourse.ui.tables import Block, Cell, Content, Table, facts, number_column, table
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
@@ -213,6 +213,6 @@ def _list_files(content: RunContent) -> list[Block]:
     refusals = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
     return [
         facts([("folder", str(content.files.folder))], title="Files"),
-        table(["node", "file", right("size")], rows, title=_count_collected(record, len(rows))),
+        table(["node", "file", number_column("size")], rows, title=_count_collected(record, len(rows))),
         table(["node", "file", "reason"], refusals, title="Not collected"),
     ]

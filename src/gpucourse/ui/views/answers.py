@@ -16,10 +16,10 @@ from gpucourse.ui.tables import (
     Style,
     View,
     facts,
-    right,
-    strong,
+    name_column,
+    number_column,
     table,
-    wrapped,
+    text_column,
 )
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.plan import parameters
@@ -64,7 +64,7 @@ def answers(
         result.id for result in (new_results if brief else results) if result.verdict == "kept" and result.share is None
     ]
     review = f"Compare your text with what a good answer says, and review it: gpucourse answer {exercise.id} --review"
-    questions = table(["", strong("question"), "answer", wrapped("")], [] if brief else map(_row, results))
+    questions = table(["", name_column("question"), "answer", text_column("")], [] if brief else map(_row, results))
     return View(
         title=f"{exercise.id}  questions{f', run {run}' if run else ''}",
         blocks=[
@@ -109,7 +109,9 @@ def mutation(item: Question, number: int, total: int, command: str, *, is_answer
 def red_checks(checks: Sequence[Check]) -> View:
     """Show the checks from which the learner chooses the one that will fail."""
     rows = [(str(number), check.id, check.title) for number, check in enumerate(checks, 1)]
-    return View(title="Which check will fail?", blocks=[table([right(""), strong("name"), wrapped("check")], rows)])
+    return View(
+        title="Which check will fail?", blocks=[table([number_column(""), name_column("name"), text_column("check")], rows)]
+    )
 
 
 def judgement(result: AnswerResult) -> View:

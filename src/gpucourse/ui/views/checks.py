@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from gpucourse.model.node import SIMULATED
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Table, View, facts, strong, table, wrapped
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Table, View, facts, name_column, table, text_column
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.words import VERDICTS, name_evidence, name_evidence_value, verdict_cell
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
     """Return the checks of a run with their signs, and hints for those that did not pass."""
-    columns: list[Column | str] = ["", wrapped("check"), wrapped("observed"), wrapped("expected"), "counts on"]
+    columns: list[Column | str] = ["", text_column("check"), text_column("observed"), text_column("expected"), "counts on"]
     hints = [(check.title, check.hint) for check in _list_failed(verdict)]
     return table(columns, map(_check, verdict.checks), title="Checks"), facts(hints, title="Where to look")
 
@@ -79,9 +79,9 @@ def _describe_expected(check: CheckResult) -> str:
     return _SOURCE.sub(lambda match: f" ({name_evidence_value(match[1])})", check.expected)
 
 
-def every(rechecks: Sequence[Recheck]) -> View:
+def rechecked_exercises(rechecks: Sequence[Recheck]) -> View:
     """Show every exercise with its current verdict, its earlier verdict, and where to look."""
-    columns: list[Column | str] = [strong(""), wrapped("exercise"), "now", "before", wrapped("what is wrong")]
+    columns: list[Column | str] = [name_column(""), text_column("exercise"), "now", "before", text_column("what is wrong")]
     verdicts = [(recheck.exercise, recheck.verdict) for recheck in rechecks if recheck.verdict]
     hints = [(f"{number} {check.id}", check.hint) for number, verdict in verdicts for check in _list_failed(verdict)]
     pass_count = sum(verdict.verdict == "passed" for _, verdict in verdicts)

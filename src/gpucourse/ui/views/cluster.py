@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, View, facts, right, strong, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, View, facts, name_column, number_column, table, text_column
 from gpucourse.ui.views.doctor import list_findings, summarise_findings
 from gpucourse.units import format_seconds
 
@@ -69,7 +69,13 @@ def _list_partitions(deployment: SlurmDeployment) -> Block:
                 "yes" if is_open else Cell(_explain_closed(partition), "warn"),
             )
         )
-    columns: list[Column | str] = [strong("partition"), right("limit"), right("nodes"), wrapped("GPUs"), wrapped("open to you")]
+    columns: list[Column | str] = [
+        name_column("partition"),
+        number_column("limit"),
+        number_column("nodes"),
+        text_column("GPUs"),
+        text_column("open to you"),
+    ]
     return table(columns, rows)
 
 

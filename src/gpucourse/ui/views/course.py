@@ -23,10 +23,10 @@ from gpucourse.ui.tables import (
     Table,
     View,
     facts,
-    right,
-    strong,
+    name_column,
+    number_column,
     table,
-    wrapped,
+    text_column,
 )
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.words import list_choices, name_evidence, name_evidence_value, verdict_cell
@@ -64,13 +64,13 @@ def catalog(syllabus: Syllabus, *, whole: bool = False) -> View:
             folded_count += len(entry.exercises)
     columns: list[Column | str] = [
         "",
-        strong(""),
-        wrapped(""),
-        right("time"),
-        right("ran"),
-        right("yours"),
-        right("answered"),
-        right("points"),
+        name_column(""),
+        text_column(""),
+        number_column("time"),
+        number_column("ran"),
+        number_column("yours"),
+        number_column("answered"),
+        number_column("points"),
     ]
     complaints = [text for error in syllabus.broken for text in error.complaints]
     ids = [exercise.id for module in modules for exercise in module.exercises]
@@ -301,7 +301,7 @@ def _exercises(module: Module, progress: Mapping[str, ExerciseVerdict]) -> Table
         (exercise.id, exercise.title, str(exercise.minutes), _verdict_cell(progress.get(exercise.id)))
         for exercise in module.exercises
     ]
-    return table([strong(""), wrapped("exercise"), right("min"), "progress"], rows)
+    return table([name_column(""), text_column("exercise"), number_column("min"), "progress"], rows)
 
 
 def _verdict_cell(verdict: ExerciseVerdict | None) -> Cell:
@@ -326,7 +326,13 @@ def _where(exercise: Exercise) -> str:
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Table:
-    columns = [strong("parameter"), right("default"), right("simulated"), wrapped("allowed"), wrapped("what it is")]
+    columns = [
+        name_column("parameter"),
+        number_column("default"),
+        number_column("simulated"),
+        text_column("allowed"),
+        text_column("what it is"),
+    ]
     rows = [
         (
             parameter.name,
@@ -373,7 +379,9 @@ def _questions(questions: Sequence[Question], answers: Mapping[str, AnswerResult
 
 def _checks(checks: Sequence[Check]) -> Table:
     rows = [(check.id, check.title, _promise(check), name_evidence(check.evidence)) for check in checks]
-    return table([strong("name"), wrapped("check"), wrapped("must be"), "counts on"], rows, title="What is checked")
+    return table(
+        [name_column("name"), text_column("check"), text_column("must be"), "counts on"], rows, title="What is checked"
+    )
 
 
 def _promise(check: Check) -> str:

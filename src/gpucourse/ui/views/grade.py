@@ -12,7 +12,21 @@ from typing import TYPE_CHECKING
 from gpucourse.model.rubric import EXERCISE_POINTS, MAX_PRESSED
 from gpucourse.model.score import NO_RUN, Grade, ModuleScore, PartScore, RowScore, Signs, list_missing
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, right, table, wrapped
+from gpucourse.ui.tables import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Content,
+    Items,
+    Paragraph,
+    Style,
+    View,
+    facts,
+    number_column,
+    table,
+    text_column,
+)
 from gpucourse.ui.text import clean, clean_line, format_count
 from gpucourse.units import format_points, format_share
 
@@ -141,8 +155,8 @@ def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
                 clean_line(item.bundle.path.name),
             )
         )
-    numbers = map(right, ("points", "whole course", "to review", "done", "lines edited", "parts not judged here"))
-    columns: list[Column | str] = [wrapped("who"), *numbers, "changed", wrapped("bundle")]
+    numbers = map(number_column, ("points", "whole course", "to review", "done", "lines edited", "parts not judged here"))
+    columns: list[Column | str] = [text_column("who"), *numbers, "changed", text_column("bundle")]
     earned = sorted(item.grade.earned for item in bundles)
     middle = (
         f"median {format_points(statistics.median(earned))} of {format_points(bundles[0].grade.points)} points"
@@ -193,7 +207,7 @@ def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
     return View(
         title=f"Runs of {clean_line(card.by)}, repeated with {by}",
         blocks=[
-            table(["exercise", "result", right("values"), wrapped("why")], rows),
+            table(["exercise", "result", number_column("values"), text_column("why")], rows),
             Items(notes, title="Values that differ"),
         ],
         headline=Cell(", ".join(words)),
@@ -300,7 +314,9 @@ def _tabulate_course(result: Grade, subject: str) -> Block:
         rows.append((f"{module.module}  {module.title}", points, share, exercises or Cell(UNICODE.absent, "dim")))
     name = f"Toward the {WHOLE_COURSE}" if subject else "The whole course"
     title = f"{name}: {format_points(EXERCISE_POINTS)} points for each exercise"
-    return table([wrapped("module"), right("points"), right("share"), wrapped("exercises")], rows, title=title)
+    return table(
+        [text_column("module"), number_column("points"), number_column("share"), text_column("exercises")], rows, title=title
+    )
 
 
 def _signs(signs: Sequence[Signs]) -> str:
@@ -321,11 +337,11 @@ def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
     if not _is_here(part):
         return Paragraph(f"{title} (not in this course)", "dim")
     without_run = {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
-    columns: list[Column | str] = [wrapped("for"), right("points", wrap=True), "evidence"]
+    columns: list[Column | str] = [text_column("for"), number_column("points", wrap=True), "evidence"]
     if not shows_missing:
         return table(columns, [_row(part, row) for row in part.rows], title=title)
     rows = [(*_row(part, row), _say_missing_briefly(row, without_run)) for row in part.rows]
-    return table([*columns, wrapped("what is missing")], rows, title=title)
+    return table([*columns, text_column("what is missing")], rows, title=title)
 
 
 def _name_missing(parts: Sequence[ModuleScore]) -> Block:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.model.answer import AnswerResult
-from gpucourse.ui.tables import Facts, Paragraph, View, right, table, wrapped
+from gpucourse.ui.tables import Facts, Paragraph, View, number_column, table, text_column
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views import answers
 from gpucourse.ui.views.words import list_choices
@@ -50,7 +50,7 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
     return View(
         title=quiz.title,
         blocks=[
-            table([wrapped("lesson"), right("right"), right("of")], rows),
+            table([text_column("lesson"), number_column("right"), number_column("of")], rows),
             Facts(wrong_items, title="Wrong answers, and why"),
             Paragraph(f"{len(right_ids)} of {len(results)} right", "strong" if wrong_items else "good"),
         ],

@@ -11,7 +11,7 @@ from gpucourse.model.node import SIMULATED
 from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.mutations import find_explanation
-from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, facts, right, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, facts, number_column, table, text_column
 from gpucourse.ui.text import age, format_count, shorten_path
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.answers import prediction_result
@@ -41,9 +41,9 @@ def runs(rows: Sequence[ListedRun], next_step: str = "gpucourse next", *, exerci
         return View(blocks=[Paragraph(text)], next=f"gpucourse run {exercise}" if exercise else next_step)
     columns: list[Column | str] = ["run", "ran", "state", "checks"]
     columns += [
-        right("ranks", spare=True),
-        right("took", spare=True),
-        right("age", spare=True),
+        number_column("ranks", spare=True),
+        number_column("took", spare=True),
+        number_column("age", spare=True),
         Column("note", wrap=True, spare=True),
     ]
     newest = rows[-1].record.id
@@ -96,7 +96,7 @@ def details(
         )
     blocks.append(_list_files(record, files, exercise, deliverables))
     refusals = [(item.node, item.name, item.reason) for item in record.refused]
-    blocks.append(table(["node", wrapped("file"), wrapped("reason")], refusals, title="Not collected"))
+    blocks.append(table(["node", text_column("file"), text_column("reason")], refusals, title="Not collected"))
     if verdict is not None and exercise is not None:
         blocks.extend(list_run_parts(exercise, verdict.parts, part_files or {}, changed_files))
     return brief._replace(blocks=blocks)
