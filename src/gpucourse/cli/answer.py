@@ -1,4 +1,4 @@
-"""The command `answer`."""
+"""The command `answer`: asks an exercise's questions, stores the answers and shows their results."""
 
 from __future__ import annotations
 

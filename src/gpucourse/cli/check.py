@@ -1,4 +1,4 @@
-"""The command `check`."""
+"""The command `check`: judges runs again, and judges the diagnosis of a drill."""
 
 from __future__ import annotations
 

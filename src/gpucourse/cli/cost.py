@@ -1,4 +1,4 @@
-"""The command `cost`."""
+"""The command `cost`: shows the costs so far, the costs to come, and the budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `cuda`."""
+"""The command `cuda`: runs a CUDA program or Triton kernels, and shows their memory accesses and faults."""
 
 from __future__ import annotations
 

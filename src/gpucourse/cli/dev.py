@@ -1,4 +1,4 @@
-"""The command `dev`, for authors."""
+"""The command `dev`: starts and checks a course, for authors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `extend`."""
+"""The command `extend`: moves the deadline of a lab on AWS."""
 
 from __future__ import annotations
 

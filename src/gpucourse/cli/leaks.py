@@ -1,4 +1,4 @@
-"""The command `leaks`."""
+"""The command `leaks`: lists the course's resources in an AWS account, and removes those that belong to no recorded lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `quiz`."""
+"""The command `quiz`: asks questions about the lessons, and stores the attempts."""
 
 from __future__ import annotations
 

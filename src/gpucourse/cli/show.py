@@ -1,4 +1,4 @@
-"""The command `show`."""
+"""The command `show`: shows a lesson, an exercise, a run or a model solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `status`."""
+"""The command `status`: shows the current state of every lab and node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `stop`."""
+"""The command `stop`: pauses a lab on AWS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `trust`."""
+"""The command `trust`: lists, adds and removes trusted folders of other users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `watch`."""
+"""The command `watch`: judges a part, or runs an exercise or a program, each time a file is saved."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
             continue
         try:
             if isinstance(event, str):
-                _answer_key(session, event, exercise, run_request)
+                _handle_key(session, event, exercise, run_request)
             else:
                 session.console.note(f"saved: {', '.join(path.name for path in event)}")
                 _handle_saved(session, exercise, run_request, event)
@@ -143,7 +143,7 @@ def _judge(session: Session, exercise: Exercise, files: Sequence[Path]) -> None:
     session.console.show(show_tried(exercise, tried_parts))
 
 
-def _answer_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
+def _handle_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
     """Run the command that belongs to this key. Raises the errors of that command."""
     from gpucourse.cli.check import check
     from gpucourse.cli.hint import hint

@@ -24,7 +24,7 @@ Examine = Callable[[Document], Iterable[Complaint]]
 
 HINT = "every key with its type and its meaning: docs/manifest.md"
 MAX_COMPLAINTS = 200
-"""The most errors in one file that are shown. Further errors are only counted."""
+"""The maximum number of errors in one file that are shown. Further errors are only counted."""
 
 _KINDS = {
     "string_type": "text",

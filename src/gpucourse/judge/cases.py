@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_SHORT = 100  # the most characters of a value that is shown in full
-MAX_CHANGES = 3  # the most changes that are named, of those that make an input pass
+MAX_SHORT = 100  # the maximum number of characters of a value that is shown in full
+MAX_CHANGES = 3  # the maximum number of changes that are suggested to make an input pass
 Knobs = Mapping[str, Any]
 
 

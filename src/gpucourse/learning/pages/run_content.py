@@ -1,4 +1,4 @@
-"""The content of the page of one run."""
+"""The content of the page of one run: its record, measurements, verdict, logs and edits."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from gpucourse.workspace.paths import RunPaths
 T = TypeVar("T")
 
 LOG_BYTES = 64 << 10
-"""The most bytes of a log on a page: a quarter from its beginning, three quarters from its end."""
+"""The maximum number of bytes of a log on a page: a quarter from its beginning, three quarters from its end."""
 
 ALL_LOGS_BYTES, MIN_LOG_BYTES, MAX_LOGS = 512 << 10, 2 << 10, 256
 
 MAX_LINES, MIN_LOG_LINES = 6000, 20
-"""The most lines of all logs on a page, and the number that each log may have in any case."""
+"""The maximum number of lines of all logs on a page, and the number that each log may have in any case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,5 +236,5 @@ def _read_times(files: RunPaths, node: str, rank: int | None, room: int) -> Iter
                 size, moment = note.split()
                 last = max(last, int(size))
                 yield last, float(moment)
-    except (OSError, OutsideError, ValueError):  # without a time, the lines of a log come after each other
+    except (OSError, OutsideError, ValueError):  # lines without a time are shown in the order of their log
         return

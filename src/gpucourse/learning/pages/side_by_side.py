@@ -14,10 +14,10 @@ from gpucourse.outside.names import printable
 from gpucourse.report import grids
 
 MAX_RUNS = 8
-"""The most runs that are shown side by side; the newest are used."""
+"""The maximum number of runs that are shown side by side; the newest are used."""
 
 MAX_ROWS = 24
-"""The most rows that are compared in one table; the first are used."""
+"""The maximum number of rows that are compared in one table; the first are used."""
 
 NOISE = "≈ "
 """Marks a difference that may be noise, because the spreads of both values overlap, or the spreads of the times from which they
@@ -35,7 +35,7 @@ SAME_FACTOR = 0.005
 MAX_COUNT = 1e15
 """The largest count from which a rate may be computed."""
 
-MAX_TEXT = 120  # the most characters of a compared text
+MAX_TEXT = 120  # the maximum number of characters of a compared text
 
 
 @dataclass(frozen=True)

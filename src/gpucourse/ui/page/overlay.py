@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Plot
 
 MAX_OTHERS = 4
-"""The most runs that a reader can add to the charts of a run; the newest of the exercise are offered."""
+"""The maximum number of runs that a reader can add to the charts of a run; the newest of the exercise are offered."""
 
-MAX_READ = 20  # the most runs whose measurements are read to find them
+MAX_READ = 20  # the maximum number of runs whose measurements are read to find them
 
 
 @dataclass(frozen=True, kw_only=True)

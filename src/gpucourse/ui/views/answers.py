@@ -1,4 +1,4 @@
-"""Questions and answers on the screen."""
+"""The screens of an exercise's questions, answers and predictions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _GOOD = "A good answer says"
 _MAX_ANSWER = 30
-"""The most characters of an answer that the table shows."""
+"""The maximum number of characters of an answer that the table shows."""
 
 STYLES: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn", "kept": "accent"}
 WORDS = {

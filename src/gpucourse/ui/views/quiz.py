@@ -1,4 +1,4 @@
-"""The quiz on the screen."""
+"""The screens of the quiz: its questions, and the results of an attempt."""
 
 from __future__ import annotations
 

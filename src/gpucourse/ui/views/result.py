@@ -39,7 +39,7 @@ _LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
 _BAD = frozenset({"false", "no", "wrong", "failed", "FAILED", "lost"})
 MIN_ROWS = 3
 MAX_WHOLE_ROWS = 12
-"""The most rows of a table that is never shortened, if the manifest marks it as the main table."""
+"""A table with at most this many rows is never shortened, if the manifest marks it as the main table."""
 JOBS = 6
 
 
