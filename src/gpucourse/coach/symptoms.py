@@ -331,8 +331,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             _LINE_OF_SHELL + r"(?P<what>[^\n]*bad substitution)" + _NO_TRACEBACK,
             _LINE_OF_SHELL + r"warning: (?P<what>here-document [^\n]*)" + _NO_TRACEBACK,
         ),
-        why="The shell reports for line {line}: {what}. An unclosed quote, bracket, `if` or `do` is noticed at the end of the "
-        "file, or at the next one of its kind: the mistake is on that line or above it.",
+        why="The shell reports for line {line}: {what}. It notices an unclosed quote, bracket, `if` or `do` only at the end of "
+        "the file or at the next one of its kind, so the mistake is on that line or above it.",
         next="bash -n FILE reads the file without running it, and shellcheck FILE names the quote that is open",
     ),
     Symptom(

@@ -96,7 +96,7 @@ def _spread_out(heights: Sequence[float], distance: float, low: float, high: flo
     """Return the heights, moved as little as possible, so that two of them are at least `distance` apart, and all of them are
     between `low` and `high`."""
     order = sorted(range(len(heights)), key=lambda index: heights[index])
-    blocks: list[tuple[float, int]] = []  # labels that touch: the height of the lowest without the others, and their number
+    blocks: list[tuple[float, int]] = []  # labels that touch: the mean height of their first label, and their number
     for place, index in enumerate(order):
         blocks.append((heights[index] - place * distance, 1))
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:

@@ -99,7 +99,7 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 
 def make_ready() -> None:
     """Import the modules that drawing needs, so that the first picture takes a tenth of the time. Do nothing if matplotlib is
-    missing: `draw` says so."""
+    missing, which `draw` reports."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
     with suppress(ImportError):
         for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name

@@ -100,7 +100,7 @@ def judge_apart(request: dict[str, Any], client: Requests) -> dict[str, Any] | N
 
 
 def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int | None) -> dict[str, Any]:
-    """Return the answer of the part's process, or an answer that explains why there is none. `code` is None if the process had
+    """Return the answer of the part's process, or an answer that explains why it sent none. `code` is None if the process had
     to be ended."""
     if pipes.printed > OUTPUT_LIMIT:
         return _make_failure("too-much-output", f"it printed more than {OUTPUT_LIMIT >> 20} MB and was ended: print less")

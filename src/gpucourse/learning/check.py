@@ -157,8 +157,8 @@ def _judge_run(
 
 
 def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVerdict | None:
-    """Return the verdict for a run that is gone or, with `is_own_script`, a run of a learner's script. Return None if there was
-    no verdict."""
+    """Return the verdict for a run that no longer exists or, with `is_own_script`, for a run of a learner's script. Return None
+    if there was no verdict."""
     if stored is None:
         return None
     hint = f"run it again: gpucourse run {stored.exercise}"

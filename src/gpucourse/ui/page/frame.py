@@ -31,7 +31,7 @@ class ExerciseProgress:
 
     @property
     def marks(self) -> list[tuple[str, bool]]:
-        """Return each sign that the exercise requires, and whether it is there."""
+        """Return each sign that the exercise requires, and whether the learner has earned it."""
         signs = self.signs
         values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered)) if signs else ()
         return [(word, value) for word, value in values if value is not None]

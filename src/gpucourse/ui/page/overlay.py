@@ -40,7 +40,7 @@ class ShownRun:
         return self.record.id.rpartition("-")[2]
 
     def describe(self, other: RunRecord) -> str:
-        """Return when the run began, in UTC, and what it was started with if that differs from the other run."""
+        """Return when the run began, in UTC, and those of its ranks and parameters that differ from the other run."""
         start = format_moment(self.record.created)
         ranks = "" if self.record.rank_count == other.rank_count else format_count(self.record.rank_count, "rank")
         other_parameters = {

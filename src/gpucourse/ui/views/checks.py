@@ -75,7 +75,7 @@ def list_failed_checks(verdict: ExerciseVerdict, limit: int) -> list[Cell]:
 
 
 def _describe_expected(check: CheckResult) -> str:
-    """Return what a check expects, with words for the value of the run that it is compared with."""
+    """Return the value that a check expects. If the value comes from the run, it is also named in words."""
     return _SOURCE.sub(lambda match: f" ({name_evidence_value(match[1])})", check.expected)
 
 
