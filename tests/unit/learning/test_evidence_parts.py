@@ -168,7 +168,7 @@ def test_review_parts_of_a_solution_has_points_once_a_reviewer_accepts(
     assert "my_double.py is the course's own solution: it earns no points until an instructor accepts it" in trial.err
     earned, missing = read_points(writer)
     assert (earned, "as the course's solution: double" in missing) == (0, True)
-    assert "handed in; the same as a solution of the course, apart from comments and blanks" in " ".join(
+    assert "handed in; the same as a solution of the course, apart from comments and spaces" in " ".join(
         show_part(writer).split()
     )
     bundle = str(writer.root / "work.zip")

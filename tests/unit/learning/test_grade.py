@@ -184,7 +184,7 @@ def test_grade_subject_of_a_file_that_is_not_a_bundle_is_refused(learning: Learn
     path.write_bytes(hand_in(learning).read_bytes()[:900])
     message = learning.types("grade", "--open", str(path), code=2).err
     assert "is not a complete bundle" in message
-    assert "gpucourse grade --bundle FILE makes it" in message
+    assert "ask the learner for it again: gpucourse grade --bundle FILE" in message
 
 
 def test_grade_bundle_of_a_course_without_a_rubric_has_the_whole_course(learning: Learning) -> None:

@@ -58,6 +58,6 @@ def test_read_edits_shortens_a_long_edit_and_names_a_missing_one(learning: Learn
 def test_list_edits_of_a_run_without_edits_is_empty(learning: Learning) -> None:
     learning.record()
     path = learning.hand_in()
-    assert "No file of the run that counts was edited" in learning.types("grade", "--open", str(path), "--exercise", "1.1").out
+    assert "No file was edited for the run that counts" in learning.types("grade", "--open", str(path), "--exercise", "1.1").out
     assert "there is no exercise '1.9'" in learning.types("grade", "--open", str(path), "--exercise", "1.9", code=2).err
     assert "--exercise needs exactly one bundle" in learning.types("grade", "--exercise", "1.1", code=2).err
