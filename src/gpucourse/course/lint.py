@@ -21,7 +21,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.course.part_files import SOLUTIONS, find_gaps, name_fault_judge, read_ways
 from gpucourse.course.references import find_dead_references
 from gpucourse.course.report_plan import read_report_plan
-from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, read_rubric
+from gpucourse.course.rubric import find_exercises_above_the_limit, find_unknown_modules, read_rubric
 from gpucourse.course.rules import CUDA_STARTER, PROFILER, SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.scripts import check_scripts, find_unwritten, list_chapter_paths, list_plot_paths, words_of
@@ -106,7 +106,7 @@ def _check_course_files(catalog: Catalog) -> Iterator[str]:
             continue
         if isinstance(document, Rubric) and not catalog.errors:
             yield from (f"{modules.name}/{line}" for line in find_unknown_modules(document, catalog.modules))
-            yield from (f"{modules.name}/{line}" for line in find_pressed_exercises(document, catalog.modules))
+            yield from (f"{modules.name}/{line}" for line in find_exercises_above_the_limit(document, catalog.modules))
         if isinstance(document, Quiz) and not catalog.errors:
             yield from (f"{modules.name}/{line}" for line in quiz.find_unknown_modules(document, catalog.modules))
         if isinstance(document, ReportPlan) and not catalog.errors:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpucourse.course.written import read_beside
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.model.rubric import MAX_PRESSED, PRESSED, Kind, Rubric, RubricPart
+from gpucourse.model.rubric import MAX_UNEDITED_SHARE, UNEDITED_KINDS, Kind, Rubric, RubricPart
 
 FILE = "rubric.yaml"
 
@@ -44,17 +44,17 @@ def find_unknown_modules(rubric: Rubric, modules: tuple[Module, ...]) -> Iterato
                     yield f"{label}: evidence {kind}: {names} asks for none, so no learner can earn it"
 
 
-def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
-    """Yield the exercises in which the unedited script earns more than `MAX_PRESSED` of the points, one line each."""
+def find_exercises_above_the_limit(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
+    """Yield the exercises in which the unedited script earns more than `MAX_UNEDITED_SHARE` of the points, one line each."""
     by_id = {module.id: module for module in modules}
     for part in parts_of(rubric, modules):
         for exercise in by_id[part.module].exercises if part.module in by_id else ():
-            points, pressed = _count_points(part, exercise, len(by_id[part.module].exercises))
+            points, unedited_points = _count_points(part, exercise, len(by_id[part.module].exercises))
             has_own_work = exercise.yours or exercise.questions or exercise.predict
-            if has_own_work and pressed > MAX_PRESSED * points + 1e-9:
+            if has_own_work and unedited_points > MAX_UNEDITED_SHARE * points + 1e-9:
                 yield (
                     f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} earn "
-                    f"{100 * pressed / points:.0f} % of its points; the limit is {100 * MAX_PRESSED:.0f} %: "
+                    f"{100 * unedited_points / points:.0f} % of its points; the limit is {100 * MAX_UNEDITED_SHARE:.0f} %: "
                     "the other points are for what the learner writes and answers"
                 )
 
@@ -63,15 +63,15 @@ def _count_points(part: RubricPart, exercise: Exercise, exercise_count: int) -> 
     """Return the points of an exercise in a part with `exercise_count` exercises, and the points for its checks and
     deliverables."""
     required_kinds = _find_required_kinds(exercise)
-    points = pressed = 0.0
+    points = unedited_points = 0.0
     for row in part.rows:
         if row.exercises and exercise.id not in row.exercises:
             continue
         shares = row.shares([kind for kind, is_required in required_kinds.items() if is_required])
         exercise_points = row.points / len(row.exercises or range(exercise_count))
         points += exercise_points if shares else 0.0
-        pressed += exercise_points * sum(share for kind, share in shares.items() if kind in PRESSED)
-    return points, pressed
+        unedited_points += exercise_points * sum(share for kind, share in shares.items() if kind in UNEDITED_KINDS)
+    return points, unedited_points
 
 
 def _find_required_kinds(exercise: Exercise) -> dict[Kind, bool]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpucourse.course.part_files import is_solution, list_solutions
-from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, parts_of, read_rubric
+from gpucourse.course.rubric import find_exercises_above_the_limit, find_unknown_modules, parts_of, read_rubric
 from gpucourse.grading.answers import SECOND, compare, compute_credit, count_attempts
 from gpucourse.grading.points import grade
 from gpucourse.model.answer import AnswerResult
@@ -27,7 +27,7 @@ MAX_PERCENT = 30
 Answer = Callable[[Question], float | None]
 
 
-def press_buttons(module: Module, exercise: Exercise, credit: Answer, *, copied: bool) -> ExerciseEvidence:
+def run_unedited(module: Module, exercise: Exercise, credit: Answer, *, copied: bool) -> ExerciseEvidence:
     """Return an exercise that was run, with every check passed and every file there, and this credit for each choice. A second
     run repeated the number that the first had measured as its prediction. With `copied`, each part is a solution of the course
     as it is; otherwise, nothing was written."""
@@ -58,11 +58,11 @@ def press_buttons(module: Module, exercise: Exercise, credit: Answer, *, copied:
 
 
 def walk(credit: Answer, *, copied: bool = False) -> Grade:
-    """Return the points for the whole course if every exercise is done as in `press_buttons`."""
+    """Return the points for the whole course if every exercise is done as in `run_unedited`."""
     modules, rubric = CATALOG.modules, read_rubric(FOLDERS.modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
     evidence = {
-        exercise.id: press_buttons(module, exercise, credit, copied=copied)
+        exercise.id: run_unedited(module, exercise, credit, copied=copied)
         for module in modules
         for exercise in module.exercises
     }
@@ -134,8 +134,8 @@ def test_find_unknown_modules_names_missing_exercises_and_rows_that_no_learner_c
     assert list(find_unknown_modules(unknown, modules)) == ["rubric.yaml: parts.8: there is no module 8"]
 
 
-def test_find_pressed_exercises_names_those_whose_delivered_script_earns_too_much(course: SmallCourse) -> None:
+def test_find_exercises_above_the_limit_names_those_whose_delivered_script_earns_too_much(course: SmallCourse) -> None:
     modules, delivery = course.load().modules, {"evidence": ["yours"]}
-    assert list(find_pressed_exercises(make_rubric({"evidence": ["checks"], "points": 1}, delivery), modules)) == []
-    (complaint,) = find_pressed_exercises(make_rubric({"evidence": ["checks"]}, delivery), modules)
+    assert list(find_exercises_above_the_limit(make_rubric({"evidence": ["checks"], "points": 1}, delivery), modules)) == []
+    (complaint,) = find_exercises_above_the_limit(make_rubric({"evidence": ["checks"]}, delivery), modules)
     assert "checks and deliverables of 7.1 earn 50 % of its points" in complaint

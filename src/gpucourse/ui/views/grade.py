@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.model.rubric import EXERCISE_POINTS, MAX_PRESSED
+from gpucourse.model.rubric import EXERCISE_POINTS, MAX_UNEDITED_SHARE
 from gpucourse.model.score import NO_RUN, Grade, ModuleScore, PartScore, RowScore, Signs, list_missing
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import (
@@ -92,7 +92,7 @@ def grade(
     ]
     footer = [
         "Points come from evidence: what a run recorded, what is handed in, what was answered. A run of the course's own files "
-        f"earns at most {MAX_PRESSED * 100:.0f} % of an exercise; what you write and answer earns the rest."
+        f"earns at most {MAX_UNEDITED_SHARE * 100:.0f} % of an exercise; what you write and answer earns the rest."
     ]
     pieces = [piece for part in result.parts for row in part.rows for piece in row.pieces]
     if not bundle and (texts := list(dict.fromkeys(piece.exercise for piece in pieces if piece.unreviewed))):
