@@ -118,7 +118,7 @@ def test_dev_check_run_tries_every_exercise_and_its_solution(tmp_path: Path) -> 
     place = f"modules/{FOLDER}/module.yaml"
     assert document["complaints"] == [
         "modules/rubric.yaml: parts.9: there is no module 9",
-        "modules/rubric.yaml: parts.1: checks and deliverables of 1.1 give 60 % of its points; the limit is 30 %: "
+        "modules/rubric.yaml: parts.1: checks and deliverables of 1.1 earn 60 % of its points; the limit is 30 %: "
         "the other points are for what the learner writes and answers",
         f"{place}: 1.1.yours: no part for the learner to write",
         f"{place}: 1.2.yours: no part for the learner to write",

@@ -1,4 +1,4 @@
-"""The command `allow-ip`."""
+"""The command `allow-ip`: admits this computer to a lab on AWS again after its address has changed."""
 
 from __future__ import annotations
 

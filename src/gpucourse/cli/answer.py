@@ -1,4 +1,4 @@
-"""The command `answer`."""
+"""The command `answer`: asks an exercise's questions, stores the answers and shows their results."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def answer(
 
 
 Outcome = tuple[Sequence[AnswerResult], Sequence[AnswerResult] | None]
-"""Every question with its result, and the results to explain. None stands for those that the command changed."""
+"""Every question with its result, and the results to explain. If the second item is None, the results that the command changed
+are explained."""
 
 
 def _submit(session: Session, answering: Answering, file: Path | None, settings: list[str] | None) -> Outcome:
@@ -121,14 +122,14 @@ def _submit(session: Session, answering: Answering, file: Path | None, settings:
     if sheet.is_file() or session.options.json:
         return act.take_sheet(context, answering.exercise), None
     raise UsageError(
-        "not a terminal, and no answers were given",
+        "there is no terminal, and no answers were typed",
         hint=f"gpucourse answer {number} --set NAME=ANSWER; or --template, then --file",
     )
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask the questions that an answer is missing for, in order, and store each answer immediately. For a question that a run
-    answers, show the command for that run."""
+    """Ask each question that has no answer yet, in order, and store each answer immediately. For a question that a run answers,
+    show the command for that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.text import format_count

@@ -97,10 +97,10 @@ def _complete_shell(option: str, shell: str = "", *_extra_words: str) -> int:
     try:
         _, file = completion.install(shell=name, prog_name="gpucourse")
     except OSError as error:
-        if error.filename is None:  # an error of the screen, not of a file
+        if error.filename is None:  # an error in writing to the screen, not to a file
             raise
         problem = f"cannot write {printable(str(error.filename), 4096)}: {error.strerror}"
-        raise StorageError(problem, hint=f"gpucourse {_SHOW} {name} prints what belongs there") from error
+        raise StorageError(problem, hint=f"gpucourse {_SHOW} {name} prints what to write there") from error
     sys.stdout.write(f"Completion for {name} is installed in {file}. It works in every new terminal.\n")
     return int(ExitCode.DONE)
 

@@ -38,7 +38,7 @@ def break_(
     nodes: Annotated[int | None, typer.Option("--nodes", help="The number of nodes.")] = None,
     settings: ParametersFlag = None,
 ) -> None:
-    """Run with a fault injected; find out what it is, then tell `check`."""
+    """Run an exercise with an injected fault, for you to diagnose."""
     from gpucourse.cli.flags import read_settings
     from gpucourse.runs.drill import break_exercise, choose_simulated_lab
     from gpucourse.runs.resolve import RunRequest, locate_run, resolve

@@ -1,4 +1,4 @@
-"""The command `cancel`."""
+"""The command `cancel`: stops a run on every node, and collects its outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `check`."""
+"""The command `check`: judges runs again, and judges the diagnosis of a drill."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def check(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Check every exercise again; one that no longer passes loses its mark.")
+        bool, typer.Option("--all", help="Check every exercise again; an exercise that no longer passes loses its mark.")
     ] = False,
     diagnosis: Annotated[
         str | None, typer.Option("--diagnosis", help="The fault of the newest drill (break).", autocompletion=complete.faults)
@@ -107,7 +107,7 @@ def check(
 def _check_all(session: Session) -> None:
     """Judge all exercises again. Raises CheckFailed if any of them does not pass."""
     from gpucourse.learning.check import check_all
-    from gpucourse.ui.views.checks import every as view
+    from gpucourse.ui.views.checks import rechecked_exercises as view
 
     checks = check_all(session.context)
     session.present(view(checks), CheckedAll.build(exercises=checks))
@@ -137,7 +137,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
         if namesakes := find_namesakes(context.paths, record):
             console.note(
                 f"run {record.id} is a run of {record.own_script}; "
-                f"{', '.join(namesakes)} has runs, too: choose one with --run RUN"
+                f"other scripts of this name: {', '.join(namesakes)}. Choose one with --run RUN"
             )
     else:
         if (drill := open_drill(context.paths, name)) is not None:

@@ -1,4 +1,4 @@
-"""The command `compare`."""
+"""The command `compare`: shows runs of one exercise or script side by side."""
 
 from __future__ import annotations
 

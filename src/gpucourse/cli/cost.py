@@ -1,4 +1,4 @@
-"""The command `cost`."""
+"""The command `cost`: shows the costs so far, the costs to come, and the budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def cost(
         bool, typer.Option("--billed", help="Also ask AWS what it has billed: each request costs $0.01.")
     ] = False,
 ) -> None:
-    """Show what the course has cost and will cost, and what is left."""
+    """Show what the course has cost and will cost, and the budget."""
     from gpucourse.labs.aws.cost import cost as act
     from gpucourse.ui.views.cost import cost as view
 

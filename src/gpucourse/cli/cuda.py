@@ -1,4 +1,4 @@
-"""The command `cuda`."""
+"""The command `cuda`: runs a CUDA program or Triton kernels, and shows their memory accesses and faults."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cuda(
         int, typer.Option("--devices", help="How many GPUs the program finds.", metavar="N", min=1, max=_MAX_DEVICES)
     ] = 1,
     compare: Annotated[bool, typer.Option("--compare", help="Show two programs side by side.")] = False,
-    page: Annotated[bool, typer.Option("--open", help="Write a page with a heat for each line, and open it.")] = False,
+    page: Annotated[bool, typer.Option("--open", help="Write a page with a heat map of the source, and open it.")] = False,
 ) -> int:
     """Show the accesses and faults of a CUDA program or Triton kernel."""
     from gpucourse.learning.cuda import CudaOptions, list_sources, run_cuda

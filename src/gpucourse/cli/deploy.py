@@ -238,7 +238,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
             _agree_to_costs(session, request, proposal, yes=yes)
         else:
             if proposal.ends:
-                _agree_to_ends(session, request, proposal.ends, yes=yes)
+                _confirm_stopping_runs(session, request, proposal.ends, yes=yes)
             if request.dry_run:
                 session.present(
                     deploy_plan(proposal.planned, session.find_step(request.module)), OneBuiltLab.build(proposal.planned)
@@ -249,7 +249,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
     _show_built(session, result, prices, ask=not yes)
 
 
-def _agree_to_ends(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
+def _confirm_stopping_runs(session: Session, request: DeployRequest, runs: Sequence[RunRecord], *, yes: bool) -> None:
     """Name the runs that would end because their nodes are removed or rebuilt, and ask for confirmation. Raises Interrupted if
     the person declines."""
     from gpucourse.cli.asking import confirm

@@ -1,4 +1,4 @@
-"""The command `dev`, for authors."""
+"""The command `dev`: starts and checks a course, for authors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def dev(
         list[str] | None, typer.Option("--module", help="With --run: only this module.", autocompletion=complete.modules)
     ] = None,
 ) -> None:
-    """Begin a course of your own, or check one."""
+    """Start a new course, or check one."""
     if run and action != "check":
         raise UsageError("--run is only for dev check", hint="gpucourse dev check --run")
     if module and not run:

@@ -1,4 +1,4 @@
-"""The command `edit`."""
+"""The command `edit`: opens the learner's part of an exercise in an editor."""
 
 from __future__ import annotations
 

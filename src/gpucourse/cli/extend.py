@@ -1,4 +1,4 @@
-"""The command `extend`."""
+"""The command `extend`: moves the deadline of a lab on AWS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def extend(
         bool, typer.Option("--yes-over-budget", "--yes", "-y", help="Extend it even if that exceeds the budget.")
     ] = False,
 ) -> None:
-    """Give a lab on AWS more time before it ends itself."""
+    """Move the deadline of a lab on AWS to a later time."""
     from gpucourse.labs.target import find_clocked_target
     from gpucourse.ui.views.changed import more_time as view
 

@@ -111,7 +111,7 @@ def read_settings(settings: Sequence[str], hint: str) -> dict[str, str]:
         if not equals or not name:
             raise UsageError(f"--set {setting}: not of the form name=value", hint=hint)
         if name in values:
-            raise UsageError(f"--set {name} was given twice: {values[name]} and {value}", hint=f"give {name} once")
+            raise UsageError(f"--set {name} was typed twice: {values[name]} and {value}", hint=f"type --set {name} once")
         values[name] = value
     return values
 

@@ -1,4 +1,4 @@
-"""The command `grade`."""
+"""The command `grade`: shows points, makes and opens bundles, and stores judgements of free text."""
 
 from __future__ import annotations
 

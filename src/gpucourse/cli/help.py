@@ -30,9 +30,9 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 WITHOUT_JSON = ("edit", "init", "watch", "logs", "open", "ssh")
 
 _SYNONYMS = {"resume": "next", "pause": "stop", "delete": "destroy", "continue": "next"}
-"""Words for a command that are spelt like another command, or like none."""
+"""Words that people type for a command whose name is spelt differently."""
 
-OPTIONS_OF_ALL = (
+HELP_OF_GLOBAL_OPTIONS = (
     ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),
     ("-q, --quiet", "Results, warnings and errors only."),
     ("--verbose", "More detail, and the traceback of an error."),
@@ -54,7 +54,7 @@ _NUMBERS = {
     "less than or equal to": "a number of at most",
 }
 """What the parser requires of a number, in plain words."""
-_OF_ALL = ("--workspace", "--quiet", "--verbose")
+_GLOBAL_OPTIONS = ("--workspace", "--quiet", "--verbose")
 
 
 def _expand_home(word: str) -> str:
@@ -84,7 +84,7 @@ class CommandHelp(typer.core.TyperCommand):
         """Write the command's own options, then the options that every command accepts."""
         super().format_options(ctx, formatter)
         with formatter.section("Options of every command"):
-            formatter.write_dl(OPTIONS_OF_ALL)
+            formatter.write_dl(HELP_OF_GLOBAL_OPTIONS)
 
 
 class GroupedHelp(typer.core.TyperGroup):
@@ -100,7 +100,7 @@ class GroupedHelp(typer.core.TyperGroup):
                 with formatter.section(title):
                     formatter.write_dl(rows)
         with formatter.section("Options of every command"):
-            formatter.write_dl(OPTIONS_OF_ALL)
+            formatter.write_dl(HELP_OF_GLOBAL_OPTIONS)
 
 
 def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageError:
@@ -111,8 +111,10 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
         return UsageError(error.format_message())  # the help, which also says what to type next
     if error.ctx is not None and error.ctx.parent is None and not arguments[0].startswith("-"):
         return _explain_command(arguments[0], arguments[1:])
-    if option is not None and (error.ctx is None or option in _OF_ALL):  # the option exists; its value is missing or extra
-        fault = "needs a value" if "requires" in error.message else "takes no value"
+    if option is not None and (
+        error.ctx is None or option in _GLOBAL_OPTIONS
+    ):  # the option exists; its value is missing or extra
+        fault = "needs a value" if "requires" in error.message else "accepts no value"
         return UsageError(
             f"{option} {fault}", hint=f"{path} --help" if arguments[0].startswith("-") else f"gpucourse {arguments[0]} --help"
         )
@@ -121,7 +123,7 @@ def explain(error: Any, arguments: Sequence[str], session: Session) -> UsageErro
     if option is not None:
         options = [name for parameter in error.ctx.command.params for name in parameter.opts if name.startswith("--")]
         return UsageError(
-            f"there is no option {option}.{suggest(option, [*options, *_OF_ALL], cutoff=0.65)}", hint=f"{path} --help"
+            f"there is no option {option}.{suggest(option, [*options, *_GLOBAL_OPTIONS], cutoff=0.65)}", hint=f"{path} --help"
         )
     message, parameter = _INVALID.sub(r"\1: ", error.format_message()), getattr(error, "param", None)
     if extra_words := _EXTRA_WORDS.search(message):
@@ -153,8 +155,8 @@ def _explain_extra_words(command: Any, extra_words: str, arguments: Sequence[str
 
 
 def _explain_number(options: Sequence[str], requirement: str, arguments: Sequence[str]) -> UsageError:
-    """Return the error for a value that is no number, or is outside its limits. The hint is the typed line with a number in
-    place of the value."""
+    """Return the error for a value that is not a number, or that is outside its limits. The hint is the typed line with a
+    number in place of the value."""
     for words, text in _NUMBERS.items():
         requirement = requirement.replace(words, text)
     number = limit[0] if (limit := re.search(r"-?[\d.]+$", requirement)) else "2"

@@ -1,4 +1,4 @@
-"""The command `hint`."""
+"""The command `hint`: shows the hints of an exercise, one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `init`."""
+"""The command `init`: creates a workspace, or changes the line in ~/.ssh/config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `keep`."""
+"""The command `keep`: keeps an idle lab on AWS for a while, without changing its deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `leaks`."""
+"""The command `leaks`: lists the course's resources in an AWS account, and removes those that belong to no recorded lab."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Leaks(JsonDocument):
 
 
 class Cleanup(JsonDocument):
-    """The output of `leaks --clean`: what was removed, and what is left."""
+    """The output of `leaks --clean`: the receipts of what was removed, and the resources that remain."""
 
     receipts: list[Receipt]
     left: list[CloudResource]

@@ -1,4 +1,4 @@
-"""The command `list`."""
+"""The command `list`: shows the syllabus with the learner's progress."""
 
 from __future__ import annotations
 

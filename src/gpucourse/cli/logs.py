@@ -1,4 +1,4 @@
-"""The command `logs`."""
+"""The command `logs`: shows the logs of a run, live or afterwards, of one rank or of all."""
 
 from __future__ import annotations
 

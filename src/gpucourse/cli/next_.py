@@ -1,4 +1,4 @@
-"""The command `next`."""
+"""The command `next`: shows where the learner is, and what to do now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `open`."""
+"""The command `open`: writes the page of the workspace, and opens or serves it."""
 
 from __future__ import annotations
 

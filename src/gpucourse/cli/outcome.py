@@ -208,17 +208,17 @@ def _list_open_faults(session: Session, record: RunRecord) -> list[Facts]:
     return [list_meanings(list_faults(context.catalog))] if is_open_drill(context.paths, record) else []
 
 
-def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) -> RunResult:
-    """Do one run of a series, and show one line about it or, with --verbose, everything that `run` shows. A failed check or
-    exercise does not end the series."""
+def show_line(session: Session, label: str, start_run: Callable[[Context], RunResult]) -> RunResult:
+    """Do one run of a series by calling `start_run`, and show one line about it or, with --verbose, everything that `run`
+    shows. A failed check or exercise does not end the series."""
     from gpucourse.ui.views.result import headline
 
     console = session.console
     with console.watch(brief=not console.verbose) as live:
-        ran = go(session.context.watched_by(live))
-    if ran.followed_run is None:
-        return ran
-    record, verdict = ran.followed_run.record, ran.followed_run.verdict
+        result = start_run(session.context.watched_by(live))
+    if result.followed_run is None:
+        return result
+    record, verdict = result.followed_run.record, result.followed_run.verdict
     view = View()
     with _guard_result(session):
         view, _ = _describe(session, record, verdict)
@@ -228,12 +228,12 @@ def show_line(session: Session, label: str, go: Callable[[Context], RunResult]) 
     with _guard_result(session):
         sentence = headline(record, verdict, short=True)
         console.line(Cell(f"{sentence.text[0]} {label}: {sentence.text[2:]}", sentence.style))
-    return ran
+    return result
 
 
 def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
     """Return the exit code of a run: 0 if it succeeded and no check or part failed. If the learner predicted which check would
-    fail, that check may fail, too.
+    fail, that check may fail as well.
 
     Raises CheckFailed if that prediction was wrong.
     """

@@ -1,4 +1,4 @@
-"""The command `quiz`."""
+"""The command `quiz`: asks questions about the lessons, and stores the attempts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def quiz(
     module = context.catalog.module(module).id if module else None
     command = "gpucourse quiz" + (f" {module}" if module else "")
     if list_:
-        quiz = act.the_quiz(context.folders)
+        quiz = act.find_quiz(context.folders)
         questions = act.select_questions(context, module)
         session.present(
             views.questions(quiz, questions), QuizQuestions.build(title=quiz.title, questions=questions), paged=True
@@ -91,7 +91,7 @@ def quiz(
         for result in act.take(context.paths, sitting, read_settings(settings, f"{command} --set NAME=ANSWER")):
             console.show(judgement(result))
     elif end and sitting:
-        act.give_in(context.paths, sitting)
+        act.hand_in(context.paths, sitting)
     elif can_answer(session):
         try:
             _ask(session, sitting, module)
@@ -109,7 +109,7 @@ def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
     from gpucourse.ui.views.answers import judgement
 
     questions = act.select_questions(session.context, module)
-    ask = partial(_ask_question, session, act.the_quiz(session.context.folders), questions)
+    ask = partial(_ask_question, session, act.find_quiz(session.context.folders), questions)
     if sitting is None or not sitting.open_questions:
         if module is not None:
             practice = Paragraph(
@@ -165,7 +165,7 @@ def _show(session: Session, module: str | None) -> None:
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
-    quiz, tries = act.the_quiz(session.context.folders), act.read_tries(session.context.paths)
+    quiz, tries = act.find_quiz(session.context.folders), act.read_tries(session.context.paths)
     questions = act.select_questions(session.context, module)
     ids = {question.id for question in questions}
     last = tries.tries[-1] if tries.tries else None

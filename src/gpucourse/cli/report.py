@@ -1,4 +1,4 @@
-"""The command `report`."""
+"""The command `report`: writes the final report, or a report of the whole course."""
 
 from __future__ import annotations
 

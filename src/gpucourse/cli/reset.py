@@ -1,4 +1,4 @@
-"""The command `reset`."""
+"""The command `reset`: restores the course's files of an exercise."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def run(
     environment, handed_on = read_variables(env or (), os.environ)
     if script is None:
         _refuse_script_options(checks, *environment, *handed_on)
-    read_options(torchrun or "")  # raises before anything is looked for
+    read_options(torchrun or "")  # raises an error before the lab or the exercise is looked up
     run_request = RunRequest(
         exercise=exercise,
         nodes=nodes,
@@ -236,8 +236,8 @@ def _run_sweep(session: Session, run_request: RunRequest, assignment: str) -> in
     location = locate_run(context, _resolve(context, run_request))
     session.console.mode(location.mode, location.lacks)
 
-    def run_point(value: object, number: int, go: Callable[[Context], RunResult]) -> RunResult:
-        return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", go)
+    def run_point(value: object, number: int, start_run: Callable[[Context], RunResult]) -> RunResult:
+        return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", start_run)
 
     result = act.sweep(context, run_request, parameter, values, run_point)
     step = "" if result.own_script else session.find_step(run_request.exercise)
@@ -258,26 +258,26 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
     from gpucourse.cli.outcome import ModuleRuns, show_line
     from gpucourse.runs.run_module import labs
     from gpucourse.runs.run_module import run_all as act
-    from gpucourse.ui.views.many import everything as view
+    from gpucourse.ui.views.many import module_runs as view
 
     context = session.context
     module = context.catalog.module(run_request.exercise)
     first = labs(context.paths, module, run_request)[0]
     session.console.mode(first.mode, first.lacks)
-    of = len(module.exercises)
+    total = len(module.exercises)
 
-    def run_exercise(exercise: Exercise, lab: Deployment, go: Callable[[Context], RunResult]) -> RunResult:
+    def run_exercise(exercise: Exercise, lab: Deployment, start_run: Callable[[Context], RunResult]) -> RunResult:
         number = [item.id for item in module.exercises].index(exercise.id) + 1
-        return show_line(session, f"{number} of {of}, {lab.stack}, {exercise.id} {exercise.title}", go)
+        return show_line(session, f"{number} of {total}, {lab.stack}, {exercise.id} {exercise.title}", start_run)
 
     steps = act(context.paths, module, run_request, run_exercise)
     session.present(view(steps, session.find_step(module.id)), ModuleRuns(steps=list(steps)))
     failures = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not failures:
         return ExitCode.DONE
-    ran = all(step.state in {"succeeded", "skipped"} for step in steps)
+    all_ran = all(step.state in {"succeeded", "skipped"} for step in steps)
     words = f"{len(failures)} of {len(steps)} did not pass: {', '.join(failures)}"
-    raise (CheckFailed if ran else ExerciseFailed)(words, hint="gpucourse runs")
+    raise (CheckFailed if all_ran else ExerciseFailed)(words, hint="gpucourse runs")
 
 
 def _refuse_script_options(checks: Path | None, *variables: str) -> None:
@@ -393,7 +393,7 @@ def _choose_script(
 
 
 def _refuse_module(session: Session, exercise: str, script: Path | None, *, is_whole_module: bool) -> None:
-    """Raise UsageError if a module is given without --all, or a learner's own script with --all."""
+    """Raise UsageError for a module without --all, and for a learner's own script with --all."""
     if is_whole_module and script is not None:
         raise UsageError(
             "--all is for the exercises of a module, not for a script of your own",

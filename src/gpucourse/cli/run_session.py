@@ -105,7 +105,7 @@ def require_terminal(exercise: str) -> None:
 @dataclass(frozen=True)
 class TerminalResult:
     """The result of a program that used the terminal. `output` is its output, at most the last 64 MiB. `closed` is true if the
-    terminal was closed, or this process was told to end, before the program ended."""
+    terminal was closed, or this process received a signal to end, before the program ended."""
 
     output: bytes
     closed: bool

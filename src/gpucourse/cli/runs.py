@@ -1,4 +1,4 @@
-"""The command `runs`."""
+"""The command `runs`: lists the runs of the workspace."""
 
 from __future__ import annotations
 

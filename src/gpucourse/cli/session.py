@@ -44,7 +44,7 @@ class Session:
     creates: bool = False
     """True only for `init`, which makes the workspace that --workspace names."""
     is_watching: bool = False
-    """True while `watch` reads keys, which it names instead of commands."""
+    """True while `watch` reads keys: its messages then name keys instead of commands."""
 
     def __post_init__(self) -> None:
         self.console.log = self.log_file

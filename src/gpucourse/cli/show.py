@@ -1,4 +1,4 @@
-"""The command `show`."""
+"""The command `show`: shows a lesson, an exercise, a run or a model solution."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def show(
 
 def _show_exercise(session: Session, number: str) -> None:
     from gpucourse.learning.list_ import progress
-    from gpucourse.learning.show import still_open
+    from gpucourse.learning.show import list_open_work
     from gpucourse.runs.parts import list_part_files, read_part_results
     from gpucourse.ui.views import course
     from gpucourse.ui.views.parts import list_parts
@@ -143,7 +143,7 @@ def _show_exercise(session: Session, number: str) -> None:
     context = session.context
     module, exercise = context.catalog.exercise(number)
     verdict = progress(context.paths).get(exercise.id)
-    lines, answers, signs = still_open(context, exercise)
+    lines, answers, signs = list_open_work(context, exercise)
     results = read_part_results(context, exercise)
     part_blocks = list_parts(exercise, results, list_part_files(context, exercise))
     document = ShownExercise.build(

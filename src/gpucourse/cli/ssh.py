@@ -1,4 +1,4 @@
-"""The command `ssh`."""
+"""The command `ssh`: opens a shell on a node, or runs one command there."""
 
 from __future__ import annotations
 

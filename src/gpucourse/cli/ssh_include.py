@@ -22,7 +22,7 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
                 return
             try:
                 ssh.find_config(context.environ)
-            except GpucourseError:  # ask nothing that cannot be done; `init --ssh-include` says why
+            except GpucourseError:  # do not offer what cannot be done; `init --ssh-include` says why
                 return
             question = f"Add one line to ~/.ssh/config, so that `ssh gpucourse-{module}-node0` and editors reach these nodes?"
             consent = console.ask(question, sys.stdin)

@@ -1,4 +1,4 @@
-"""The command `start`."""
+"""The command `start`: starts a stopped lab on AWS again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `status`."""
+"""The command `status`: shows the current state of every lab and node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from gpucourse.model.deployment import NodeHealth
 
 
 class CloudStatus(JsonDocument):
-    """A lab on AWS. `unknown` says why the account could not be asked. `ended` lists the nodes that ended by themselves, and
-    why."""
+    """A lab on AWS. `unknown` says why AWS could not be queried. `ended` lists the nodes that ended by themselves, and why."""
 
     instances: dict[str, str]
     expires: str
@@ -57,7 +56,7 @@ def status(
     from gpucourse.ui.views.status import status as view
 
     while True:
-        # With --watch, nodes are not asked: a node's idle agent counts each connection as use of the node.
+        # With --watch, no node is contacted: a node's idle agent counts each connection as use of the node.
         status = act(session.look(), ask_nodes=not watch)
         session.console.document(StatusDocument.build(status))
         if watch and session.console.can_redraw(session.console.out):

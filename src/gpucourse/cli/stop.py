@@ -1,4 +1,4 @@
-"""The command `stop`."""
+"""The command `stop`: pauses a lab on AWS."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from gpucourse.cli.session import Session
 
 
 def stop(session: Session, module: PaidModule, gpu: Annotated[str | None, gpu_option()] = None) -> None:
-    """Pause a lab on AWS: you pay for little but its disks."""
+    """Pause a lab on AWS: you then pay for little more than its disks."""
     change_lab(session, module, gpu, lambda target, context: target.stop(context, module, gpu=gpu))

@@ -1,4 +1,4 @@
-"""The command `trust`."""
+"""The command `trust`: lists, adds and removes trusted folders of other users."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trust(
         typer.Option("--remove", help="Stop trusting this folder.", autocompletion=complete.list_trusted_folders),
     ] = None,
 ) -> None:
-    """Trust another user's workspace or course: it runs code as you."""
+    """Trust another user's workspace or course to run code as you."""
     from gpucourse.ui.views.trust import trust_list as view
     from gpucourse.workspace import trust as records
 

@@ -1,4 +1,4 @@
-"""The command `try`."""
+"""The command `try`: judges the learner's parts of an exercise without a lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `watch`."""
+"""The command `watch`: judges a part, or runs an exercise or a program, each time a file is saved."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def watch(
     if exercise is not None and Path(exercise).suffix in (".cu", ".py"):
         return _watch_cuda(session, Path(exercise), has_options=nodes is not None or bool(settings))
     context = session.context
-    subject = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
+    subject = context.catalog.exercise(exercise)[1] if exercise else act.find_current_exercise(context)
     keys = session.is_watching = can_read_keys(session)
     try:
         following: Exercise | None = subject
@@ -106,7 +106,7 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
             continue
         try:
             if isinstance(event, str):
-                _answer_key(session, event, exercise, run_request)
+                _handle_key(session, event, exercise, run_request)
             else:
                 session.console.note(f"saved: {', '.join(path.name for path in event)}")
                 _handle_saved(session, exercise, run_request, event)
@@ -143,7 +143,7 @@ def _judge(session: Session, exercise: Exercise, files: Sequence[Path]) -> None:
     session.console.show(show_tried(exercise, tried_parts))
 
 
-def _answer_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
+def _handle_key(session: Session, key: str, exercise: Exercise, run_request: RunRequest) -> None:
     """Run the command that belongs to this key. Raises the errors of that command."""
     from gpucourse.cli.check import check
     from gpucourse.cli.hint import hint
@@ -163,7 +163,7 @@ def _answer_key(session: Session, key: str, exercise: Exercise, run_request: Run
 
 
 def _show_place(session: Session, exercise: Exercise, earlier: View | None = None) -> View:
-    """Show the keys and, unless they are as `earlier`, the progress of the module and of this exercise and the next step.
+    """Show the keys and, if they differ from `earlier`, the progress of the module, that of this exercise, and the next step.
     Return the progress and the step."""
     from gpucourse.learning.next_ import read_module_signs
     from gpucourse.ui.tables import View
@@ -199,7 +199,7 @@ def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest,
     """Act on saved files: judge new answers, judge a part, or run and check a changed script."""
     from gpucourse.learning.answer import find_new, take_sheet
     from gpucourse.learning.evidence import answers_of
-    from gpucourse.learning.watch import list_judged_files, wrong_syntax
+    from gpucourse.learning.watch import describe_syntax_error, list_judged_files
     from gpucourse.ui.views.answers import answers
 
     context = session.context
@@ -212,7 +212,7 @@ def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest,
     if parts := [path for path in saved_files if path in judged_files]:
         _judge(session, exercise, parts)
     scripts = tuple(path for path in saved_files if path not in {sheet, *judged_files})
-    if scripts and (complaint := wrong_syntax(scripts)):
+    if scripts and (complaint := describe_syntax_error(scripts)):
         session.console.warn(f"{complaint}; it was not run")
     elif scripts:
         _run(session, run_request)

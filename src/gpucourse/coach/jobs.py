@@ -25,8 +25,7 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
             Diagnosis(
                 symptom="node-lost",
                 title=f"{names} failed under {_list_jobs(losses)}",
-                why=f"Slurm says {losses[0].state}: {names} failed while the job ran, and the job had asked not to go back "
-                "into the queue.",
+                why=f"Slurm says {losses[0].state}: {names} failed while the job ran, and the job may not be requeued.",
                 next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} repairs a lab of your own; then run it "
                 f"again: gpucourse run {exercise}",
                 nodes=_list_nodes(losses),
@@ -102,7 +101,7 @@ _ENDS = {
         "job-deadline",
         "reached its deadline",
         "Slurm ended it (DEADLINE), because it could not end before the deadline of the job or of its partition.",
-        "{run} --timeout 10m, with less time than is left",
+        "{run} --timeout 10m, with less time than is left until the deadline",
     ),
 }
 

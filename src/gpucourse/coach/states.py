@@ -19,7 +19,7 @@ _MISSING_KEY = re.compile(
     r"|(?:\d+/(?P<told>\d+) (?:clients|workers) joined|world_size=(?P<size>\d+), worker_count=\d+)",
     re.MULTILINE,
 )
-"""Messages about the rank that the process group's store waited for in vain. gloo waits for the ranks' keys one by one."""
+"""Messages about the missing rank for which the process group's store waited. gloo waits for the ranks' keys one by one."""
 
 
 def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
@@ -41,7 +41,7 @@ def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
 def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
     """Diagnose lost nodes, ranks that a signal ended, and ranks that ended normally while others still needed them.
 
-    `victims` are the logs that report failures of other ranks. A watchdog may have ended these ranks with a signal, too.
+    `victims` are the logs that report failures of other ranks. A watchdog may also have ended these ranks with a signal.
     """
     lost_nodes = [node_exit.node for node_exit in evidence.node_exits if node_exit.reason == "lost"]
     if lost_nodes or evidence.lost:
@@ -157,8 +157,8 @@ def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log])
     if missing >= evidence.world_size:
         symptom, title = "wrong-world-size", f"{names} waited for rank {missing}, which was never started"
         explanation = (
-            f"{names} {'was' if len(ranks) == 1 else 'were'} given a world of {missing + 1} or more ranks; "
-            f"{evidence.world_size} were started. init_process_group returns only when all ranks have joined, so the ranks "
+            f"{names} {'was' if len(ranks) == 1 else 'were'} started with a world size of at least {missing + 1}, but only "
+            f"{evidence.world_size} ranks exist. init_process_group returns only when all ranks have joined, so the ranks "
             "wait for one that never comes. A wrong --nnodes, --nproc-per-node or WORLD_SIZE is the usual reason."
         )
     elif evidence.rank(missing) in waiting:

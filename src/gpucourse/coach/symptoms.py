@@ -84,12 +84,12 @@ SYMPTOMS: tuple[Symptom, ...] = (
         "Rank 0 fails immediately; the others keep connecting to the wrong process.",
         next="gpucourse runs shows what is still running; end the run that has the port with gpucourse cancel, then run again",
         followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
-        instead="the script sets port {port} itself: take MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
+        instead="the script sets port {port} itself: read MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
         "them",
     ),
     Symptom(
         word="wrong-interface",
-        title="The network interface does not exist, or does not lead to the other nodes",
+        title="The network interface does not exist, or does not reach the other nodes",
         signs=(
             r"Unable to find address for: (?P<interface>\S+)",
             r"Bootstrap : no socket interface found",
@@ -165,8 +165,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"[Ii]nvalid rank (?P<told>\d+), rank should be",
             r"rank (?P<told>\d+) (?:is )?(?:out of range|already (?:exists|joined))",
         ),
-        why="A process was given a rank that its world does not have. Over all nodes, ranks are numbered from 0 to "
-        "WORLD_SIZE - 1, each number once. --node-rank given twice, or RANK set by hand, is the usual reason.",
+        why="A process has a rank that is outside its world size. Over all nodes, ranks are numbered from 0 to "
+        "WORLD_SIZE - 1, each number once. --node-rank typed twice, or RANK set by hand, is the usual reason.",
         next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the correct commands",
     ),
     Symptom(
@@ -200,7 +200,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="DDP waits for the gradient of every parameter before it completes a bucket. A layer that forward does not use has "
         "no gradient, so the next step finds the last bucket incomplete.",
-        next="take the layer out, or use DistributedDataParallel(model, find_unused_parameters=True)",
+        next="remove the layer, or use DistributedDataParallel(model, find_unused_parameters=True)",
     ),
     # Nodes that have GPUs, or should have them: NCCL, CUDA, drivers.
     Symptom(
@@ -209,7 +209,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         signs=(r"Distributed package doesn't have NCCL built in", r"ProcessGroupNCCL is only supported with GPUs"),
         why="The script uses NCCL, which only moves bytes between GPUs, and {node} has no GPU that torch can use. Between "
         "CPUs, use gloo.",
-        next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo if the "
+        next="read the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo if the "
         "script has this option",
         followed=r"backend[= ]gloo\b",
         instead='gloo was asked for, but the script still uses NCCL: look for init_process_group and "nccl" in it',
@@ -300,7 +300,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="cuda-error",
         title="A GPU reported an error",
         signs=(r"CUDA error: (?P<what>[^\n]+)", r"device-side assert triggered", r"uncorrectable ECC error", r"NVRM: Xid"),
-        why="Kernels run later than the line that starts them, so the traceback may point at an innocent line.",
+        why="Kernels run later than the line that starts them, so the traceback may point at the wrong line.",
         next="--env CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid shows faults of the "
         "hardware",
         general=True,
@@ -331,8 +331,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             _LINE_OF_SHELL + r"(?P<what>[^\n]*bad substitution)" + _NO_TRACEBACK,
             _LINE_OF_SHELL + r"warning: (?P<what>here-document [^\n]*)" + _NO_TRACEBACK,
         ),
-        why="The shell reports for line {line}: {what}. An unclosed quote, bracket, `if` or `do` is noticed at the end of the "
-        "file, or at the next one of its kind: the mistake is on that line or above it.",
+        why="The shell reports for line {line}: {what}. It notices an unclosed quote, bracket, `if` or `do` only at the end of "
+        "the file or at the next one of its kind, so the mistake is on that line or above it.",
         next="bash -n FILE reads the file without running it, and shellcheck FILE names the quote that is open",
     ),
     Symptom(
@@ -446,7 +446,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         signs=(r"(?m)^(?:srun|sbatch): (?P<what>(?:unrecognized|invalid) option[^\n]*)",),
         why="srun ended at its command line: {what}. The option belongs to another version of Slurm, or to a plugin that this "
         "cluster does not have, as --container-image belongs to pyxis.",
-        next="take the option out of the batch file; gpucourse ssh {module} -- srun --help lists the options that exist",
+        next="remove the option from the batch file; gpucourse ssh {module} -- srun --help lists the options that exist",
     ),
     Symptom(
         word="server-refuses",

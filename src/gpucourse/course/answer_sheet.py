@@ -50,14 +50,14 @@ def read_sheet(path: Path, exercise: Exercise) -> Sheet:
         reason = f"{path}: exercise: these are answers to {sheet.exercise}, not to {exercise.id}, line {line}"
         raise ManifestError([reason], hint=f"gpucourse answer {sheet.exercise} --file {path}")
     ids = [question.id for question in exercise.questions]
-    strange = [name for name in sheet.answers if name not in ids and name not in exercise.former_questions]
-    if strange:
+    unknown_names = [name for name in sheet.answers if name not in ids and name not in exercise.former_questions]
+    if unknown_names:
         complaints = [
             Complaint(
                 ("answers", name),
                 f"{exercise.id} has no such question{did_you_mean(name, ids) or '; its questions: ' + ', '.join(ids)}",
             )
-            for name in strange
+            for name in unknown_names
         ]
         raise ManifestError(
             format_complaints(str(path), document, complaints), hint=f"gpucourse show {exercise.id} lists its questions"

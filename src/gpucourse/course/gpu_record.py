@@ -21,7 +21,7 @@ from gpucourse.outside.names import OutsideError, is_shown, printable
 FORMAT = 2
 FOLDER = "recorded"
 MAX_ROWS = 500
-"""The most rows of one plot in a record."""
+"""The maximum number of rows of one plot in a record."""
 
 _MAX_RECORDS, _MAX_BYTES, _MAX_VERSIONS, _MAX_NAME = 16, 2 << 20, 8, 80
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")

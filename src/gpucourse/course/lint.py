@@ -21,7 +21,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.course.part_files import SOLUTIONS, find_gaps, name_fault_judge, read_ways
 from gpucourse.course.references import find_dead_references
 from gpucourse.course.report_plan import read_report_plan
-from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, read_rubric
+from gpucourse.course.rubric import find_exercises_above_the_limit, find_unknown_modules, read_rubric
 from gpucourse.course.rules import CUDA_STARTER, PROFILER, SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.scripts import check_scripts, find_unwritten, list_chapter_paths, list_plot_paths, words_of
@@ -37,7 +37,7 @@ from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import MAX_BYTES, read_document
 
 MIN_HINTS = 3
-EVEN = 1.3
+MIN_LENGTH_RATIO = 1.3
 FEW_CHOICES = 4
 
 
@@ -106,7 +106,7 @@ def _check_course_files(catalog: Catalog) -> Iterator[str]:
             continue
         if isinstance(document, Rubric) and not catalog.errors:
             yield from (f"{modules.name}/{line}" for line in find_unknown_modules(document, catalog.modules))
-            yield from (f"{modules.name}/{line}" for line in find_pressed_exercises(document, catalog.modules))
+            yield from (f"{modules.name}/{line}" for line in find_exercises_above_the_limit(document, catalog.modules))
         if isinstance(document, Quiz) and not catalog.errors:
             yield from (f"{modules.name}/{line}" for line in quiz.find_unknown_modules(document, catalog.modules))
         if isinstance(document, ReportPlan) and not catalog.errors:
@@ -133,10 +133,10 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
 
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
-    """Yield a sentence for each way to guess the right options of these questions without reading. They can be guessed if more
-    than a third of them are the longest, by more than `EVEN` times the shortest. They can also be guessed if more than half
-    have the same letter. The options of a prediction that have ranges are all right at times: their lengths count, not their
-    letters."""
+    """Yield a sentence for each way to guess the right options of these questions without reading them. One way: in more than a
+    third of the questions, the right option is the longest, and longer than `MIN_LENGTH_RATIO` times the shortest. The other:
+    more than half of the right options have the same letter. The options of a prediction with ranges may all be right in some
+    run, so only their lengths are compared."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
     if len(longest) > max(1, len(choices) // 3):
@@ -151,7 +151,11 @@ def _is_longest(question: Question) -> bool:
     right_letters = set(question.ranges) if isinstance(question, Prediction) and question.ranges else {question.key}
     right_lengths = [len(text) for letter, text in question.choices.items() if letter in right_letters]
     wrong_lengths = [len(text) for letter, text in question.choices.items() if letter not in right_letters]
-    return bool(wrong_lengths) and min(right_lengths) > max(wrong_lengths) and min(right_lengths) > EVEN * min(wrong_lengths)
+    return (
+        bool(wrong_lengths)
+        and min(right_lengths) > max(wrong_lengths)
+        and min(right_lengths) > MIN_LENGTH_RATIO * min(wrong_lengths)
+    )
 
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
@@ -166,8 +170,8 @@ def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str
         yield from (f"{label}: {line}" for line in find_unwritten(exercise, words, list_chapter_paths(chapter)))
         ids = {"subject", *(figure.id for figure in chapter.figures)}
         paths = {path for plot in chapter.charts for path in list_plot_paths(plot) if path.startswith(f"{SUBJECTS}.")}
-        strange = sorted(paths - {f"{SUBJECTS}.{name}" for name in ids})
-        yield from (f"{label}: charts: {path}: no figure of the chapter has this id" for path in strange)
+        unknown_paths = sorted(paths - {f"{SUBJECTS}.{name}" for name in ids})
+        yield from (f"{label}: charts: {path}: no figure of the chapter has this id" for path in unknown_paths)
 
 
 def _check_unquoted_commas(modules: Path) -> Iterator[str]:
@@ -249,13 +253,13 @@ def _check_unused_files(catalog: Catalog, used_places: set[str]) -> Iterator[str
         is_hidden = {SOLUTIONS, JUDGES, "__pycache__"} & set(place.parts) or path.name.startswith(".")
         if path.is_dir() or is_hidden or place.as_posix() in used_places:
             continue
-        if place.parts[0] == SHARED and _is_brought(path):
+        if place.parts[0] == SHARED and _is_helper(path):
             continue
         reason = "no exercise uses it" if place.parts[0] in folders else "is in a folder that belongs to no module"
         yield f"{catalog.folders.exercises.name}/{place.as_posix()}: {reason}"
 
 
-def _is_brought(path: Path) -> bool:
+def _is_helper(path: Path) -> bool:
     """Return whether a file is a helper of gpucourse that exercises share and that `dev new` copies."""
     delivered = find_course({}).exercises / SHARED / path.name
     return delivered.is_file() and delivered.read_bytes() == path.read_bytes()

@@ -33,7 +33,7 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
             hint = f"parameters of {exercise.id}: {', '.join(names)}" if names else f"{exercise.id} has no parameters"
             raise UnknownName("parameter", option, names, hint=hint)
         if name in texts:
-            raise UsageError(f"--set {name} is given twice, as {option} and earlier", hint=f"type it once: --set {name}=VALUE")
+            raise UsageError(f"--set {name} was typed twice, as {option} and earlier", hint=f"type it once: --set {name}=VALUE")
         texts[name] = text
     return {
         parameter.name: read_value(exercise, parameter, texts[parameter.name])

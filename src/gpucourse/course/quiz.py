@@ -18,7 +18,7 @@ def read_quiz(modules: Path) -> Quiz | None:
 
 
 def find_unknown_modules(quiz: Quiz, modules: Iterable[Module]) -> Iterator[str]:
-    """Yield the modules that the quiz names and the course does not have."""
+    """Yield the modules that the quiz names but the course does not have."""
     ids = {module.id for module in modules}
     names = dict.fromkeys([*(lesson.module for lesson in quiz.lessons), *(question.module for question in quiz.questions)])
     yield from (f"{FILE}: there is no module {name}" for name in names if name is not None and name not in ids)

@@ -33,8 +33,8 @@ _PREDICTION = re.compile(r"--predict[ =]([a-z][\w-]*)=")
 def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
     """Yield a message for each reference of a module to something that the course does not have."""
     yield from (f"needs: there is no module {number}" for number in module.needs if number not in catalog.module_ids)
-    if circle := _find_circle({item.id: item.needs for item in catalog.modules}, module.id):
-        yield f"needs: {' needs '.join(circle)}: no learner could begin"
+    if cycle := _find_cycle({item.id: item.needs for item in catalog.modules}, module.id):
+        yield f"needs: {' needs '.join(cycle)}: no learner could begin"
     yield from _find_missing_stacks(catalog, module)
     for exercise in module.exercises:
         for number in exercise.builds_on:
@@ -43,9 +43,9 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
                 yield f"{exercise.id}.builds_on: there is no exercise {number}{did_you_mean(number, other_ids)}"
         yield from (f"{exercise.id}.{line}" for line in _check_lab(module, exercise))
         yield from (f"{exercise.id}.{line}" for line in _find_unknown_values(exercise))
-        yield from (f"{exercise.id}.{line}" for line in _find_doubles(exercise))
-        if circle := _find_circle({item.id: item.builds_on for item in _list_exercises(catalog)}, exercise.id):
-            yield f"{exercise.id}.builds_on: {' builds on '.join(circle)}: no learner could begin"
+        yield from (f"{exercise.id}.{line}" for line in _find_repeated_items(exercise))
+        if cycle := _find_cycle({item.id: item.builds_on for item in _list_exercises(catalog)}, exercise.id):
+            yield f"{exercise.id}.builds_on: {' builds on '.join(cycle)}: no learner could begin"
         yield from _find_shared_faults(catalog, exercise)
         for place, text in _list_texts(exercise):
             yield from (f"{exercise.id}.{place}: {reason}" for reason in find_dead_commands(catalog, text))
@@ -134,11 +134,11 @@ def _check_lab(module: Module, exercise: Exercise) -> Iterator[str]:
     if launch.traits.starts_ranks and launch.collective_timeout >= launch.timeout:
         yield (
             f"launch.collective_timeout: {launch.collective_timeout:g} s, but the run itself ends after {launch.timeout:g} s: "
-            "a rank that waits in vain would never time out"
+            "a rank that waits forever would never time out"
         )
 
 
-def _find_doubles(exercise: Exercise) -> Iterator[str]:
+def _find_repeated_items(exercise: Exercise) -> Iterator[str]:
     """Yield the items that appear twice in a list whose items must differ."""
     groups: dict[str, Iterable[str]] = {
         "tables": (table.title for table in exercise.tables),
@@ -168,17 +168,17 @@ def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
         )
 
 
-def _find_circle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
-    """Return a circular path through `needs` that begins and ends with `start`; return an empty list if there is none."""
-    ways, visited = [[start]], set[str]()
-    while ways:
-        way = ways.pop()
-        for number in needs.get(way[-1], ()):
+def _find_cycle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
+    """Return a cycle in `needs` that begins and ends with `start`; return an empty list if there is none."""
+    paths, visited = [[start]], set[str]()
+    while paths:
+        path = paths.pop()
+        for number in needs.get(path[-1], ()):
             if number == start:
-                return [*way, start]
+                return [*path, start]
             if number not in visited:
                 visited.add(number)
-                ways.append([*way, number])
+                paths.append([*path, number])
     return []
 
 

@@ -26,10 +26,10 @@ def find_unknown_modules(plan: ReportPlan, modules: tuple[Module, ...]) -> Itera
         if exercise is None:
             yield f"{label}.exercise: there is no exercise {chapter.exercise}"
         else:
-            yield from (f"{label}.{reason}" for reason in _strange(chapter, exercise))
+            yield from (f"{label}.{reason}" for reason in _find_unknown_names(chapter, exercise))
 
 
-def _strange(chapter: ReportChapter, exercise: Exercise) -> Iterator[str]:
+def _find_unknown_names(chapter: ReportChapter, exercise: Exercise) -> Iterator[str]:
     tables, questions = {table.title for table in exercise.tables}, {question.id for question in exercise.questions}
     yield from (f"tables: {exercise.id} has no table '{title}'" for title in chapter.tables if title not in tables)
     yield from (

@@ -74,7 +74,7 @@ def _check_exercise(
 
 def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...], folder: Path) -> Iterator[Complaint]:
     """Check that the files and checks of the learner's parts exist, that each part has a judge or a check, and that no question
-    has the id of a part: an instructor judges both by their ids."""
+    has the id of a part, because an instructor refers to both by their ids."""
     checks = {check.get("id") for check in _mappings(exercise.get("checks"))}
     questions = {question.get("id") for question in _mappings(exercise.get("questions"))}
     for index, part in enumerate(_mappings(exercise.get("yours"))):

@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> str:
 
 
 def _require_keys(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return two rules: a question of this kind has these keys, and a question of another kind has none of them."""
+    """Return two rules: a question of this kind must have these keys, and a question of another kind must not."""
     is_so: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
     rules = {
         "text": {},

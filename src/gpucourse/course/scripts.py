@@ -23,7 +23,7 @@ from gpucourse.model.launching import Parameter
 from gpucourse.model.manifest import Exercise, Module, Plot
 from gpucourse.model.report_plan import SUBJECTS, ReportChapter
 
-BROUGHT = {"torch": {"numpy"}}  # what importing the package also imports: torch needs numpy
+IMPLIED_PACKAGES = {"torch": {"numpy"}}  # what importing the package also imports: torch needs numpy
 BY_PROGRAM = {"slurm", "session", "mode"}  # added by gpucourse itself: the scheduler's record of a run, a recorded session
 
 
@@ -119,8 +119,8 @@ def _find_missing_imports(
 
 def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], tree: ast.Module, exercises: Path) -> Iterator[str]:
     helpers = {Path(name).stem for name in sources} | {name.split("/")[0] for name in sources if "/" in name}
-    brought_modules = {name for package in exercise.packages for name in BROUGHT.get(package, ())}
-    available = {*exercise.packages, *brought_modules, *helpers, *sys.stdlib_module_names}
+    implied_modules = {name for package in exercise.packages for name in IMPLIED_PACKAGES.get(package, ())}
+    available = {*exercise.packages, *implied_modules, *helpers, *sys.stdlib_module_names}
     own_modules = {path.stem for path in (exercises / sources[exercise.script]).parent.glob("*.py")}
     own_modules |= {path.stem for path in (exercises / "shared").glob("*.py")}
     for module in sorted(_list_imports(tree.body)):
@@ -130,7 +130,7 @@ def _find_missing_packages(exercise: Exercise, sources: Mapping[str, str], tree:
 
 
 def _walk_start(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the syntax nodes that run when a file is imported, so none in functions."""
+    """Yield the syntax nodes that run when a file is imported; nodes inside functions do not."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield node

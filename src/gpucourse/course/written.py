@@ -24,7 +24,7 @@ Examine = Callable[[Document], Iterable[Complaint]]
 
 HINT = "every key with its type and its meaning: docs/manifest.md"
 MAX_COMPLAINTS = 200
-"""The most errors in one file that are shown. Further errors are only counted."""
+"""The maximum number of errors in one file that are shown. Further errors are only counted."""
 
 _KINDS = {
     "string_type": "text",
@@ -139,7 +139,7 @@ def _reason(place: Place, details: Sequence[ErrorDetails], model: type[BaseModel
         return "is missing"
     if kind == "extra_forbidden":
         keys = _keys(model, place[:-1])
-        return f"is not a key here{did_you_mean(str(place[-1]), keys) or '; known: ' + ', '.join(keys)}"
+        return f"is not a key here{did_you_mean(str(place[-1]), keys) or '; the keys here: ' + ', '.join(keys)}"
     if kind == "literal_error":
         choices = [word.strip().strip("'") for word in str(context["expected"]).replace(" or ", ",").split(",")]
         return f"{_format_value(value)} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"

@@ -30,13 +30,13 @@ def fonts_for(characters: str) -> list[Path]:
     from matplotlib.font_manager import findSystemFonts
     from matplotlib.ft2font import FT2Font
 
-    has: dict[str, set[int]] = {}
+    covered_by: dict[str, set[int]] = {}
     for path in sorted(findSystemFonts()):
         with suppress(OSError, RuntimeError, ValueError):  # the file is not a font
-            has[path] = code_points & set(FT2Font(path).get_charmap())
+            covered_by[path] = code_points & set(FT2Font(path).get_charmap())
     files: list[Path] = []
-    while has and code_points & set().union(*has.values()):
-        font = max(has, key=lambda path: len(has[path] & code_points))
-        code_points -= has.pop(font)
+    while covered_by and code_points & set().union(*covered_by.values()):
+        font = max(covered_by, key=lambda path: len(covered_by[path] & code_points))
+        code_points -= covered_by.pop(font)
         files.append(Path(font))
     return files

@@ -96,12 +96,14 @@ def _spread_out(heights: Sequence[float], distance: float, low: float, high: flo
     """Return the heights, moved as little as possible, so that two of them are at least `distance` apart, and all of them are
     between `low` and `high`."""
     order = sorted(range(len(heights)), key=lambda index: heights[index])
-    blocks: list[tuple[float, int]] = []  # labels that touch: the height of the lowest without the others, and their number
+    blocks: list[tuple[float, int]] = []  # labels that touch: the mean height of their first label, and their number
     for place, index in enumerate(order):
         blocks.append((heights[index] - place * distance, 1))
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (lower, count), (upper, more) = blocks[-2:]
-            blocks[-2:] = [((lower * count + upper * more) / (count + more), count + more)]
+            (lower, lower_count), (upper, upper_count) = blocks[-2:]
+            blocks[-2:] = [
+                ((lower * lower_count + upper * upper_count) / (lower_count + upper_count), lower_count + upper_count)
+            ]
     bases = [base for base, count in blocks for _ in range(count)]
     highest = high - (len(heights) - 1) * distance
     places = [max(low, min(base, highest)) + place * distance for place, base in enumerate(bases)]
@@ -191,5 +193,5 @@ def _to_pixels(axes: Axes, points: float) -> float:
 
 
 def _darken(colour: str) -> str:
-    """Return a darker shade of a colour, in which small letters can be read on white."""
+    """Return a darker shade of a colour, in which small letters are readable on white."""
     return "#" + "".join(f"{int(int(colour[place : place + 2], 16) * _SHADE):02x}" for place in (1, 3, 5))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
-from gpucourse.figures.style import GREY, INK, MANY, PALETTE
+from gpucourse.figures.style import GREY, INK, MAX_MARKS, PALETTE
 from gpucourse.model.manifest import Plot
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
     if not plot.log_y and max(data.all_y()) < MIN_SHARE * max(point.y for points in series for point in points):
         note = f"not drawn: what was recorded on {printable(record.gpu)}, more than {1 / MIN_SHARE:.0f} times as large"
         return replace(data, notes=[*data.notes, note])
-    whole = replace(data, whole_x=data.whole_x and recorded_rows.whole_x)
-    return _add_lines(whole, record, recorded_rows.labels, series)
+    data = replace(data, whole_x=data.whole_x and recorded_rows.whole_x)
+    return _add_lines(data, record, recorded_rows.labels, series)
 
 
 def record_alone(plot: Plot, record: RecordedPlot) -> Drawable:
@@ -94,7 +94,7 @@ def draw_recorded_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
             color=choose_colour(label, data),
             linestyle=DASHES,
             linewidth=1.5 if plot.connect else 0,
-            marker="o" if len(points) <= MANY or not plot.connect else None,
+            marker="o" if len(points) <= MAX_MARKS or not plot.connect else None,
             markersize=4.5,
             markerfacecolor="none",
             label=None if label in data.labels else label,

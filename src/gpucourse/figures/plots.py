@@ -25,7 +25,7 @@ from gpucourse.figures.overlay import (
     record_alone,
 )
 from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
-from gpucourse.figures.style import GREY, INK, MANY, MARKERS, PALE, PALETTE, STYLE
+from gpucourse.figures.style import GREY, INK, MARKERS, MAX_MARKS, PALE, PALETTE, STYLE
 from gpucourse.model.manifest import Plot
 from gpucourse.storage import write_bytes
 
@@ -38,9 +38,9 @@ _SAVED: dict[str, dict[str, Any]] = {
     "png": {"metadata": {"Software": "gpucourse"}, "pil_kwargs": {"compress_level": 3}},
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
 }
-FEW = 8
+FEW_PLACES = 8
 LONG_WORD = 9  # letters; longer words below many bars are rotated
-ROW_OF_WORDS = FEW * (LONG_WORD + 2)  # letters, with a space after each word, that fit into one row below bars
+ROW_OF_WORDS = FEW_PLACES * (LONG_WORD + 2)  # letters, with a space after each word, that fit into one row below bars
 MANY_BARS = 12  # a picture with more bars shows their values in smaller letters
 WORD_WIDTH = 6  # letters; eight words of this length fit under the x axis
 LEFT_EDGE = 0.012  # share of the picture's width that stays free to the left of the y axis's title
@@ -99,7 +99,7 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 
 def make_ready() -> None:
     """Import the modules that drawing needs, so that the first picture takes a tenth of the time. Do nothing if matplotlib is
-    missing: `draw` says so."""
+    missing, which `draw` reports."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
     with suppress(ImportError):
         for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
@@ -180,8 +180,8 @@ def _make_room_at_the_left(axes: Axes) -> None:
     """Move the left end of the axes to the right if long numbers would push the title of the y axis out of the picture."""
     left, bottom, width, height = axes.get_position().bounds
     box = axes.yaxis.get_tightbbox()
-    whole = axes.bbox.width / width
-    missing = LEFT_EDGE - box.x0 / whole if box is not None else 0.0
+    figure_width = axes.bbox.width / width
+    missing = LEFT_EDGE - box.x0 / figure_width if box is not None else 0.0
     if missing > 0:
         axes.set_position((left + missing, bottom, width - missing, height))
 
@@ -211,7 +211,7 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
         shape = (index + index // len(PALETTE)) % len(MARKERS)  # a colour that is used again gets another mark
-        marker = MARKERS[shape] if len(points) <= MANY or not plot.connect else None
+        marker = MARKERS[shape] if len(points) <= MAX_MARKS or not plot.connect else None
         width = 1.9 if plot.connect else 0
         axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=width, label=label, zorder=3)
         banded = [(point.x, *point.spread) for point in points if point.spread]
@@ -235,13 +235,13 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 def _scale_x_axis(axes: Axes, plot: Plot, data: Drawable) -> None:
     """Write words, sizes or numbers below lines."""
     places = [point.x for points in [*data.series, *data.recorded.values()] for point in points]
-    if data.words and max(map(len, data.words)) > WORD_WIDTH and len(data.words) > FEW:
+    if data.words and max(map(len, data.words)) > WORD_WIDTH and len(data.words) > FEW_PLACES:
         _turn_words(axes, data.words)
     elif data.words:
         axes.set_xticks(range(len(data.words)), data.words)
     elif plot.x.endswith("bytes"):
         size_axis(axes.xaxis, places, log=plot.log_x)
-    elif data.whole_x and len(set(places)) <= FEW:
+    elif data.whole_x and len(set(places)) <= FEW_PLACES:
         point_axis(axes.xaxis, places)
     else:
         number_axis(axes.xaxis, whole=data.whole_x, log=plot.log_x)
@@ -305,7 +305,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     wrapped = wrap_words(data.words)
     longest = max(len(line) for word in wrapped for line in word.split("\n"))
     too_wide = max(map(len, data.words)) > LONG_WORD or len(wrapped) * (longest + 1) > ROW_OF_WORDS
-    if len(wrapped) > FEW and too_wide:
+    if len(wrapped) > FEW_PLACES and too_wide:
         _turn_words(axes, data.words)
     else:
         axes.set_xticks(range(len(wrapped)), wrapped)

@@ -85,13 +85,13 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     notes = _describe_gaps(plot, gaps, {label for label, points in zip(labels, series, strict=True) if not points})
     notes += [f"{len(rows):,} of {len(all_rows):,} rows drawn"] if len(rows) < len(all_rows) else []
     notes += [f"{more_lines} more lines not drawn"] if more_lines else []
-    whole = not words and all(place is not None and place.is_integer() for place in places)
+    has_whole_x = not words and all(place is not None and place.is_integer() for place in places)
     ideal = _ideal(plot, rows, places, series)
-    return Drawable(series=series, labels=labels, ideal=ideal, words=words, whole_x=whole, notes=notes)
+    return Drawable(series=series, labels=labels, ideal=ideal, words=words, whole_x=has_whole_x, notes=notes)
 
 
 def _name_line(plot: Plot, line: Series, name: str) -> str:
-    """Return the label of a line: that of its series, its value of `by`, or both if one alone does not say which line it is."""
+    """Return the label of a line: that of its series, its value of `by`, or both if one alone is ambiguous."""
     if not plot.by:
         return line.label
     if _is_digits(name):

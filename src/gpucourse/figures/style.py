@@ -3,7 +3,7 @@
 # Okabe and Ito's colours, without yellow and black: people with any kind of colour vision can tell them apart
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-MANY = 40  # a line with more points has no marks: they would hide it
+MAX_MARKS = 40  # a line with more points has no marks: they would hide it
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"
 
 STYLE = {

@@ -280,13 +280,13 @@ def _compare_choice(
     elif evidence is not None:
         measurement = f"{right_letters[0]}. {prediction.choices[right_letters[0]]}"
     is_right = chosen_letter in right_letters
-    other = f": {' or '.join(right_letters)} is right" if prediction.ranges else ""
+    right_options = f": {' or '.join(right_letters)} is right" if prediction.ranges else ""
     return _make_prediction_result(
         prediction,
         "passed" if is_right else "failed",
         text,
         measurement,
-        "right" if is_right else f"not what was measured{other}",
+        "right" if is_right else f"not what was measured{right_options}",
         share=1.0 if is_right else -len(right_letters) / (len(prediction.options) - len(right_letters)),
     )
 

@@ -41,12 +41,12 @@ def evaluate(
     `mode`: the mode of the nodes, even if the script reports another mode.
     """
     evidence = {"metrics": metrics, "plan": plan, "run": run}
-    gpu = on_gpu(metrics, mode)
+    gpu = is_gpu_evidence(metrics, mode)
     results = tuple(_judge(check, evidence, on_gpu=gpu) for check in exercise.checks)
     return ExerciseVerdict(exercise=exercise.id, run=run_id, mode=mode, verdict=overall(results), checks=results)
 
 
-def on_gpu(metrics: Mapping[str, object], mode: Mode) -> bool:
+def is_gpu_evidence(metrics: Mapping[str, object], mode: Mode) -> bool:
     """Return whether a run is evidence of what a GPU does. It is not on simulated nodes, or if the script found no GPU. If the
     script does not report a device, only targets whose labs always have a GPU count."""
     return not is_simulated(mode) and (metrics["cuda"] is not None if "cuda" in metrics else mode in CERTAIN_OF_GPU)

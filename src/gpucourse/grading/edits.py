@@ -8,7 +8,7 @@ from dataclasses import dataclass
 MAX_BYTES = 1 << 20
 """The largest file, in bytes, that is compared line by line."""
 MAX_LINES, MAX_LINE = 400, 200
-"""The most lines in a diff, and the most characters in a line."""
+"""The maximum number of lines in a diff, and of characters in a line."""
 _MAX_COMPARED = 20_000  # lines: at worst, the time to compare grows with their square
 
 

@@ -203,8 +203,8 @@ def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvid
 
 
 def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Piece]:
-    """Return the pieces of a row for one exercise, one for each kind of evidence. Return none if the exercise has none of these
-    kinds."""
+    """Return the pieces of a row for one exercise, one for each kind of evidence. Return nothing if the exercise has none of
+    these kinds."""
     if evidence is None:
         missing = {kind: _make_piece(name, kind, 0, 1, "not in this course") for kind in KINDS}
         return [replace(missing[kind], share=share) for kind, share in row.shares(KINDS).items()]

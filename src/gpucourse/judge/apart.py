@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gpucourse.judge.part import Part
-from gpucourse.judge.ranks import Body, Call, StartRanks, be_rank, end_with_parent, line_of_stack, run_ranks, start_process
+from gpucourse.judge.ranks import Body, Call, StartRanks, end_with_parent, line_of_stack, run_rank, run_ranks, start_process
 from gpucourse.judge.verdict import Verdict
 
 OUTPUT_LIMIT = 1 << 20  # bytes that a part may print before it is ended
@@ -43,14 +43,14 @@ _LOOK_S = 0.02
 
 
 class Requests:
-    """Reads requests, one on each line, from the pipe of the asker: the process that waits for the answers."""
+    """Reads requests, one on each line, from the pipe of the client, the process that waits for the answers."""
 
     def __init__(self, pipe: int) -> None:
         self.pipe = pipe
         self._text = b""
 
     def read(self) -> dict[str, Any] | None:
-        """Return the next request, or None if the process that asked has exited."""
+        """Return the next request, or None if the client has exited."""
         while b"\n" not in self._text:
             if not self._take():
                 return None
@@ -73,17 +73,17 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_SET_SUBREAPER, 1)
 
 
-def judge_apart(request: dict[str, Any], asker: Requests) -> dict[str, Any] | None:
-    """Judge one part in a fork, within `limit_s` seconds. Return None if the process that asked exits in the meantime."""
+def judge_apart(request: dict[str, Any], client: Requests) -> dict[str, Any] | None:
+    """Judge one part in a fork, within `limit_s` seconds. Return None if the client exits in the meantime."""
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpucourse-part-", ignore_cleanup_errors=True) as folder:
         output, output_writer = multiprocessing.Pipe(duplex=False)
         answer, answer_writer = multiprocessing.Pipe(duplex=False)
         fresh = bool(request.get("fresh"))
-        child = start_process(_be_part, request, Path(folder), output_writer, answer_writer, fresh=fresh)
+        child = start_process(_run_part, request, Path(folder), output_writer, answer_writer, fresh=fresh)
         output_writer.close()
         answer_writer.close()
-        pipes = _Pipes(output.fileno(), answer.fileno(), asker)
+        pipes = _Pipes(output.fileno(), answer.fileno(), client)
         place = ""
         try:
             end = pipes.read(start_s + request["limit_s"])
@@ -100,7 +100,7 @@ def judge_apart(request: dict[str, Any], asker: Requests) -> dict[str, Any] | No
 
 
 def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int | None) -> dict[str, Any]:
-    """Return the answer of the part's process, or an answer that explains why there is none. `code` is None if the process had
+    """Return the answer of the part's process, or an answer that explains why it sent none. `code` is None if the process had
     to be ended."""
     if pipes.printed > OUTPUT_LIMIT:
         return _make_failure("too-much-output", f"it printed more than {OUTPUT_LIMIT >> 20} MB and was ended: print less")
@@ -125,11 +125,11 @@ class _Pipes:
     """Reads the output of the part's process, up to a limit, and its answer, which ends with a newline.
 
     `end`: why reading ended: an answer arrived, there was too much output, the pipe closed without an answer, time ran out, or
-    the process that asked exited.
+    the client exited.
     """
 
-    def __init__(self, output: int, answer: int, asker: Requests) -> None:
-        self.output, self.answer, self.asker = output, answer, asker
+    def __init__(self, output: int, answer: int, client: Requests) -> None:
+        self.output, self.answer, self.client = output, answer, client
         self.text = self.answer_text = b""
         self.printed = 0
         self.end = ""
@@ -138,11 +138,11 @@ class _Pipes:
     def read(self, deadline: float) -> str:
         """Read until there is a reason to end (see `end`), and return it."""
         while not self.end:
-            pipes = [*self._open, self.asker.pipe]
+            pipes = [*self._open, self.client.pipe]
             ready = select.select(pipes, [], [], max(0.0, deadline - time.monotonic()))[0]
             if not ready:
                 self.end = "late"
-            elif self.asker.pipe in ready and self.asker.have_ended():
+            elif self.client.pipe in ready and self.client.have_ended():
                 self.end = "gone"
             self._take(ready)
         while self.end == "answer" and (ready := select.select(self._open & {self.output}, [], [], 0)[0]):
@@ -181,7 +181,7 @@ def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
 
 
 def _end(child: BaseProcess, patience: float) -> int | None:
-    """End the process and everything that it started, but give it until `patience` to end by itself.
+    """End the process and everything that it started, after waiting until `patience` for it to end by itself.
 
     Return its exit code, which is negative for a signal, or None if it had to be ended.
     """
@@ -219,7 +219,7 @@ def _list_children() -> list[int]:
     return children
 
 
-def _be_part(request: dict[str, Any], folder: Path, output: Connection, answers: Connection) -> NoReturn:
+def _run_part(request: dict[str, Any], folder: Path, output: Connection, answers: Connection) -> NoReturn:
     """Judge the part in this process, write the answer, and end the process."""
     code, answer, fresh = 1, answers.fileno(), request.get("fresh")
     try:
@@ -299,7 +299,7 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
         judge_file.judge(part)
     except Verdict as verdict:
         return verdict
-    except BaseException as error:  # noqa: BLE001  # the place of the error shows who caused it
+    except BaseException as error:  # noqa: BLE001  # the traceback shows whether the part or the judge caused it
         if part.is_own_fault(error):
             return part.make_verdict(error)
         traceback.print_exc(file=sys.stdout)
@@ -337,7 +337,7 @@ def _make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
 
     def start_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str) -> list[Any]:
         def start(number: int, folder: Path, writer: Connection) -> BaseProcess:
-            return start_process(_be_fresh_rank, request, earlier, number, folder, writer, limit_s + START_S, fresh=True)
+            return start_process(_run_fresh_rank, request, earlier, number, folder, writer, limit_s + START_S, fresh=True)
 
         answers = run_ranks(call, size, body, limit_s + START_S, file_name, start=start)
         earlier.append(answers)
@@ -346,7 +346,7 @@ def _make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
     return start_ranks
 
 
-def _be_fresh_rank(
+def _run_fresh_rank(
     request: dict[str, Any], earlier: list[list[Any]], number: int, folder: Path, writer: Connection, limit_s: float
 ) -> NoReturn:
     """Run a rank in this process, and end the process."""
@@ -355,7 +355,7 @@ def _be_fresh_rank(
     def become_rank(call: Call, size: int, body: Body, _limit_s: float, _file_name: str) -> list[Any]:
         answers = next(earlier_answers, None)
         if answers is None:
-            be_rank(call, number, size, body, folder, writer, limit_s)
+            run_rank(call, number, size, body, folder, writer, limit_s)
         return answers
 
     _judge_here(request, become_rank)

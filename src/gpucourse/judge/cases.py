@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_SHORT = 100  # the most characters of a value that is shown in full
-MAX_CHANGES = 3  # the most changes that are named, of those that make an input pass
+MAX_SHORT = 100  # the maximum number of characters of a value that is shown in full
+MAX_CHANGES = 3  # the maximum number of changes that are suggested to make an input pass
 Knobs = Mapping[str, Any]
 
 
@@ -99,7 +99,7 @@ def describe(value: Any, reference: Any, tolerance: float) -> str:
 
 
 def _walk(value: Any, reference: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each pair of single values, with its place. Where the shapes differ, yield the two values whole."""
+    """Yield each pair of single values, with its place. If the shapes differ, yield the two values as a pair."""
     if is_list(value) and is_list(reference) and len(value) == len(reference):
         for number, (element, reference_element) in enumerate(zip(value, reference, strict=True)):
             yield from _walk(element, reference_element, f"{place}[{number}]")
@@ -118,10 +118,10 @@ def find_simplest(knobs: Sequence[Knobs]) -> int:
 
 def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
     """Return a sentence that says which change to the failing input makes it pass, or an empty string if that is not known."""
-    alike = [knobs for knobs in passing if knobs.keys() == failing_knobs.keys() and knobs != failing_knobs]
-    if not alike:
+    candidates = [knobs for knobs in passing if knobs.keys() == failing_knobs.keys() and knobs != failing_knobs]
+    if not candidates:
         return ""
-    places = _rank_values([failing_knobs, *alike])
+    places = _rank_values([failing_knobs, *candidates])
 
     def list_changes(knobs: Knobs) -> tuple[str, ...]:
         return tuple(name for name in failing_knobs if knobs[name] != failing_knobs[name])
@@ -129,9 +129,9 @@ def describe_passing(failing_knobs: Knobs, passing: Sequence[Knobs]) -> str:
     def distance(knobs: Knobs) -> int:
         return sum(abs(places[name][knobs[name]] - places[name][failing_knobs[name]]) for name in list_changes(knobs))
 
-    fewest = min(len(list_changes(knobs)) for knobs in alike)
+    fewest = min(len(list_changes(knobs)) for knobs in candidates)
     nearest: dict[tuple[str, ...], Knobs] = {}  # the nearest input for each choice of knobs to change
-    for knobs in sorted(alike, key=distance):
+    for knobs in sorted(candidates, key=distance):
         if len(list_changes(knobs)) == fewest:
             nearest.setdefault(list_changes(knobs), knobs)
     changes = [" and ".join(f"{name} = {brief(knobs[name])}" for name in names) for names, knobs in nearest.items()]

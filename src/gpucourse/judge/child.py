@@ -1,7 +1,7 @@
 """The process that judges parts. `main` imports torch once, and starts a process for each part.
 
 It reads requests as lines of JSON and writes an answer to each: {"word", "way", "says", "case", "notes", "output", "seconds"}.
-If the process that asks exits, this process ends, together with the part that is being judged.
+If the client exits, this process ends, together with the part that is being judged.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def _serve() -> None:
 
 
 def _judge(request: dict[str, Any], requests: Requests) -> dict[str, Any] | None:
-    """Return the answer to a request, with a cause only if the cause has been proved. Return None if the process that asked has
-    exited."""
+    """Return the answer to a request, with a cause only if the cause has been proved. Return None if the client has exited."""
     answer = judge_apart(request, requests)
     return answer and settle(request, answer, lambda next_request: judge_apart(next_request, requests))
 

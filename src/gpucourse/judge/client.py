@@ -55,7 +55,7 @@ class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class Judge:
     """A process that judges parts. It starts when it is needed and stays until `close`, so that torch is imported only once.
 
-    `has_torch`: whether the process was told to import torch.
+    `has_torch`: whether the process was started with torch.
     `fresh`: each part that needs torch, and each of its ranks, gets a new process that imports torch. This is for macOS, which
     ends a fork of a process that uses its frameworks.
     """

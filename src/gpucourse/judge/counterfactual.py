@@ -1,9 +1,9 @@
 """Proves a cause before the learner sees it: the solution with the same error must produce the same output on the same case.
 
 A judge recognises a way by its effects, but another error may have the same effects. So a `Way` with `seen` is only a
-suspicion.
-`settle` judges the solution with the change of this way, unless the learner's file is exactly that. If its verdict and output
-on the same case are the same, the learner sees the cause. Otherwise, the learner only sees what was observed.
+suspicion. `settle` judges the solution with the change of this way, unless the learner's file is exactly this version. If its
+verdict and output on the same case are the same, the learner sees the cause. Otherwise, the learner only sees what was
+observed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(request: Mapping[str, Any], answer: Answer, judge: Callable[[Answer], Answer | None]) -> Answer | None:
-    """Return the answer with its cause if that is proved, otherwise with the observation. Return None if the process that asked
-    exits.
+    """Return the answer with its cause if that is proved, otherwise with the observation. Return None if the client exits.
 
     `judge` is a function that judges a request.
     """

@@ -51,7 +51,7 @@ class Way:
 def plant_ways(ways: Mapping[str, Way], judge_file: str) -> Iterator[tuple[str, ModuleType]]:
     """Yield each way with the course's solution as a module, after the change of this way.
 
-    `judge_file`: the `__file__` of the judge. Without the solution beside it, as on a learner's computer, there is no way.
+    `judge_file`: the `__file__` of the judge. Yield nothing if there is no solution, as on a learner's computer.
     """
     path = Path(judge_file).resolve()
     solution = path.parent.parent / "solutions" / path.name

@@ -48,7 +48,7 @@ def end_with_parent(limit_s: float) -> None:
 
 def line_of_stack(stack: Path, name: str) -> str:
     """Return the file and line, such as `my_ring.py:14`, from faulthandler's output: the innermost line in the file of that
-    name. Return an empty string if there is none. A judge may have the same name, in a folder `judges`, and is not meant."""
+    name. Return an empty string if there is none. A judge of the same name, in a folder `judges`, is ignored."""
     with suppress(OSError):
         text = stack.read_text(encoding="utf-8", errors="replace")
         match = re.search(rf'File "(?:[^"]*/)?(?<!/judges/){re.escape(name)}", line (\d+)', text)
@@ -75,7 +75,7 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
     """
 
     def fork(number: int, folder: Path, writer: Connection) -> BaseProcess:
-        return start_process(be_rank, call, number, size, body, folder, writer, limit_s, fresh=False)
+        return start_process(run_rank, call, number, size, body, folder, writer, limit_s, fresh=False)
 
     with tempfile.TemporaryDirectory(prefix="gpucourse-ranks-", ignore_cleanup_errors=True) as folder:
         ranks: list[_RankProcess] = []
@@ -100,7 +100,7 @@ def start_process(target: Callable[..., NoReturn], *arguments: Any, fresh: bool)
     return process
 
 
-def be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers: Connection, limit_s: float) -> NoReturn:
+def run_rank(call: Call, rank: int, size: int, body: Body, folder: Path, answers: Connection, limit_s: float) -> NoReturn:
     """Run one rank in this process, and end the process."""
     try:
         end_with_parent(limit_s)

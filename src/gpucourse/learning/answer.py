@@ -22,7 +22,7 @@ from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
 QUALITIES = {"yes": 1.0, "partly": 0.5, "no": 0.0}
-"""The learner's words for the quality of a text: whether it says what a good answer says."""
+"""The words with which a learner judges a text: does it say what a good answer says?"""
 
 
 @dataclass(kw_only=True)
@@ -135,14 +135,15 @@ def find_new(old_results: Sequence[AnswerResult], new_results: Sequence[AnswerRe
 
 
 def list_texts(results: Sequence[AnswerResult]) -> tuple[AnswerResult, ...]:
-    """Return the free texts that the learner can judge: those that no judgement exists for, otherwise all that no reviewer
-    judged."""
+    """Return the free texts that the learner can judge: those without a judgement or, if every text has one, those that no
+    reviewer has judged."""
     texts = [result for result in results if result.verdict == "kept" and (result.share is None or result.self_judged)]
     return tuple([result for result in texts if result.share is None] or texts)
 
 
 def read_quality(word: str) -> float:
-    """Return the quality, from 0 to 1, that a word of QUALITIES or its first letters stand for. Raises ValueError."""
+    """Return the quality, from 0 to 1, of a word of QUALITIES, which may be abbreviated to its first letters. Raises
+    ValueError."""
     qualities = [quality for name, quality in QUALITIES.items() if word and name.startswith(word.strip().lower())]
     if len(qualities) != 1:
         raise ValueError(f"'{word}' is not one of {', '.join(QUALITIES)}")

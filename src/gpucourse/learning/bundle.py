@@ -251,5 +251,6 @@ def _read_card(path: Path, root: Path) -> Card:
 
 def _make_bundle_error(path: Path, reason: str) -> UsageError:
     return UsageError(
-        f"{path} is not a whole bundle: {reason}", hint="ask the learner for it again: gpucourse grade --bundle FILE makes it"
+        f"{path} is not a complete bundle: {reason}",
+        hint="ask the learner for it again: gpucourse grade --bundle FILE",
     )

@@ -75,7 +75,7 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
     if not candidates:
         subject = f"run {run} of {name}" if run else f"no run of {name}"
         raise MissingError(
-            f"{subject} {'did not succeed with' if run else 'has succeeded with'} checks of its own",
+            f"{subject} {'did not succeed with' if run else 'has succeeded with'} its own checks",
             hint=f"gpucourse run --script {quote(name)} --checks FILE",
         )
     record = candidates[-1]
@@ -157,15 +157,15 @@ def _judge_run(
 
 
 def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVerdict | None:
-    """Return the verdict for a run that is gone or, with `is_own_script`, a run of a learner's script. Return None if there was
-    no verdict."""
+    """Return the verdict for a run that no longer exists or, with `is_own_script`, for a run of a learner's script. Return None
+    if there was no verdict."""
     if stored is None:
         return None
     hint = f"run it again: gpucourse run {stored.exercise}"
     reason = _extra("run", "The run still exists", "error", f"run {stored.run} is gone", "its folder under runs/", hint)
     if is_own_script:
-        ran = f"run {stored.run} ran a script of your own"
-        reason = _extra("script", "The exercise's script ran", "error", ran, "the script of the exercise", hint)
+        explanation = f"run {stored.run} ran a script of your own"
+        reason = _extra("script", "The exercise's script ran", "error", explanation, "the script of the exercise", hint)
     return replace(stored, verdict="error", checks=(reason,))
 
 

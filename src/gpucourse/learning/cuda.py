@@ -37,7 +37,7 @@ MAX_SOURCE_BYTES = 4 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class CudaOptions:
-    """Say how a program is built and run.
+    """The options with which a program is built and run.
 
     `includes`: folders with headers.
     `defines`: macros, as NAME or NAME=VALUE.
@@ -118,8 +118,8 @@ def _check(source: Path, options: CudaOptions) -> None:
     if not source.is_file():
         raise UsageError(f"{source}: {'it is not a file' if source.exists() else 'there is no such file'}", hint="ls *.cu")
     if source.suffix not in SUFFIXES:
-        endings = ", ".join(SUFFIXES)
-        raise UsageError(f"{source} has no CUDA or Triton kernels: its name ends in none of {endings}", hint="ls *.cu *.py")
+        endings = " or ".join(SUFFIXES)
+        raise UsageError(f"{source} has no CUDA or Triton kernels: its name must end in {endings}", hint="ls *.cu *.py")
     for folder in options.includes:
         if not folder.is_dir():
             raise UsageError(f"-I {folder}: there is no such folder", hint=f"{command} -I FOLDER")
@@ -155,9 +155,9 @@ def _find_error(source: Path, options: CudaOptions, report: CudaReport) -> Gpuco
     if report.state == "not compiled":
         return ExerciseFailed(message, hint=f"change the program, then: {command}")
     if report.state == "ended by the emulator":
-        late = "did not end" in message
+        is_timeout = "did not end" in message
         return ExerciseFailed(
-            message, hint=f"{command} --limit {options.limit_s * 5:g}s, or a smaller problem" if late else command
+            message, hint=f"{command} --limit {options.limit_s * 5:g}s, or a smaller problem" if is_timeout else command
         )
     return None
 

@@ -11,7 +11,7 @@ from gpucourse.context import Context, ReviewedWork
 from gpucourse.course.answer_sheet import load_sheet
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
 from gpucourse.grading.answers import fingerprint, judge
-from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.checks import is_gpu_evidence
 from gpucourse.learning.attempts import JUDGED, Attempts, count_wrong, is_submitted, read_attempts
 from gpucourse.learning.mutations import judge_mutation
 from gpucourse.learning.predictions import judge_predictions
@@ -137,7 +137,7 @@ def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping
             f"{', '.join(changed_files)} of run {record.id} changed after it had ended, so nothing is compared with it",
             hint=f"put it back as it was, or run it again: gpucourse run {record.exercise}",
         )
-    return run_evidence, on_gpu(run_evidence["metrics"], record.mode)
+    return run_evidence, is_gpu_evidence(run_evidence["metrics"], record.mode)
 
 
 def find_answered_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
@@ -154,8 +154,8 @@ Judgements = Mapping[tuple[str, str], Judgement]
 
 
 def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgements:
-    """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace. Without a reviewer, return
-    none.
+    """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace. Return no judgements
+    without a reviewer.
 
     This reads no file that the learner can write. Raises ManifestError for a damaged file.
     """
@@ -201,7 +201,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
             trouble=trouble,
         )
     files = runs.files_of(context.paths, record)
-    gpu = on_gpu(material(context.paths, record)["metrics"], record.mode)
+    gpu = is_gpu_evidence(material(context.paths, record)["metrics"], record.mode)
     required = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
     seal = seals.read_seal(files)
     return ExerciseEvidence(

@@ -15,8 +15,8 @@ from gpucourse.workspace.files import changing
 
 @dataclass(frozen=True, kw_only=True)
 class ShownHints:
-    """The numbers of the hints to show, counted from 1. `options`: those of the command that shows the next one, or None after
-    the last one."""
+    """The numbers of the hints to show, counted from 1. `options`: the options of the command that shows the next hint, or None
+    after the last hint."""
 
     exercise: Exercise
     numbers: tuple[int, ...]

@@ -111,8 +111,8 @@ def measure_progress(context: Context, exercise: Exercise | None) -> Progress:
 def measure_time_spent(paths: WorkspacePaths, exercise_id: str) -> float:
     """Return the time in seconds that the learner has spent in an exercise.
 
-    It is the time before each of its runs, tries and answers, and during its runs, since whatever the learner did last in the
-    course. Pauses longer than MAX_PAUSE_S do not count.
+    It is the time of its runs, and the time before each of its runs, tries and answers, counted from the learner's previous
+    action in the course. Pauses longer than MAX_PAUSE_S do not count.
     """
     records = runs.readable(paths, exercise_id)[0]
     try_times = list_try_times(paths)
@@ -239,7 +239,7 @@ def _choose_sheet(paths: WorkspacePaths, exercise: Exercise) -> Choice | None:
     try:
         load_sheet(paths.answers(exercise.id), exercise)
     except ManifestError as error:
-        text = f"correct your answers: {error.complaints[0]}. Or write a new sheet, which keeps this one beside it"
+        text = f"correct your answers: {error.complaints[0]}. Or write a new sheet; this one is kept beside it"
         return text, f"gpucourse answer {exercise.id} --template"
     return None
 
@@ -280,8 +280,8 @@ def _choose(context: Context, module: Module, exercise: Exercise, evidence: Exer
 
 
 def _choose_tried_part(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> Choice | None:
-    """Return what to do for a part that `try` judges and that is not right, if the newest thing that the learner did in the
-    exercise is a `try`; otherwise None."""
+    """Return what to do for a part that `try` judges and that is not right, if the learner's last action in the exercise was a
+    `try`; otherwise None."""
     record = _find_newest_run(context.paths, exercise.id)
     other_times = [record.created if record else "", *_list_answer_times(context.paths, exercise.id)]
     if not exercise.yours or list_try_times(context.paths).get(exercise.id, "") <= max(other_times):

@@ -34,8 +34,8 @@ def list_predictions(paths: WorkspacePaths, exercise: Exercise) -> list[RunPredi
 def judge_predictions(paths: WorkspacePaths, exercise: Exercise) -> AnswerResult | None:
     """Return the result for the learner's predictions of an exercise, or None if the exercise asks for none.
 
-    Of a number, the first right prediction counts; of a choice, the first prediction, because its run shows the right option.
-    It counts in full if no other prediction and no run with the same parameters came before it.
+    For a number, the first right prediction counts. For a choice, only the first prediction counts, because its run shows the
+    right option. It counts in full if no other prediction and no run with the same parameters came before it.
     """
     prediction = exercise.predict
     if prediction is None:

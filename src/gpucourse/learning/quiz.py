@@ -46,7 +46,7 @@ class Sitting:
         return tuple(question for question in self.questions if question.id in wrong_ids)
 
 
-def the_quiz(folders: CourseFolders) -> Quiz:
+def find_quiz(folders: CourseFolders) -> Quiz:
     """Return the quiz of the course. Raises MissingError if there is no quiz, ManifestError if it has errors."""
     quiz = read_quiz(folders.modules)
     if quiz is None:
@@ -56,13 +56,13 @@ def the_quiz(folders: CourseFolders) -> Quiz:
 
 def select_questions(context: Context, module_id: str | None) -> tuple[QuizQuestion, ...]:
     """Return the questions of the quiz, or only those about a module. Raises UnknownName, or MissingError if there are none."""
-    quiz = the_quiz(context.folders)
+    quiz = find_quiz(context.folders)
     if module_id is None:
         return quiz.questions
     module = context.catalog.module(module_id)
     if not (questions := quiz.select(module.id)):
-        others = [item.id for item in context.catalog.modules if quiz.select(item.id)]
-        hint = f"gpucourse quiz {others[0]}; modules with questions: {', '.join(others)}" if others else "gpucourse quiz"
+        numbers = [item.id for item in context.catalog.modules if quiz.select(item.id)]
+        hint = f"gpucourse quiz {numbers[0]}; modules with questions: {', '.join(numbers)}" if numbers else "gpucourse quiz"
         raise MissingError(f"the quiz has no question about module {module.id}", hint=hint)
     return questions
 
@@ -75,7 +75,7 @@ def read_tries(paths: WorkspacePaths) -> Tries:
 def sit(context: Context, *, module_id: str | None = None, is_retry: bool = False) -> Sitting | None:
     """Return the unfinished attempt, or a new attempt, with the questions to ask: all, or those about a module. Return None if
     an attempt is finished and `is_retry` is false. Raises the errors of `select_questions`."""
-    quiz, tries, questions = the_quiz(context.folders), read_tries(context.paths), select_questions(context, module_id)
+    quiz, tries, questions = find_quiz(context.folders), read_tries(context.paths), select_questions(context, module_id)
     if tries.tries and tries.tries[-1].ended is None:
         return Sitting(quiz=quiz, questions=questions, tries=tries, open=tries.tries[-1])
     if tries.tries and not is_retry:
@@ -108,7 +108,7 @@ def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar
     return tuple(results)
 
 
-def give_in(paths: WorkspacePaths, sitting: Sitting) -> None:
+def hand_in(paths: WorkspacePaths, sitting: Sitting) -> None:
     """End an attempt early. Unanswered questions then count as wrong."""
     with _update_try(paths, sitting):
         sitting.open.ended = now_utc()

@@ -158,7 +158,8 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
 
 
 def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
-    """Run the exercise with the edit of each mutation, and yield what failed in place of its check."""
+    """Run the exercise with the edit of each mutation. Yield a complaint for each run in which other checks failed than the one
+    of the mutation."""
     places = stage.catalog.sources(module, exercise)
     for question in exercise.questions:
         if question.kind != "mutation" or question.edit not in places:  # lint reports an unknown file
@@ -232,8 +233,8 @@ def _open(verdict: dict[str, Any], wanted_verdict: str = "", about: frozenset[st
 
 
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
-    """Yield the questions that this run does not answer, a prediction whose ranges do not contain what it measured, and, unless
-    a part is open, the deliverables that it lacks."""
+    """Yield the questions that this run does not answer, a prediction whose ranges do not contain the measurement, and, unless
+    a part is open, the missing deliverables."""
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     evidence = {"metrics": read_metrics(files.metrics) or {}, "plan": plan, "run": run}
     for question in exercise.questions:
@@ -245,7 +246,8 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
                 continue
             exact = question.value is not None and not {"tolerance", "tolerance_percent"} & question.model_fields_set
             if not is_number(value):
-                yield f"questions.{question.id}: {path} is no number on simulated nodes; if it needs a GPU, add evidence: gpu"
+                advice = "if it needs a GPU, add evidence: gpu"
+                yield f"questions.{question.id}: {path} is not a number on simulated nodes; {advice}"
             elif exact and isinstance(value, float) and not value.is_integer():
                 yield f"questions.{question.id}: {path} is {value:g}, and has no tolerance (0 if it is exact)"
     prediction = exercise.predict

@@ -16,7 +16,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.figures.fonts import font_files, fonts_for
 from gpucourse.figures.several_runs import side_by_side
 from gpucourse.grading import values
-from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.checks import is_gpu_evidence
 from gpucourse.learning.calibration import DrawPicture, draw_calibration, draw_files, draw_or_warn
 from gpucourse.learning.evidence import read_run_evidence
 from gpucourse.learning.pages.run_content import read_nodes
@@ -123,7 +123,7 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
         device = str(metrics.get("device") or "device unknown")
         name = f"{device}, {record.parameters.get(chapter.by)}" if chapter.by else device
         subjects.pop(name, None)  # the newest run comes last
-        subjects[name] = Subject(record, metrics, device, on_gpu(metrics, record.mode))
+        subjects[name] = Subject(record, metrics, device, is_gpu_evidence(metrics, record.mode))
     newest = max(subjects, key=lambda name: subjects[name].record.created, default=None)
     return {newest: subjects[newest]} if chapter.newest and newest else subjects
 
@@ -157,7 +157,9 @@ def _chapter(
             *((key_figures,) if key_figures else ()),
             *(grid for table in tables if (grid := grids.merge_into_grid(table, metrics))),
         ),
-        pictures=tuple(_pictures(context.watch, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), draw)),
+        pictures=tuple(
+            _pictures(context.watch, chapter.charts, metrics, compared_numbers, _name_devices(exercise, subjects), draw)
+        ),
         sayings=sayings,
         missing=tuple(missing),
         sources=tuple(subject.record.id for subject in subjects.values()),
@@ -244,7 +246,7 @@ def _pictures(
         yield from (replace(picture, title=chart.title) for picture in draw_or_warn(watch, plot, rows, subtitle, draw))
 
 
-def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
+def _name_devices(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
     """Return the words that name the devices of a chart, as under every picture of this course."""
     devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
     local = ", simulated nodes (mode: local)" if any(is_simulated(source.record.mode) for source in subjects.values()) else ""

@@ -17,7 +17,7 @@ from gpucourse.model.verdict import choose_needed
 SCREEN = "screen.svg"
 
 
-def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...], Signs]:
+def list_open_work(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...], Signs]:
     """Return a sentence for each thing that an exercise still requires, the results of its answers, and its signs of
     progress."""
     evidence = gather(context, exercise, thorough=False, with_prediction=False)

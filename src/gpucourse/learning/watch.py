@@ -17,7 +17,7 @@ POLL_S = 0.25  # also how long a file must be unchanged before it counts as save
 Stamp = tuple[int, int, int]
 
 
-def current(context: Context) -> Exercise:
+def find_current_exercise(context: Context) -> Exercise:
     """Return the exercise of the next step, or the first if all are done. Raises MissingError for a course without
     exercises."""
     return find_next_step(context).exercise or context.catalog.modules[0].exercises[0]
@@ -64,7 +64,7 @@ def wait_for_saves(
     """Yield the saved files, whenever some were saved and are complete, until `stop` is set.
 
     `earlier`: the stamps of earlier calls.
-    `read_key`: waits so many seconds for a key. It returns an empty string if no key is pressed. A key is yielded immediately.
+    `read_key`: waits at most this many seconds for a key, and returns it, or an empty string. A key is yielded immediately.
     """
     earlier = look(files) if earlier is None else earlier
     while not stop.is_set():
@@ -84,7 +84,7 @@ def wait_for_saves(
             yield changed_files
 
 
-def wrong_syntax(files: tuple[Path, ...]) -> str | None:
+def describe_syntax_error(files: tuple[Path, ...]) -> str | None:
     """Return `file.py:3: what is wrong` for the first file that is not valid Python, or None if all are valid."""
     for path in files:
         if (error := find_syntax_error(path)) is not None:

@@ -13,10 +13,10 @@ Kind = Literal["checks", "deliverables", "yours", "answers"]
 Counts = Literal["course", "bonus"]
 
 KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
-PRESSED: frozenset[Kind] = frozenset({"checks", "deliverables"})
+UNEDITED_KINDS: frozenset[Kind] = frozenset({"checks", "deliverables"})
 """The kinds of evidence that a run of the unchanged script can earn."""
-MAX_PRESSED = 0.3
-"""The largest share of an exercise's points for the kinds in `PRESSED`."""
+MAX_UNEDITED_SHARE = 0.3
+"""The largest share of an exercise's points for the kinds in `UNEDITED_KINDS`."""
 EXERCISE_POINTS = 10.0
 """The points of each exercise in the whole course."""
 EXERCISE_WEIGHTS: Mapping[Kind, float] = {"checks": 15, "deliverables": 10, "yours": 45, "answers": 30}
@@ -82,7 +82,7 @@ class Row(Strict):
         row has none of them. The share of a kind that the exercise lacks goes to the kinds that need thought, otherwise to the
         remaining kinds."""
         present = [kind for kind in self.evidence if kind in kinds]
-        takers = [kind for kind in present if kind not in PRESSED] or present
+        takers = [kind for kind in present if kind not in UNEDITED_KINDS] or present
         absent = sum(weight for kind, weight in self.evidence.items() if kind not in present)
         total, share = sum(self.evidence.values()), sum(self.evidence[kind] for kind in takers)
         return {

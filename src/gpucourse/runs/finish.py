@@ -17,7 +17,7 @@ from gpucourse.course.gpu_record import find_recorded_plots
 from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
 from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.figures.plots import draw
-from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.checks import is_gpu_evidence
 from gpucourse.model.event import Note, Watcher, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
@@ -233,7 +233,7 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
     device = str(metrics.get("device") or "device unknown")
     origin = f"{device}, simulated nodes (mode: local)" if is_simulated(record.mode) else device
     subtitle = f"{exercise.id} · {origin} · {record.id}"
-    with_gpu = on_gpu(metrics, record.mode)
+    with_gpu = is_gpu_evidence(metrics, record.mode)
     records = {} if with_gpu else list_recorded_plots(context, exercise)
     plots = [plot for plot in exercise.plots if with_gpu or plot.evidence != "gpu" or plot.file in records]
     for plot in plots:

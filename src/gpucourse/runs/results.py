@@ -57,13 +57,13 @@ def read_prediction(paths: WorkspacePaths, exercise: Exercise, record: RunRecord
     file.
     """
     from gpucourse.grading.answers import compare
-    from gpucourse.grading.checks import on_gpu
+    from gpucourse.grading.checks import is_gpu_evidence
 
     question, prediction = exercise.predict, record.prediction
     if question is None or prediction is None or prediction.id != question.id or record.own_script:
         return None
     documents = material(paths, record) if record.is_evidence else None
-    gpu = documents is not None and on_gpu(documents["metrics"], record.mode)
+    gpu = documents is not None and is_gpu_evidence(documents["metrics"], record.mode)
     try:
         return compare(question, prediction.answer, documents, on_gpu=gpu)
     except ValueError:  # the course now asks another question under this name

@@ -39,7 +39,7 @@ class ErrorDocument(Struct):
 
 
 class FailureDocument(Struct):
-    """The document of a command that failed before it printed one of its own."""
+    """The document of a command that failed before it printed its own document."""
 
     error: ErrorDocument
 
@@ -61,7 +61,7 @@ class Console:
 
     `json`: standard output has one JSON document and nothing else.
     `quiet`: only warnings, errors and the headline of a result are shown, or the whole result if it has no headline.
-    `verbose`: everything that is known is shown, and errors have their traceback.
+    `verbose`: all details are shown, and errors have their traceback.
     `log`: the function that returns the file for failures of the display, if there is one.
 
     A terminal shows colour unless NO_COLOR is set, and lines that change in place unless TERM=dumb.

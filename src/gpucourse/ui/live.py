@@ -35,8 +35,8 @@ from gpucourse.units import format_seconds
 TICK_S = 1 / 15  # the time between two looks at the logs
 REDRAW_S = 1 / 8  # the time between two frames of the region if nothing scrolls above it
 TAIL = 8  # lines of a log that are shown after a failure without a diagnosis
-NAMED = 2  # up to this many logs are named one by one
-KEPT = 200  # finished lines kept for the recorded screen
+MAX_NAMED = 2  # up to this many logs are named one by one
+MAX_FINISHED = 200  # finished lines kept for the recorded screen
 
 
 class Live:
@@ -69,7 +69,7 @@ class Live:
         self._pipe = LogPipe(out, fold=self._fold, limit=MAX_LINE if out.terminal else MAX_PIECE)
         self._lock = threading.RLock()
         self._above: list[Text] = []
-        self._kept: deque[tuple[float, Text]] = deque(maxlen=KEPT)
+        self._kept: deque[tuple[float, Text]] = deque(maxlen=MAX_FINISHED)
         self._heard = self._drawn = clock()
         self._stop = threading.Event()
         self._printer: threading.Thread | None = None
@@ -183,7 +183,7 @@ class Live:
         if not count:
             return []
         writers = "the launcher" if all(source.rank is None for source in sources) else "launchers and libraries"
-        files = ", ".join(source.file for source in sources) if len(sources) <= NAMED else "logs/"
+        files = ", ".join(source.file for source in sources) if len(sources) <= MAX_NAMED else "logs/"
         return [line((f"{UNICODE.ellipsis} {format_count(count, 'line')} of {writers}: {files}", "dim"))]
 
     def _finish(self, rows: Sequence[Text], *, loud: bool = False, keep: bool = True) -> None:

@@ -14,7 +14,7 @@ from gpucourse.ui.styles import RANK_STYLES
 from gpucourse.ui.text import clean, wrap
 from gpucourse.workspace.paths import RunPaths
 
-LAST = 20  # lines kept of every rank, for the end of a run that failed
+MAX_LAST_LINES = 20  # lines kept of every rank, for the end of a run that failed
 MAX_LINE = 2000  # bytes of one line on the screen; the file has the whole line
 MIN_GAPS = 4  # of a row of a table: five columns
 _NUMBERED = re.compile(r"^node-?(\d+)$")
@@ -58,7 +58,7 @@ class Source:
     silent: bool = False
     code: int | None = None
     ended: float = 0.0
-    last: deque[tuple[float, bytes]] = field(default_factory=lambda: deque(maxlen=LAST))
+    last: deque[tuple[float, bytes]] = field(default_factory=lambda: deque(maxlen=MAX_LAST_LINES))
 
     @property
     def prefix(self) -> str:
@@ -128,8 +128,8 @@ class Source:
     def remember(self, lines: list[bytes]) -> None:
         """Keep the newest of these complete lines."""
         now = time.monotonic()
-        self.more = self.more or len(self.last) + len(lines) > LAST
-        self.last.extend((now, bytes(text[: MAX_LINE + 1])) for text in lines[-LAST:])
+        self.more = self.more or len(self.last) + len(lines) > MAX_LAST_LINES
+        self.last.extend((now, bytes(text[: MAX_LINE + 1])) for text in lines[-MAX_LAST_LINES:])
 
 
 class LineLimit:

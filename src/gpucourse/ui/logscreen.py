@@ -21,7 +21,7 @@ from gpucourse.ui.styles import line
 from gpucourse.ui.text import pad, wrap
 
 LINES = 2000  # lines of all ranks together that wait for the printer
-A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
+MAX_LINES_PER_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
 BACKLOG = 600  # lines of one second of ticks: a burst of up to this many is shown whole, otherwise only its newest lines
 WINDOW = 16 << 10  # only the end of a larger piece can reach the screen
 HELD_S = 0.2  # after this time, a line without its newline is shown in place
@@ -68,7 +68,7 @@ class LogScreen:
             if len(self._waiting) > LINES:
                 self._thin(LINES // 2)
 
-    def take(self, limit: int = A_TICK, *, width: int | None = None) -> list[Text]:
+    def take(self, limit: int = MAX_LINES_PER_TICK, *, width: int | None = None) -> list[Text]:
         """Return the next lines to show, broken between words into rows of at most `width` columns, or unbroken if `width` is
         None. If more than BACKLOG lines are waiting, return only the newest and only count the others."""
         with self._lock:

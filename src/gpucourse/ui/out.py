@@ -24,7 +24,7 @@ class Out:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
         self.ascii = lacks_glyphs(self.encoding)
         self.closed = False
-        self.apart = True  # the last text ends in a blank line, or there was none
+        self.apart = True  # the last text ended in a blank line, or nothing was written yet
         self.written_at = 0.0
         self._stream = stream
         self._lock = threading.RLock()
@@ -53,7 +53,7 @@ class Out:
                 self.closed = True
                 if isinstance(error, ValueError) or error.errno == errno.EBADF:
                     return  # closed by its owner; by now the descriptor may belong to another file
-                self._lead_to_nowhere()
+                self._redirect_to_null_device()
                 if error.errno not in _GONE:
                     raise
 
@@ -75,22 +75,22 @@ class Out:
         self._stream.flush()
         remaining = memoryview(data)
         while remaining:
-            remaining = remaining[self._some(self._fd, remaining) :]
+            remaining = remaining[self._write_some(self._fd, remaining) :]
 
-    def _some(self, fd: int, remaining: memoryview) -> int:
+    def _write_some(self, fd: int, remaining: memoryview) -> int:
         try:
             return os.write(fd, remaining)
         except BlockingIOError:
             select.select([], [fd], [])
             return 0
 
-    def _lead_to_nowhere(self) -> None:
+    def _redirect_to_null_device(self) -> None:
         """Connect the descriptor to the null device, because the reader is gone. When the interpreter ends, it flushes the
         stream again, which must not fail."""
         if self._fd is not None:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._fd)
-            os.close(nowhere)
+            null_device = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null_device, self._fd)
+            os.close(null_device)
 
 
 def _find_place(fd: int | None) -> object:

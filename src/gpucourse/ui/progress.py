@@ -15,14 +15,14 @@ from gpucourse.ui.text import clean_line, format_count, pad
 from gpucourse.units import format_seconds
 
 LISTED_AFTER_S = 5.0  # the parts of a stage that takes longer are listed, to show where the time went
-EACH = 8  # up to this many parts are listed one by one when their stage ends; more share one line
+MAX_LISTED = 8  # up to this many parts are listed one by one when their stage ends; more share one line
 MAX_AT_ONCE = 40  # this many parts of a stage are listed as they end; later ones that succeed are counted
-COUNTED = {"create", "delete", "update", "replace"}
+COUNTED_ACTIONS = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
 _NAMES, _MIN_NAME = 40, 20  # columns of the names, so that the times are aligned
 _TIMES = 12  # columns of a time, and of the sign before the name
-_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows what is left only by its colour.
+_BAR = 14  # columns; with `128 of 128` the line still fits into 80. rich's bar shows the remaining part only by its colour.
 _GOOD, _BAD, _BROKEN_OFF = (UNICODE.good, "good"), (UNICODE.bad, "bad"), (UNICODE.absent, "warn")
 
 
@@ -99,7 +99,7 @@ class Progress:
     def resource(self, event: ResourceEvent, now: float) -> list[Text]:
         """Handle an event of a Terraform resource. Return the resource's line if it has to be shown now."""
         if event.state == "planned":
-            if event.action in COUNTED:
+            if event.action in COUNTED_ACTIONS:
                 self._planned.add(event.address)
             return []
         stage = self._current()
@@ -235,7 +235,7 @@ def _list_good(stage: OpenStage) -> list[Text]:
 
 def _list_children(stage: OpenStage) -> list[Text]:
     """Return the lines of all parts at the end of their stage. If many succeeded, these share one line for each action."""
-    has_many = len(stage.good_resources) > EACH or len(stage.good_nodes) > EACH
+    has_many = len(stage.good_resources) > MAX_LISTED or len(stage.good_nodes) > MAX_LISTED
     return (_summarize_good(stage) if has_many else _list_good(stage)) + _list_failed(stage)
 
 

@@ -34,7 +34,7 @@ from gpucourse.ui.text import clean, clean_line, has_code_marks, pad, strip_code
 
 NEXT = "Next: "
 PIPE_PROSE = 92  # columns of running text if the width of the reader's window is unknown
-MAX_PROSE = 110  # a longer line of text tires the eye, however wide the window is
+MAX_PROSE = 110  # longer lines are tiring to read, however wide the window is
 
 
 def render(view: View, *, width: int | None = None, colour: bool = False) -> str:
@@ -111,8 +111,8 @@ def _table(table: Table, width: int | None) -> Iterator[RenderableType]:
 
 
 def _facts(part: Facts, width: int | None) -> Iterator[Text]:
-    """Yield names, padded to the same width, and their values. If the values would have little room, long names are put on a
-    line above them, and so is any name beside which a path would not fit.
+    """Yield names, padded to the same width, and their values. If there is little room for values, long names are put on a line
+    above them. So is a name if a path does not fit beside it.
 
     A path that is longer than the line is not broken, so that it can be copied whole.
     """

@@ -110,17 +110,17 @@ class View(NamedTuple):
     next: str = ""
 
 
-def right(title: str, *, wrap: bool = False, spare: bool = False) -> Column:
+def number_column(title: str, *, wrap: bool = False, spare: bool = False) -> Column:
     """Make a column of numbers."""
     return Column(title, align="right", wrap=wrap, spare=spare)
 
 
-def wrapped(title: str) -> Column:
+def text_column(title: str) -> Column:
     """Make a column of text that may use several lines."""
     return Column(title, wrap=True)
 
 
-def strong(title: str) -> Column:
+def name_column(title: str) -> Column:
     """Make a column of names that stand out."""
     return Column(title, style="strong")
 

@@ -1,4 +1,4 @@
-"""Commands that are typed in this process, in a workspace of their own."""
+"""Commands that are typed in this process, in a separate workspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpucourse.cli.boundary import run_command
 
 
 class Answer(NamedTuple):
-    """What a command answered: its exit code, and its two streams with one space between words."""
+    """The result of a command: its exit code, and its two output streams with one space between words."""
 
     code: int
     out: str
@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the place of a workspace that does not exist yet, in the environment of a learner."""
+    """Return the path of a workspace that does not exist yet, in the environment of a learner."""
     for name in [name for name in os.environ if name.startswith(("GPUCOURSE", "AWS", "XDG"))]:
         monkeypatch.delenv(name)
     (tmp_path / "home").mkdir()
@@ -33,7 +33,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def type_line(workspace: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
-    """Type words in this process."""
+    """Return a function that runs a command line in this process."""
 
     def type_it(*words: str) -> Answer:
         capfd.readouterr()

@@ -1,4 +1,4 @@
-"""The command `answer`: the questions at a terminal, and the words that it refuses."""
+"""The command `answer`: the questions at a terminal, and the arguments that it refuses."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def test_answer_without_a_run_or_questions_is_refused(learning: Learning, words:
     assert message in learning.types(*words, code=code).err
 
 
-def test_answer_with_wrong_words_names_them(learning: Learning) -> None:
+def test_answer_with_wrong_arguments_names_them(learning: Learning) -> None:
     record, second_record = learning.record(), learning.record("1.2")
     lost_run = learning.record(state="failed")
     for words, message in (
         (["--set", "speedupp=2"], "there is no question 'speedupp'. Did you mean speedup?"),
         (["--set", "speedup"], "--set speedup: not of the form name=value"),
-        (["--set", "where=b", "--set", " where=c"], "--set where was given twice: b and c"),
+        (["--set", "where=b", "--set", " where=c"], "--set where was typed twice: b and c"),
         (["--set", "why=It \udcff falls"], "the answer to 1.1 why: it is not text in UTF-8"),
         (["--set", "speedup=fast"], "the answer to 1.1 speedup: 'fast' is not a number"),
         (["--run", second_record.id], f"run {second_record.id} is a run of 1.2, not of 1.1"),
         (["--run", lost_run.id], f"run {lost_run.id} did not succeed"),
         (["--run", "zzz"], "there is no run 'zzz'"),
         (["--file", "/nowhere.yaml"], "/nowhere.yaml cannot be read"),
-        ([], "not a terminal, and no answers were given"),
+        ([], "there is no terminal, and no answers were typed"),
     ):
         assert message in learning.types("answer", "1.1", *words, code=2).err
     assert record.id in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out

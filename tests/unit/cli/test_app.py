@@ -11,7 +11,7 @@ from gpucourse.cli.help import COMMANDS
 @pytest.mark.parametrize(
     ("command", "name"), [("allow-ip", "allow_ip"), ("break", "break_"), ("list", "list_"), ("status", "status")]
 )
-def test_name_in_python_is_no_word_of_python(command: str, name: str) -> None:
+def test_name_in_python_is_not_a_keyword_of_python(command: str, name: str) -> None:
     assert name_in_python(command) == name
 
 

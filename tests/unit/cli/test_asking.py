@@ -10,7 +10,7 @@ from gpucourse.cli.session import Options, Session
 from gpucourse.ui.console import Console
 
 
-def test_can_answer_and_ask_read_line_by_line_when_a_byte_is_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ask_reads_line_by_line_even_bytes_that_are_not_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" 45% \r\n\xff\n\nlast"), encoding="utf-8"))
     screen = io.StringIO()
     console = Console(json=False, quiet=False, verbose=False, stdout=io.StringIO(), stderr=screen, environ={})

@@ -21,14 +21,14 @@ def session(err: io.StringIO, *, json: bool = False) -> Session:
     return Session(options=Options(json=json), console=face)
 
 
-def test_confirm_asks_nothing_after_yes() -> None:
+def test_confirm_with_yes_asks_nothing() -> None:
     err = io.StringIO()
     assert confirm(session(err), "Really?", yes=True, command="gpucourse deploy 3")
     assert err.getvalue() == ""
 
 
 @pytest.mark.parametrize("at_a_terminal", [True, False])
-def test_confirm_hints_at_yes_when_nobody_can_answer(monkeypatch: pytest.MonkeyPatch, at_a_terminal: bool) -> None:
+def test_confirm_without_a_terminal_suggests_yes(monkeypatch: pytest.MonkeyPatch, at_a_terminal: bool) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("y\n") if at_a_terminal else io.StringIO("y\n"))
     err = Terminal() if at_a_terminal else io.StringIO()
     with pytest.raises(UsageError) as error:
@@ -37,6 +37,6 @@ def test_confirm_hints_at_yes_when_nobody_can_answer(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("words", "agreed"), [("y\n", True), ("no\n", False)])
-def test_confirm_leaves_it_to_the_person_at_a_terminal(monkeypatch: pytest.MonkeyPatch, words: str, agreed: bool) -> None:
+def test_confirm_at_a_terminal_asks_the_person(monkeypatch: pytest.MonkeyPatch, words: str, agreed: bool) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(words))
     assert confirm(session(Terminal()), "Really?", yes=False, command="gpucourse deploy 3") is agreed

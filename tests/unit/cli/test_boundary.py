@@ -1,4 +1,4 @@
-"""Wrong words, a lab that is not there, a shell without completion: what happened, what to type, the right exit code."""
+"""Errors about wrong arguments, a missing lab and a shell without completion: the message, the hint and the exit code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Type = Callable[..., Answer]
         ("destroy 3 --all", 2, "name one module, or all of them", "gpucourse destroy --all"),
     ],
 )
-def test_run_command_refuses_wrong_words_with_what_to_type(
+def test_run_command_refuses_wrong_arguments_with_what_to_type(
     type_line: Type, line: str, code: int, reason: str, hint: str
 ) -> None:
     answer = type_line(*line.split())
@@ -65,7 +65,7 @@ def recorded_lab(workspace: Path) -> None:
         ("ssh 3 --node 7", "there is no node '7'", "node0, node1"),
     ],
 )
-def test_run_command_refuses_wrong_words_about_a_lab(
+def test_run_command_refuses_wrong_arguments_about_a_lab(
     workspace: Path, type_line: Type, line: str, reason: str, hint: str
 ) -> None:
     answer = type_line(*line.split())

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.learning import Learning
 
 
-def test_cancel_refuses_a_run_that_has_ended_and_one_that_is_not_there(learning: Learning) -> None:
+def test_cancel_refuses_a_run_that_has_ended_or_does_not_exist(learning: Learning) -> None:
     run = learning.record().id
     message = learning.types("cancel", "latest", code=2).err
     assert learning.types("cancel", "--run", "latest", code=2).err == message

@@ -1,4 +1,4 @@
-"""The command `check`: the verdicts on the screen, and the words that it refuses."""
+"""The command `check`: the verdicts on the screen, and the arguments that it refuses."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_check_shows_each_verdict_with_its_evidence(learning: Learning) -> None:
     assert brief.splitlines()[-1] == "Next: gpucourse hint 1.1"
 
 
-def test_check_with_wrong_words_names_them(learning: Learning) -> None:
+def test_check_with_wrong_arguments_names_them(learning: Learning) -> None:
     assert "name one exercise, or all of them" in learning.types("check", code=2).err
     assert "name one exercise, or all of them" in learning.types("check", "1.1", "--all", code=2).err
     assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
     assert "0 of 2 exercises pass." in learning.types("check", "--all").out
 
 
-def test_check_diagnosis_of_a_drill_gives_a_hint_until_it_is_right(learning: Learning) -> None:
+def test_check_diagnosis_of_a_drill_shows_a_hint_until_it_is_right(learning: Learning) -> None:
     record = learning.record(state="broken", drill=True, launcher="torchrun")
     write_record(learning.context.paths.drill(record.id), InjectedFault(run=record.id, exercise="1.1", how="block-port"))
     assert learning.types("next", "--json").document["command"] == "gpucourse check 1.1 --diagnosis WORD"
@@ -54,7 +54,7 @@ def test_check_diagnosis_of_a_drill_gives_a_hint_until_it_is_right(learning: Lea
     assert learning.types("next", "--json").document["command"] == "gpucourse deploy 1"
 
 
-def test_check_diagnosis_of_a_fault_in_code_gives_its_hints_until_it_is_right(learning: Learning) -> None:
+def test_check_diagnosis_of_a_fault_in_code_shows_its_hints_until_it_is_right(learning: Learning) -> None:
     write_course(learning.course)
     record = learning.record(state="broken", drill=True)
     drills = CodeDrills(exercise="1.1", drills=[CodeDrill(fault="ten-times", run=record.id)])

@@ -5,7 +5,7 @@ import pytest
 from tests.learning import Learning
 
 
-def test_compare_of_an_exercise_takes_its_two_newest_good_runs(learning: Learning) -> None:
+def test_compare_of_an_exercise_uses_its_two_newest_good_runs(learning: Learning) -> None:
     _, *good_runs = [learning.record().id for _ in range(3)]
     learning.record(state="failed")
     learning.record("1.2")

@@ -1,4 +1,4 @@
-"""The shell completes what makes sense now: labs that are deployed, runs that go on, parameters of the exercise."""
+"""The shell completes what makes sense now: labs that are deployed, unfinished runs, parameters of the exercise."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_complete_offers_runs_by_id_word_and_exercise(learning: Learning) -> Non
     assert complete(learning, f"logs {first.id} --rank ") == complete(learning, "check 1.1 --rank ") == {"0", "1"}
 
 
-def test_complete_makes_no_workspace(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complete_creates_no_workspace(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = learning.root / "elsewhere"
     monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(elsewhere))
     assert complete(learning, "run 1.") == {"1.1", "1.2"}

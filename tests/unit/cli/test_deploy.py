@@ -1,4 +1,4 @@
-"""The command `deploy`: the words that it refuses, and a missing Terraform."""
+"""The command `deploy`: the arguments that it refuses, and a missing Terraform."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_deploy_without_terraform_names_the_missing_program(type_line: Type, mon
         ("deploy 3 --target moon", "'moon' is not", "gpucourse deploy --help"),
     ],
 )
-def test_deploy_refuses_wrong_words_with_what_to_type(type_line: Type, line: str, reason: str, hint: str) -> None:
+def test_deploy_refuses_wrong_arguments_with_what_to_type(type_line: Type, line: str, reason: str, hint: str) -> None:
     answer = type_line(*line.split())
     assert answer.code == 2
     assert reason in answer.err

@@ -1,4 +1,4 @@
-"""The command `destroy`: a lab that is not there, one of which something is left, an interrupt."""
+"""The command `destroy`: a lab that does not exist, a lab that leaves something behind, an interrupt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.learning import Learning, deploy
 from tests.unit.ui.examples import deployment
 
 
-def test_destroy_of_a_lab_that_is_not_there_names_those_that_are(learning: Learning) -> None:
+def test_destroy_of_a_lab_that_is_not_deployed_names_those_that_are(learning: Learning) -> None:
     assert "Nothing is deployed from this workspace" in learning.types("destroy", "1").out
     deployments.save(learning.open_context().paths, deployment())
     assert "Module 1 is not deployed; deployed: 3 (local)." in learning.types("destroy", "1").out
@@ -40,7 +40,7 @@ def test_destroy_with_something_left_on_simulated_nodes_names_it_and_the_command
     assert lab.inventory is not None
 
     class Node(socketserver.BaseRequestHandler):
-        """Answers as a node of this lab, from a process that nothing marks as one of its own."""
+        """Answers as a node of this lab, from a process that is not marked as a part of the lab."""
 
         def handle(self) -> None:
             self.request.sendall(f"SSH-2.0-{banner(lab.uid, 'node0')}\r\n".encode())

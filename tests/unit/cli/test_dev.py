@@ -1,4 +1,4 @@
-"""The command `dev`: the complaints about a course, and the words that it refuses."""
+"""The command `dev`: the complaints about a course, and the arguments that it refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.learning import FOLDER, MANIFEST, RUBRIC, Learning
 
 @pytest.fixture
 def learning(learning: Learning) -> Learning:
-    """Return an author whose rubric gives a delivered script no more than it may."""
+    """Return an author whose rubric awards a delivered script no more points than the limit."""
     rubric = RUBRIC.split('  - module: "9"')[0].replace("evidence: [checks]", "evidence: {checks: 25, yours: 25, answers: 50}")
     learning.put("modules/rubric.yaml", rubric)
     part = "    yours: [{id: wet, title: Wet, file: source.py, write: Make it wet., judge: false, checks: [wet]}]\n"
@@ -47,7 +47,7 @@ def test_dev_schema_replaces_a_stale_schema(learning: Learning) -> None:
     learning.types("dev", "check")
 
 
-def test_dev_with_wrong_words_names_them(learning: Learning) -> None:
+def test_dev_with_wrong_arguments_names_them(learning: Learning) -> None:
     for words, code, message in (
         (["dev", "check", "/nowhere"], 3, "/nowhere is not a folder"),
         (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),

@@ -11,14 +11,14 @@ def test_read_settings_keeps_everything_after_the_first_equals_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"), [(["a"], "not of the form"), (["=1"], "not of the form"), (["a=1", "a=2"], "given twice: 1 and 2")]
+    ("settings", "words"), [(["a"], "not of the form"), (["=1"], "not of the form"), (["a=1", "a=2"], "typed twice: 1 and 2")]
 )
-def test_read_settings_refuses_no_name_and_a_name_twice(settings: list[str], words: str) -> None:
+def test_read_settings_refuses_a_missing_name_and_a_repeated_name(settings: list[str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         read_settings(settings, "hint")
 
 
-def test_parse_seconds_hints_at_a_whole_command() -> None:
+def test_parse_seconds_has_a_whole_command_as_hint() -> None:
     assert (parse_seconds("2h", "gpucourse keep 3 2h"), parse_seconds(None, "")) == (7200, None)
     with pytest.raises(UsageError, match="--ttl: 'soon' is not a duration") as error:
         parse_seconds("soon", "gpucourse deploy 3 --ttl 4h", flag="--ttl")

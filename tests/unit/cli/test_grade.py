@@ -1,4 +1,4 @@
-"""The command `grade`: its screens and tables, the review at a terminal, and the words that it refuses."""
+"""The command `grade`: its screens and tables, the review at a terminal, and the arguments that it refuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.learning import Learning
 from tests.unit.learning.bundles import change_bundle, hand_in, read_judgements
 
 
-def test_grade_of_what_is_no_exercise_says_what_can_be_typed(learning: Learning) -> None:
+def test_grade_of_an_unknown_exercise_says_what_can_be_typed(learning: Learning) -> None:
     assert "there is no exercise '1.7'" in learning.types("grade", "1.7", code=2).err
     assert "there is no module '7'" in learning.types("grade", "7", code=2).err
     assert "gpucourse grade --open work.zip" in learning.types("grade", "work.zip", code=2).err
@@ -58,7 +58,7 @@ def test_grade_review_at_a_terminal_asks_for_each_text(learning: Learning) -> No
         (["--open", "/nowhere.zip"], "/nowhere.zip cannot be read"),
     ],
 )
-def test_grade_with_wrong_words_names_them(learning: Learning, words: list[str], message: str) -> None:
+def test_grade_with_wrong_arguments_names_them(learning: Learning, words: list[str], message: str) -> None:
     hand_in(learning)
     result = learning.types("grade", *words, code=2)
     assert message in result.err + result.out

@@ -1,4 +1,4 @@
-"""The option `grade --rerun`: what it asks for, and what it refuses."""
+"""The option `grade --rerun`: its confirmation, and the arguments that it refuses."""
 
 from __future__ import annotations
 

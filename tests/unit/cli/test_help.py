@@ -1,4 +1,4 @@
-"""Help fits 80 columns and hides nothing; a word that was misspelt is answered with the one that was meant."""
+"""Help fits 80 columns and hides nothing; for a misspelt word, the intended word is suggested."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_help_of_every_command_names_the_common_options(learning: Learning) -> N
     assert learning.types("help").out == learning.types("--help").out
 
 
-def test_help_is_printed_for_no_words(learning: Learning) -> None:
+def test_help_is_printed_without_arguments(learning: Learning) -> None:
     message = learning.types(code=2).err
     assert message.rstrip().endswith("gpucourse help run")
     assert message.strip() == learning.types("--help").out.strip()

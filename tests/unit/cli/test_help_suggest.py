@@ -1,4 +1,4 @@
-"""A word that was misspelt is answered with the one that was meant."""
+"""For a misspelt word, the intended word is suggested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.learning import Learning
         ("status --wacth", "there is no option --wacth. Did you mean --watch", "gpucourse status --help"),
         ("quiz --lesson", "there is no option --lesson. →", "gpucourse quiz --help"),
         ("run 1.1 --nodes", "--nodes needs a value →", "gpucourse run --help"),
-        ("run 1.1 --detach=yes", "--detach takes no value →", "gpucourse run --help"),
+        ("run 1.1 --detach=yes", "--detach accepts no value →", "gpucourse run --help"),
         ("status --qiet", "Did you mean --quiet?", "gpucourse status --help"),
         ("run 1.1 --launcher tochrun", "Did you mean torchrun?", "gpucourse run --help"),
         ("run 1.1 --gpu t5", "there is no GPU 't5'. Did you mean t4?", "known: t4"),
@@ -48,7 +48,7 @@ from tests.learning import Learning
         ("show 1.1 --solution", "1.1 has no part for you to write", "gpucourse show 1.1"),
     ],
 )
-def test_explain_names_the_word_that_was_meant(learning: Learning, words: str, message: str, hint: str) -> None:
+def test_explain_suggests_the_intended_word(learning: Learning, words: str, message: str, hint: str) -> None:
     output = " ".join(learning.types(*words.split(), code=2).err.split())
     assert message in output
     assert hint in output

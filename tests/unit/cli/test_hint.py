@@ -41,7 +41,7 @@ def test_hint_shows_one_at_a_time_and_every_one_again(type_line: Callable[..., A
         (["3.2", "--number", "1", "--all"], "--number cannot be combined with --part or --all"),
     ],
 )
-def test_hint_with_wrong_words_is_refused(type_line: Callable[..., Answer], words: list[str], message: str) -> None:
+def test_hint_with_wrong_arguments_is_refused(type_line: Callable[..., Answer], words: list[str], message: str) -> None:
     answer = type_line("hint", *words)
     assert answer.code == 2
     assert message in answer.err

@@ -1,4 +1,4 @@
-"""The command `init`: the workspace that it makes."""
+"""The command `init`: the workspace that it creates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.unit.cli.conftest import Answer
 
 
-def test_init_makes_the_workspace_of_the_variable_when_there_is_no_home(
+def test_init_creates_the_workspace_of_the_variable_without_a_home(
     type_line: Callable[..., Answer], workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/no/such/home")

@@ -1,4 +1,4 @@
-"""The line `Next:` of every command names what `gpucourse next` names, and leads through the whole course."""
+"""The line `Next:` of every command suggests the same as `gpucourse next`, and leads through the whole course."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def answer(learning: Learning, *answers: str) -> None:
 
 
 def finish(learning: Learning) -> None:
-    """Both exercises are done."""
+    """Record both exercises as done."""
     answer(learning, *RIGHT)
     learning.record("1.2")
 
@@ -86,7 +86,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_next_of_every_command_is_that_of_next(learning: Learning, state: str) -> None:
+def test_next_line_of_every_command_is_the_one_of_next(learning: Learning, state: str) -> None:
     STATES[state](learning)
     step_count = 0
     for command in COMMANDS:
@@ -101,7 +101,7 @@ def test_next_of_every_command_is_that_of_next(learning: Learning, state: str) -
 
 
 class Typist(Terminal):
-    """A terminal at which the machine answers what the screen asks."""
+    """A terminal at which the test answers the questions on the screen."""
 
     def __init__(self, solver: Solver, exercise: Exercise, capture: pytest.CaptureFixture[str]) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ def make_metrics(exercise: Exercise) -> dict[str, Any]:
 
 
 def pass_checks(exercise: Exercise, metrics: dict[str, Any], *_: object, mode: Any, run_id: str) -> ExerciseVerdict:
-    """Return a verdict in which every check passed that needs no GPU, apart from the one that the metrics name."""
+    """Return a verdict in which every check that needs no GPU passed, except the check that the metrics name."""
 
     def choose(name: str, level: str) -> Any:
         return "failed" if name == metrics.get("red") else "not_measured" if level == "gpu" else "passed"

@@ -1,4 +1,5 @@
-"""The result of a run: shown, stored as a picture, and its exit code: 0, 4 if it failed, 5 if a check or a part did."""
+"""The result of a run: on the screen, as a picture, and as an exit code: 0, 4 if the run failed, 5 if a check or a part
+failed."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def learning(learning: Learning) -> Learning:
 def ask(
     monkeypatch: pytest.MonkeyPatch, text: str, *, json: bool = False, out: io.StringIO | None = None, **request: Any
 ) -> tuple[GivenPrediction | None, str]:
-    """Return what a person who types this at a terminal has predicted of 1.1, and what was shown."""
+    """Return the prediction for 1.1 by a person who types this at a terminal, and the text that was shown."""
     terminal = Terminal() if out is None else out
     session = open_session(monkeypatch, text, terminal, json=json)
     return ask_prediction(session, RunRequest(**({"exercise": "1.1"} | request))), terminal.getvalue()

@@ -14,7 +14,7 @@ def quiz(learning: Learning) -> Learning:
     return learning
 
 
-def test_quiz_goes_on_where_it_was_left(quiz: Learning) -> None:
+def test_quiz_continues_where_it_was_interrupted(quiz: Learning) -> None:
     result = quiz.types("quiz", typing="a\n\n")  # right; the second left open; then Ctrl-D
     assert "1 of 3 answered, 1 right so far" in result.out
     assert "It is." in result.out
@@ -64,6 +64,6 @@ def test_quiz_that_is_interrupted_keeps_its_answers(quiz: Learning) -> None:
         (["7"], "there is no module '7'"),
     ],
 )
-def test_quiz_with_wrong_words_names_them(quiz: Learning, words: list[str], message: str) -> None:
+def test_quiz_with_wrong_arguments_names_them(quiz: Learning, words: list[str], message: str) -> None:
     assert message in quiz.types("quiz", *words, code=2).err
     assert not (quiz.workspace / ".gpucourse/quiz.json").exists()

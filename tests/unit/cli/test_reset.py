@@ -1,4 +1,4 @@
-"""The command `reset`: the file of the course is back, and the file of the learner is kept."""
+"""The command `reset`: it restores the course's file, and keeps the learner's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpucourse.learning import watch
 from tests.learning import Learning
 
 
-def test_reset_puts_one_exercise_back_and_keeps_the_learners_file(learning: Learning) -> None:
+def test_reset_restores_one_exercise_and_keeps_the_learners_file(learning: Learning) -> None:
     learning.context.paths.exercises.mkdir(parents=True)
     watch.list_watched_files(learning.context, learning.context.catalog.exercise("1.1")[1])
     file = learning.workspace / "exercises/01-rivers/source.py"

@@ -1,4 +1,4 @@
-"""`run` refuses what it cannot do before anything is looked at, and says what to type instead."""
+"""`run` refuses what it cannot do before it looks at anything, and says what to type instead."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_run_refuses_what_it_cannot_do_and_says_what_to_type(type_line: Type, wo
     assert hint in answer.err
 
 
-def test_run_makes_no_workspace_when_it_refuses_its_options(workspace: Path, type_line: Type) -> None:
+def test_run_creates_no_workspace_when_it_refuses_its_options(workspace: Path, type_line: Type) -> None:
     assert type_line("run", "3.2", "--timeout", "soon").code == 2
     assert not workspace.exists()
 

@@ -25,7 +25,7 @@ from tests.unit.cli.conftest import Answer
         ("3.2 --torchrun --nnodes=2", "--torchrun: gpucourse sets --nnodes itself", "gpucourse run --nodes 2"),
     ],
 )
-def test_run_options_refuse_what_cannot_be(type_line: Callable[..., Answer], words: str, message: str, hint: str) -> None:
+def test_run_options_refuse_wrong_combinations(type_line: Callable[..., Answer], words: str, message: str, hint: str) -> None:
     answer = type_line("run", *words.split())
     assert answer.code == 2
     assert message in answer.err

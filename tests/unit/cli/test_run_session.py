@@ -1,4 +1,4 @@
-"""The transcript of a session: what was there to read, without what only moved the cursor."""
+"""The transcript of a session: the text that was readable, without the sequences that moved the cursor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command works in the session that it is handed: two of them in one process know nothing of each other."""
+"""A command uses only the session that it receives: two sessions in one process do not affect each other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize(("command", "words"), LOOKS.items())
-def test_session_that_only_reads_makes_no_workspace(
+def test_session_that_only_reads_creates_no_workspace(
     type_line: Callable[..., Answer], workspace: Path, command: str, words: str
 ) -> None:
     assert words in type_line(command).out
@@ -50,7 +50,7 @@ def test_session_that_only_reads_makes_no_workspace(
 def test_session_ended_by_ctrl_c_during_the_imports_shows_no_traceback(
     tmp_path: Path, ignored: bool, code: int, message: str
 ) -> None:
-    """As it comes in the first moments: while the program is imported. Where it is ignored, as with nohup, it stays so."""
+    """Ctrl-C may arrive while the program is imported. If the signal is ignored, as with nohup, it stays ignored."""
     program = f"""
 import os, runpy, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN) if {ignored} else None

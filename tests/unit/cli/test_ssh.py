@@ -7,7 +7,7 @@ import pytest
 from tests.learning import Learning, deploy
 
 
-def test_ssh_becomes_the_client_of_openssh(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_is_replaced_by_the_client_of_openssh(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     config = learning.context.paths.stack(deploy(learning).stack).ssh_config
     config.parent.mkdir(parents=True)
     config.touch()

@@ -23,7 +23,7 @@ def config(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_config(learning, monkeypatch)
 
 
-def sit_down(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, Terminal]:
+def make_session(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, Terminal]:
     """Return a session of a person at a terminal who types this."""
     monkeypatch.setattr(sys, "stdin", Terminal(text))
     terminal = Terminal()
@@ -31,10 +31,10 @@ def sit_down(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, Termi
     return Session(options=Options(), console=face), terminal
 
 
-def test_ssh_include_is_offered_once_and_goes_with_the_last_lab(
+def test_ssh_include_is_offered_once_and_removed_with_the_last_lab(
     learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session, screen = sit_down("y\n", monkeypatch)
+    session, screen = make_session("y\n", monkeypatch)
     offer_line(session, "1", ask=True)
     assert "ssh gpucourse-1-node0" in screen.getvalue()
     assert config.read_bytes() != OWN
@@ -45,7 +45,7 @@ def test_ssh_include_is_offered_once_and_goes_with_the_last_lab(
     remove_line(session)
     assert config.read_bytes() == OWN
     record.with_suffix(".kept").rename(record)
-    second_session, screen = sit_down("n\n", monkeypatch)
+    second_session, screen = make_session("n\n", monkeypatch)
     offer_line(second_session, "1", ask=True)
     assert "[y/N]" not in screen.getvalue()
     assert config.read_bytes() != OWN
@@ -54,17 +54,17 @@ def test_ssh_include_is_offered_once_and_goes_with_the_last_lab(
 def test_ssh_include_is_not_offered_in_a_pipe_with_yes_or_after_a_no(
     learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session, screen = sit_down("y\n", monkeypatch)
+    session, screen = make_session("y\n", monkeypatch)
     offer_line(session, "1", ask=False)
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     offer_line(session, "1", ask=True)
     assert (screen.getvalue(), learning.context.paths.ssh_include.exists()) == ("", False)
     with monkeypatch.context() as elsewhere:
         register_home(elsewhere, learning.course)
-        session, screen = sit_down("y\n", monkeypatch)
+        session, screen = make_session("y\n", monkeypatch)
         offer_line(session, "1", ask=True)
         assert screen.getvalue() == "", "nobody is asked about what cannot be done"
-    session, screen = sit_down("n\ny\n", monkeypatch)
+    session, screen = make_session("n\ny\n", monkeypatch)
     offer_line(session, "1", ask=True)
     offer_line(session, "1", ask=True)
     assert screen.getvalue().count("[y/N]") == 1
@@ -72,7 +72,7 @@ def test_ssh_include_is_not_offered_in_a_pipe_with_yes_or_after_a_no(
 
 
 def test_decide_includes_the_nodes_or_not(learning: Learning, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session, screen = sit_down("", monkeypatch)
+    session, screen = make_session("", monkeypatch)
     decide(session, included=True)
     assert config.read_bytes() != OWN
     decide(session, included=False)

@@ -38,7 +38,7 @@ def test_try_of_an_exercise_without_a_part_is_refused(writer: Learning) -> None:
     assert "has no part" in writer.types("try", "1.1", code=2).err
 
 
-def test_try_of_wrong_syntax_shows_the_line_and_starts_no_judge(writer: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_try_of_invalid_syntax_shows_the_line_and_starts_no_judge(writer: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("gpucourse.judge.client.Judge.judge")
     write(writer, "def double(n)\n    return 2 * n\n")
     result = writer.types("try", "1.2", code=5)

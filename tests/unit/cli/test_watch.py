@@ -1,4 +1,4 @@
-"""The command `watch` at a terminal: keys that act at once, and a terminal that is left as it was."""
+"""The command `watch` at a terminal: keys that act at once, and a terminal that is restored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = "r run  t try  h hint  c check  n next  l list  q quit"
 
 @dataclass
 class Watching:
-    """`watch 1.1` at a terminal of its own; `settings` are those of the terminal before."""
+    """`watch 1.1` at a separate terminal; `settings` are the terminal's settings before the command."""
 
     process: subprocess.Popen[bytes]
     master: int
@@ -31,7 +31,7 @@ class Watching:
     shown: str = ""
 
     def wait_for(self, words: str, *, times: int = 1) -> None:
-        """Read the screen until it holds these words so often."""
+        """Read the screen until it has shown these words this many times."""
         deadline = time.monotonic() + STUCK_S
         while self.shown.count(words) < times:
             ready, _, _ = select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))

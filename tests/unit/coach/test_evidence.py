@@ -1,4 +1,4 @@
-"""One log of several ranks, as a batch job writes it: who failed by itself, and who only lost its peer."""
+"""One log of several ranks, as a batch job writes it: which rank failed by itself, and which only lost its peer."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ def diagnose(text: str) -> list[tuple[str, list[int], str]]:
 
 
 @pytest.mark.parametrize("form", ["[rank{}]: ", "{}: [rank{}]: ", "[default{}]:[rank{}]: ", "{}: "])
-def test_rank_that_failed_by_itself_is_told_from_its_victim(form: str) -> None:
+def test_rank_that_failed_by_itself_is_distinguished_from_its_victim(form: str) -> None:
     cause, victim = (label(text, form.format(rank, rank)) for rank, text in ((1, CAUSE), (0, VICTIM)))
     expected = [("script-error", [1], "train.py, line 12")]
     assert diagnose(f"starting\n{cause}{victim}{ENDS}") == expected
     assert diagnose(f"starting\n{victim}{cause}{REPORT}{ENDS}") == expected
 
 
-def test_split_shared_logs_takes_numbers_that_a_script_prints_for_no_labels() -> None:
+def test_split_shared_logs_does_not_mistake_printed_numbers_for_labels() -> None:
     assert diagnose(f"0: 0.91\n1: 0.84\n{CAUSE}{ENDS}") == [("script-error", [0], "train.py, line 12")]
 
 
-def test_traceback_of_a_launcher_is_no_cause() -> None:
+def test_traceback_of_a_launcher_is_not_a_cause() -> None:
     assert diagnose(CAUSE + REPORT + ENDS) == [("script-error", [0], "train.py, line 12")]
     line = "/env/bin/python: can't open file '/w/trian.py': [Errno 2] No such file or directory\n"
     assert diagnose(line + REPORT + ENDS) == [("file-missing", [0], "")]
 
 
-def test_evidence_of_a_lost_rank_is_no_error_of_a_connection_of_the_script() -> None:
+def test_evidence_of_a_lost_rank_is_not_a_connection_error_of_the_script() -> None:
     for error in ("ConnectionRefusedError: [Errno 111] Connection refused", "BrokenPipeError: [Errno 32] Broken pipe"):
         assert diagnose(CAUSE.replace("ValueError: bad label 11\n", f"{error}\n"))[0][0] == "script-error"

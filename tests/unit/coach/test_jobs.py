@@ -1,4 +1,4 @@
-"""A run under Slurm that nobody saw end: by Slurm's word for its jobs, never by the node that was asked."""
+"""A Slurm run whose end was not observed: diagnosed from Slurm's states of its jobs, not from the node that reported them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_diagnose_jobs_calls_a_job_lost_that_slurm_has_forgotten() -> None:
     assert "gpucourse run 2.1" in diagnoses[0].next
 
 
-def test_diagnose_jobs_says_nothing_of_jobs_that_ended_otherwise() -> None:
+def test_diagnose_jobs_of_jobs_that_ended_otherwise_is_empty() -> None:
     assert jobs.diagnose_jobs([row(7, "COMPLETED"), row(8, "FAILED")], exercise="2.1", lab="2") == []
 
 

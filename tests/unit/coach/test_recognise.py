@@ -1,4 +1,4 @@
-"""The coach against logs that real torch and gloo left, and against the documented words of what needs GPUs."""
+"""The coach on logs of real torch and gloo, and on documented messages of software that needs GPUs."""
 
 from __future__ import annotations
 
@@ -173,11 +173,11 @@ def test_recognise_knows_the_documented_words(symptom: str) -> None:
         ),
     ],
 )
-def test_recognise_knows_other_ways_to_say_it(symptom: str, line: str) -> None:
+def test_recognise_knows_other_wordings(symptom: str, line: str) -> None:
     assert [diagnosis.symptom for diagnosis in recognise(evidence(log(0, line + "\n"), log(1, line + "\n")))] == [symptom]
 
 
-def test_recognise_takes_options_of_torchrun_for_no_arguments_of_the_script() -> None:
+def test_recognise_does_not_mistake_options_of_torchrun_for_arguments_of_the_script() -> None:
     message = "usage: run.py [-h] [--nnodes NNODES]\n   training_script ...\nrun.py: error: unrecognized arguments: --foo=1\n"
     (diagnosis,) = recognise(evidence(replace(log(0, message, code=2), rank=None)))
     assert (diagnosis.symptom, diagnosis.title) == ("wrong-arguments", "torchrun does not accept these options")
@@ -232,7 +232,7 @@ def test_recognise_knows_every_symptom_of_the_page_on_troubleshooting() -> None:
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []
 
 
-def test_recognise_takes_srun_on_a_failed_script_for_no_complaint_about_arguments() -> None:
+def test_recognise_does_not_mistake_srun_on_a_failed_script_for_a_wrong_argument() -> None:
     srun = "srun: error: node2: task 1: Exited with exit code 1\nsrun: error: node1: task 0: Terminated\n"
     victim = "rank 0 is here\nslurmstepd-node0: error: *** STEP 7.0 ON node0 CANCELLED AT 2026-11-21T10:24:14 ***\n"
     traceback = 'Traceback (most recent call last):\n  File "own.py", line 4, in <module>\nValueError: the fan is loud\n'

@@ -1,4 +1,4 @@
-"""What a shell says of a batch file is named with its line; a script that began and failed is not explained by it."""
+"""Messages of a shell about a batch file are reported with their line, and do not explain a script that started and failed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_recognise_shows_a_syntax_error_in_the_words_of_the_shell(lines: tuple[s
     assert message in diagnosis.seen[0].line
 
 
-def test_recognise_names_a_missing_module_command_with_its_cause_and_cure() -> None:
+def test_recognise_names_a_missing_module_command_with_its_cause_and_repair() -> None:
     missing = f"{FILE}: line 5: module: command not found"
     (diagnosis,) = diagnose(missing, f"{FILE}: line 9: mpirun: command not found", code=127)
     assert diagnosis.symptom == "no-modules"
@@ -56,18 +56,18 @@ def test_recognise_names_a_missing_module_command_with_its_cause_and_cure() -> N
     assert dash.symptom == "no-modules"
 
 
-def test_recognise_explains_a_script_that_ran_and_failed_not_by_a_missing_module() -> None:
+def test_recognise_does_not_explain_a_failed_script_by_a_missing_module_command() -> None:
     (diagnosis,) = diagnose(f"{FILE}: line 5: module: command not found", f"{TRACEBACK}ValueError: no such model")
     assert diagnosis.symptom == "script-error"
 
 
-def test_recognise_explains_a_script_that_failed_not_by_a_warning_of_the_shell() -> None:
+def test_recognise_does_not_explain_a_failed_script_by_a_warning_of_the_shell() -> None:
     warning = f"{FILE}: line 7: warning: here-document at line 3 delimited by end-of-file (wanted `EOF')"
     (diagnosis,) = diagnose(warning, f"{TRACEBACK}ModuleNotFoundError: No module named 'torch'")
     assert diagnosis.symptom == "module-missing"
 
 
-def test_recognise_calls_a_missing_path_no_program() -> None:
+def test_recognise_does_not_call_a_missing_path_a_program() -> None:
     (diagnosis,) = diagnose("step 1", f"{FILE}: line 9: /scratch/out.txt: No such file or directory")
     assert diagnosis.title == "A path in the script is missing on node0"
     assert "starts, reads or writes /scratch/out.txt" in diagnosis.why
@@ -82,7 +82,7 @@ def test_recognise_calls_a_missing_path_no_program() -> None:
         "sbatch: error: Batch job submission failed: Invalid partition name specified",
     ],
 )
-def test_recognise_takes_an_error_of_a_compiler_or_of_sbatch_for_no_wrong_argument(line: str) -> None:
+def test_recognise_does_not_mistake_an_error_of_a_compiler_or_sbatch_for_a_wrong_argument(line: str) -> None:
     assert "wrong-arguments" not in {diagnosis.symptom for diagnosis in diagnose("begun", line)}
     build_error = f"{TRACEBACK}RuntimeError: Error building extension 'own'\n{line}"
     assert "wrong-arguments" not in {diagnosis.symptom for diagnosis in diagnose(build_error)}

@@ -1,7 +1,7 @@
 """The coach on logs of scripts from public repositories: each file says where its script is from and how it was run here.
 
-The labels were written by hand, as a good engineer would say it, from the log alone. The third is the script's line that the
-learner is led to.
+The labels were written by hand, as a good engineer would say it, from the log alone. The third label is the line of the script
+that the coach names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LABELS: dict[str, tuple[str, list[int], str]] = {
 
 
 def read_evidence(name: str) -> Evidence:
-    """Return what the coach is given of the run: a rank that SIGTERM ended was ended after another had failed."""
+    """Return the evidence of the run. A rank that ended by SIGTERM was ended after another rank had failed."""
     case: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     ends = {end["rank"]: end for end in case["rank_exits"]}
     nodes = tuple(NodeExit(**end) for end in case["node_exits"])
@@ -64,7 +64,7 @@ def advice(name: str) -> str:
     return recognise(read_evidence(name))[0].next
 
 
-def test_recognise_repeats_no_advice_that_was_followed() -> None:
+def test_recognise_does_not_repeat_advice_that_was_followed() -> None:
     assert "--backend=gloo" in advice("nanogpt-nccl")
     assert "--device=cpu" not in advice("nanogpt-gloo-given"), "both were given"
     assert "torch.cuda.is_available()" in advice("nanogpt-gloo-given")

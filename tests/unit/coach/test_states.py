@@ -1,4 +1,4 @@
-"""Ranks that ended without words, fell silent, or never started: which one is named, and what is said of it."""
+"""Ranks that ended without a message, fell silent, or never started: which rank is named, and for which reason."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_states_name_a_dead_node() -> None:
 
 
 @pytest.mark.parametrize(("code", "symptom"), [(137, "rank-killed"), (139, "rank-crashed"), (3, "rank-exited")])
-def test_states_name_a_rank_that_ended_without_words_by_its_code(code: int, symptom: str) -> None:
+def test_states_name_a_rank_that_ended_without_a_message_by_its_code(code: int, symptom: str) -> None:
     victim = log(0, "Connection reset by peer\n", at=2.0) if code != 3 else log(0, "fine\n", code=143, is_ended=True)
     diagnoses = recognise(evidence(victim, log(1, "rank 1 begins\n", code=code)))
     assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [(symptom, [1])]

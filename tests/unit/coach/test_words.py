@@ -1,4 +1,4 @@
-"""What a script printed is no symptom; what its last words are is. And victims of NCCL's kind are not taken for culprits."""
+"""The ordinary output of a script is not a symptom; its last lines are. Ranks that only lost an NCCL peer are victims."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def diagnose(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = 
         "/lib/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: Found no NVIDIA driver on your system\n",
     ],
 )
-def test_find_message_takes_lines_printed_on_the_way_for_no_cause(output: str) -> None:
+def test_find_message_ignores_lines_that_were_printed_earlier(output: str) -> None:
     assert diagnose(waiting_log(), log(1, output + MISTAKE)) == [("script-error", [1])]
     assert diagnose(waiting_log(), log(1, f"{output}bye\n", 3)) == [("rank-exited", [1])]
     assert diagnose(log(0, "Connection closed by peer\n", at=2.0), log(1, output, 137)) == [("rank-killed", [1])]
@@ -112,7 +112,7 @@ def test_words_of_launchers_are_known(symptom: str, text: str) -> None:
     assert diagnose(log(0, text)) == [(symptom, [0])]
 
 
-def test_words_of_a_general_symptom_give_way_to_those_that_say_more() -> None:
+def test_words_of_a_general_symptom_yield_to_a_more_specific_one() -> None:
     memory = f"node0:1:2 [0] NCCL WARN Cuda failure 2 'out of memory'\n{TRACEBACK}ncclUnhandledCudaError: Call failed.\n"
     assert diagnose(log(0, memory), waiting_log(1)) == [("out-of-memory", [0])]
     ordinal = f"{TRACEBACK}RuntimeError: CUDA error: invalid device ordinal\n"
@@ -126,7 +126,7 @@ def test_words_of_a_rank_that_lost_its_peer_over_nccl_make_it_a_victim() -> None
     assert diagnose(log(0, REMOTE), log(1, REMOTE)) == [("nccl-error", [0, 1])]  # nobody else failed: then it was the network
 
 
-def test_words_of_a_watchdog_that_gives_up_are_no_crash() -> None:
+def test_words_of_a_watchdog_that_ends_its_rank_are_not_a_crash() -> None:
     stuck = log(1, "step 6\n", 143, 2.0, is_ended=True)
     assert diagnose(log(0, WATCHDOG.format(rank=0), 134), stuck) == [("silent-rank", [1])]
     assert diagnose(log(0, WATCHDOG.format(rank=0), 134), log(1, WATCHDOG.format(rank=1), 134)) == [("nccl-timeout", [0, 1])]

@@ -1,4 +1,4 @@
-"""A small course on disk, right in every way, for tests to spoil."""
+"""A small, correct course on disk, in which tests plant mistakes."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ class SmallCourse:
         return path
 
     def change(self, old: str, new: str) -> None:
-        """Replace words of the manifest; they must be there once."""
+        """Replace a text of the manifest, which must occur exactly once."""
         text = self.manifest.read_text()
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in the manifest"
         self.manifest.write_text(text.replace(old, new))
 
     def another(self, number: str, *, name: str = "lakes", spoil: Callable[[str], str] = lambda text: text) -> None:
-        """One more module, a copy under another number."""
+        """Add a module: a copy under another number."""
         folder = f"{int(number):02d}-{name}" if number.isdigit() else f"{number}-{name}"
         self.put(
             f"modules/{folder}/module.yaml", spoil(MANIFEST.replace('"7"', f'"{number}"').replace('"7.1"', f'"{number}.1"'))
@@ -105,7 +105,7 @@ class SmallCourse:
         self.put(f"exercises/{folder}/source.py", SCRIPT)
 
     def load(self) -> Catalog:
-        """Return the catalog as it is on disk now."""
+        """Return the catalog of the course as it is on disk now."""
         return load(self.folders)
 
 
@@ -116,7 +116,7 @@ def course(tmp_path: Path) -> SmallCourse:
 
 @pytest.fixture
 def clean_course(course: SmallCourse) -> SmallCourse:
-    """Return a course of which the author's lint has nothing to say."""
+    """Return a course about which lint has no complaints."""
     write_schema(course.folders.modules)
     assert lint(course.load()) == []
     return course

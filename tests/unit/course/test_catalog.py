@@ -1,4 +1,4 @@
-"""Looking things up in a course: order, laziness, names that are not there, a broken module beside good ones."""
+"""Look-ups in a course: order, lazy reading, unknown names, an invalid module beside valid ones."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_sources_of_a_folder_are_all_files_in_it(course: Any) -> None:
         ("../7", "there is no module '../7'"),
     ],
 )
-def test_module_that_is_unknown_names_the_near_one(course: Any, question: str, message: str) -> None:
+def test_module_that_is_unknown_suggests_the_similar_one(course: Any, question: str, message: str) -> None:
     with pytest.raises(UnknownName) as caught:
         course.load().module(question)
     assert str(caught.value) == message

@@ -1,4 +1,5 @@
-"""Records of a GPU in a course: what their writer writes is read, and what cannot be right is not. The GPU does not exist."""
+"""Records of a GPU in a course: records as `benchmarks` writes them are read, and impossible ones are not. The GPU does not
+exist."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def test_find_recorded_plots_ignores_other_axes_or_keys(changes: dict[str, Any],
     assert read_plots(tmp_path, **changes) == ({}, [])
 
 
-def test_find_recorded_plots_takes_the_newest(tmp_path: Path) -> None:
+def test_find_recorded_plots_uses_the_newest(tmp_path: Path) -> None:
     save_record(tmp_path, date="2026-01-03", gb_per_s=5.0)
     save_record(tmp_path, gpu="Imaginary GPU 2", date="2026-01-02")
     plots, _ = read_plots(tmp_path)
@@ -108,7 +109,7 @@ def test_find_faulty_records_names_one_that_cannot_be_right(change: Change, reas
     assert find_faulty_records(tmp_path) == warnings
 
 
-def test_list_files_leaves_out_a_link_a_pipe_and_what_is_no_json(tmp_path: Path) -> None:
+def test_list_files_leaves_out_links_pipes_and_invalid_json(tmp_path: Path) -> None:
     path = save_record(tmp_path)
     elsewhere = path.rename(tmp_path / "elsewhere")
     path.symlink_to(elsewhere)

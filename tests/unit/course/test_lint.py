@@ -1,4 +1,4 @@
-"""The author's lint: a course that is right has nothing to say, and each kind of disagreement has its line."""
+"""The author's lint: no complaints about a correct course, and one line for each disagreement between its files."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_lint_of_a_broken_manifest_does_not_call_its_files_unused(clean_course: 
     assert "did you mean torchrun?" in complaints[0]
 
 
-def test_main_says_what_it_found(clean_course: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_main_prints_the_complaints(clean_course: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUCOURSE_COURSE", str(clean_course.root))
     assert main() == (f"{clean_course.folders.modules}: 1 modules, no complaints\n", 0)
     clean_course.change("title: Rivers", "titel: Rivers")

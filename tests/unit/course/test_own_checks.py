@@ -1,4 +1,4 @@
-"""Checks that a script of the learner's own brings, read like those of a manifest."""
+"""The checks of a learner's own script, read like those of a manifest."""
 
 from __future__ import annotations
 

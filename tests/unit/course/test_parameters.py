@@ -1,4 +1,4 @@
-"""What a learner types after --set, and what reaches the script."""
+"""The values that a learner types after --set, and the arguments that the script receives."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_resolve_whole_numbers(text: str, value: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "many", "1.5", "0x10", "1e-3", "1e999", "nan", "true", "1__0", "1,000", "٣", "²", "1\n2", "9" * 5000, "$(id)"]
 )
-def test_resolve_refuses_what_is_no_whole_number(text: str) -> None:
+def test_resolve_refuses_anything_but_a_whole_number(text: str) -> None:
     with pytest.raises(UsageError, match="is not a whole number") as caught:
         resolve(exercise(SIZE), {"batch_size": text}, local=False)
     assert caught.value.exit_code == ExitCode.USAGE
@@ -82,7 +82,7 @@ def test_resolve_numbers(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["nan", "Infinity", "1e999", "0x1p3", "", "1/2", "1,5", "٣.٥"])
-def test_resolve_refuses_what_is_no_number(text: str) -> None:
+def test_resolve_refuses_anything_but_a_number(text: str) -> None:
     with pytest.raises(UsageError, match="is not a number"):
         resolve(exercise(RATE), {"rate": text}, local=False)
 
@@ -93,7 +93,7 @@ def test_resolve_true_and_false(text: str, value: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "2", "maybe", "t"])
-def test_resolve_refuses_what_is_neither_true_nor_false(text: str) -> None:
+def test_resolve_refuses_anything_but_true_and_false(text: str) -> None:
     with pytest.raises(UsageError, match="is not true or false"):
         resolve(exercise(FAST), {"fast": text}, local=False)
 
@@ -105,7 +105,7 @@ def test_resolve_names_the_choices() -> None:
     assert "one of ring, tree" in caught.value.hint
 
 
-def test_resolve_of_an_unknown_parameter_names_the_near_one() -> None:
+def test_resolve_of_an_unknown_parameter_suggests_the_similar_one() -> None:
     with pytest.raises(UnknownName) as caught:
         resolve(exercise(SIZE, RATE), {"bach_size": "1"}, local=False)
     assert str(caught.value) == "there is no parameter 'bach_size'. Did you mean batch_size?"
@@ -115,8 +115,8 @@ def test_resolve_of_an_unknown_parameter_names_the_near_one() -> None:
     assert caught.value.hint == "7.1 has no parameters"
 
 
-def test_resolve_refuses_one_parameter_under_two_spellings() -> None:
-    with pytest.raises(UsageError, match="given twice"):
+def test_resolve_refuses_one_parameter_in_two_spellings() -> None:
+    with pytest.raises(UsageError, match="typed twice"):
         resolve(exercise(SIZE), {"batch_size": "1", "batch-size": "2"}, local=False)
 
 
@@ -143,7 +143,7 @@ def test_arguments_carry_any_text_as_one_argument() -> None:
     assert result.stdout.split(b"\0") == [text.encode() for text in words]
 
 
-def test_resolve_refuses_nul_and_bytes_that_are_no_text() -> None:
+def test_resolve_refuses_nul_and_bytes_that_are_not_text() -> None:
     with pytest.raises(UsageError, match="is not text in UTF-8"):
         resolve(exercise(WORDS), {"words": "a\udcffb"}, local=False)
     with pytest.raises(UsageError, match="NUL"):

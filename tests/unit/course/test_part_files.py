@@ -1,4 +1,4 @@
-"""The files of a part: what an author has left out, and a learner's file that is a solution, whatever its comments."""
+"""The files of a part: what an author has left out, and learners' files that equal a solution except for comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of a manifest: what it names must be there, once, and in an order in which somebody could begin."""
+"""References of a manifest: whatever it names must exist, exactly once, and in an order in which a learner can begin."""
 
 from __future__ import annotations
 

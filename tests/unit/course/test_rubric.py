@@ -1,4 +1,4 @@
-"""What this course's points are given for: somebody who only presses buttons gets at most 30 of 100."""
+"""The points of this course: a learner who only runs the delivered scripts earns at most 30 of 100."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpucourse.course.part_files import is_solution, list_solutions
-from gpucourse.course.rubric import find_pressed_exercises, find_unknown_modules, parts_of, read_rubric
+from gpucourse.course.rubric import find_exercises_above_the_limit, find_unknown_modules, parts_of, read_rubric
 from gpucourse.grading.answers import SECOND, compare, compute_credit, count_attempts
 from gpucourse.grading.points import grade
 from gpucourse.model.answer import AnswerResult
@@ -27,7 +27,7 @@ MAX_PERCENT = 30
 Answer = Callable[[Question], float | None]
 
 
-def press_buttons(module: Module, exercise: Exercise, credit: Answer, *, copied: bool) -> ExerciseEvidence:
+def run_unedited(module: Module, exercise: Exercise, credit: Answer, *, copied: bool) -> ExerciseEvidence:
     """Return an exercise that was run, with every check passed and every file there, and this credit for each choice. A second
     run repeated the number that the first had measured as its prediction. With `copied`, each part is a solution of the course
     as it is; otherwise, nothing was written."""
@@ -58,11 +58,11 @@ def press_buttons(module: Module, exercise: Exercise, credit: Answer, *, copied:
 
 
 def walk(credit: Answer, *, copied: bool = False) -> Grade:
-    """Return the points for the whole course, walked like that."""
+    """Return the points for the whole course if every exercise is done as in `run_unedited`."""
     modules, rubric = CATALOG.modules, read_rubric(FOLDERS.modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
     evidence = {
-        exercise.id: press_buttons(module, exercise, credit, copied=copied)
+        exercise.id: run_unedited(module, exercise, credit, copied=copied)
         for module in modules
         for exercise in module.exercises
     }
@@ -95,7 +95,7 @@ def test_parts_of_a_rubric_have_the_titles_of_the_modules() -> None:
 
 
 @pytest.mark.parametrize("copied", [False, True])
-def test_read_rubric_grades_pressing_buttons_low_even_with_copied_solutions(copied: bool) -> None:
+def test_read_rubric_awards_little_for_delivered_scripts_even_with_copied_solutions(copied: bool) -> None:
     points = walk(leave_open, copied=copied)
     assert points.points == 100
     assert points.earned <= MAX_PERCENT
@@ -103,14 +103,14 @@ def test_read_rubric_grades_pressing_buttons_low_even_with_copied_solutions(copi
     assert points.whole_course.percent <= MAX_PERCENT
 
 
-def test_read_rubric_grades_guesses_with_nothing_on_average() -> None:
+def test_read_rubric_awards_nothing_for_guesses_on_average() -> None:
     points, open_points = walk(guess), walk(leave_open)
     assert points.earned == pytest.approx(open_points.earned, abs=0.01)
     assert points.whole_course.earned == pytest.approx(open_points.whole_course.earned, abs=0.01)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_read_rubric_grades_choices_above_pressing_buttons_if_they_are_right(sign: int) -> None:
+def test_read_rubric_awards_more_for_right_choices_than_for_delivered_scripts(sign: int) -> None:
     difference = walk(lambda _question: float(sign)).whole_course.earned - walk(leave_open).whole_course.earned
     assert difference * sign > 0
 
@@ -120,7 +120,7 @@ def make_rubric(*rows: dict[str, Any], module: str = "7") -> Rubric:
     return Rubric.model_validate({"format": 1, "parts": [{"module": module, "rows": filled}]})
 
 
-def test_find_unknown_modules_names_what_is_not_there_and_what_no_learner_can_earn(course: SmallCourse) -> None:
+def test_find_unknown_modules_names_missing_exercises_and_rows_that_no_learner_can_earn(course: SmallCourse) -> None:
     course.change("    deliverables: [{title: The log, source: logs/*.log}]\n", "")
     modules = course.load().modules
     rows: list[dict[str, Any]] = [
@@ -134,8 +134,8 @@ def test_find_unknown_modules_names_what_is_not_there_and_what_no_learner_can_ea
     assert list(find_unknown_modules(unknown, modules)) == ["rubric.yaml: parts.8: there is no module 8"]
 
 
-def test_find_pressed_exercises_names_those_whose_delivered_script_earns_too_much(course: SmallCourse) -> None:
+def test_find_exercises_above_the_limit_names_those_whose_delivered_script_earns_too_much(course: SmallCourse) -> None:
     modules, delivery = course.load().modules, {"evidence": ["yours"]}
-    assert list(find_pressed_exercises(make_rubric({"evidence": ["checks"], "points": 1}, delivery), modules)) == []
-    (complaint,) = find_pressed_exercises(make_rubric({"evidence": ["checks"]}, delivery), modules)
-    assert "checks and deliverables of 7.1 give 50 % of its points" in complaint
+    assert list(find_exercises_above_the_limit(make_rubric({"evidence": ["checks"], "points": 1}, delivery), modules)) == []
+    (complaint,) = find_exercises_above_the_limit(make_rubric({"evidence": ["checks"]}, delivery), modules)
+    assert "checks and deliverables of 7.1 earn 50 % of its points" in complaint

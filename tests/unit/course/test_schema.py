@@ -1,4 +1,4 @@
-"""The JSON Schema is the one that the model gives, and editors that use it agree with the program."""
+"""The JSON Schema is generated from the model, and editors that use it agree with the program."""
 
 from __future__ import annotations
 

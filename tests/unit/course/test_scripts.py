@@ -1,4 +1,4 @@
-"""What the manifest reads and no script writes; the rubric, the quiz and the solutions, as the author's lint sees them."""
+"""Keys that the manifest reads and no script writes, and complaints about the rubric, the quiz and the solutions."""
 
 from __future__ import annotations
 

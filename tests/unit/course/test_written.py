@@ -36,7 +36,7 @@ WHOLE_FILES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", WHOLE_FILES)
-def test_read_of_a_file_that_is_no_manifest_has_one_complaint(course: Any, name: str) -> None:
+def test_read_of_a_file_that_is_not_a_manifest_has_one_complaint(course: Any, name: str) -> None:
     content, complaint = WHOLE_FILES[name]
     course.manifest.write_bytes(content)
     with pytest.raises(ManifestError) as caught:

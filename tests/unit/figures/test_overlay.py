@@ -85,7 +85,7 @@ def test_add_record_changes_nothing_if_it_has_no_other_point_on_these_axes(recor
     assert add_record(plot, data, record) == data
 
 
-def test_add_record_leaves_out_values_beside_which_the_run_would_look_like_0() -> None:
+def test_add_record_leaves_out_values_that_would_make_the_run_look_like_0() -> None:
     plot = Plot.model_validate(LINE)
     data = add_record(plot, drawable(plot, OWN), record_of({"mib": 1, "way": "copy", "gb_per_s": 301.0}))
     assert (data.recorded, data.notes) == (

@@ -108,13 +108,13 @@ def test_bars_show_large_values_as_words() -> None:
 
 
 @pytest.mark.parametrize(("value", "log"), [(1e308, False), (5e-324, True), (10**400, True), (6, True)])
-def test_draw_takes_few_points_and_numbers_that_no_axis_can_show(value: float, log: bool, tmp_path: Path) -> None:
+def test_draw_accepts_few_points_and_numbers_that_no_axis_can_show(value: float, log: bool, tmp_path: Path) -> None:
     plot = Plot.model_validate({**PLAIN, "log_x": log, "log_y": log})
     rows = [{"x": 1, "y": 1.0}, {"x": value, "y": value}]
     assert draw(plot, {"rows": rows}, subtitle="s", folder=tmp_path)
 
 
-def test_draw_shows_words_that_hold_anything_as_text(tmp_path: Path) -> None:
+def test_draw_shows_words_with_any_characters_as_text(tmp_path: Path) -> None:
     words = ("<b>$\\frac{1}{0}$ & co", "a\x00b\x1b[31m", "日本 🚀", "x" * 300, "\ud800")
     rows = [{"case": case, "ranks": 10**400, "speedup": 1.0} for case in words]
     _, svg = draw(Plot.model_validate(BAR), {"comparison": rows}, subtitle="$x_1 <i>\ntwo\x07", folder=tmp_path)
@@ -149,8 +149,8 @@ assert "matplotlib.pyplot" not in sys.modules
 """
 
 
-def test_draw_prints_nothing_if_the_home_takes_no_cache(tmp_path: Path) -> None:
-    """In a process of its own: matplotlib decides where its cache lies when it is imported."""
+def test_draw_prints_nothing_if_the_home_cannot_hold_a_cache(tmp_path: Path) -> None:
+    """This runs in a separate process, because matplotlib chooses its cache folder when it is imported."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": "/proc/nowhere",

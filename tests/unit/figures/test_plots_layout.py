@@ -1,4 +1,4 @@
-"""Pictures laid out: nothing lies over the data, runs into its neighbour or is cut, and colours are told apart."""
+"""The layout of pictures: nothing covers the data, touches its neighbour or is cut, and colours can be distinguished."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_draw_keeps_words_below_many_bars_apart() -> None:
     assert {text.get_rotation() for text in lay_out(TWO_BARS, sizes).axes[0].get_xticklabels()} == {40.0}, "short, but many"
 
 
-def test_draw_leaves_no_room_for_a_series_without_a_value() -> None:
+def test_draw_reserves_no_room_for_a_series_without_a_value() -> None:
     """Its place in the legend would have the colour of the first series."""
     axes = lay_out(TWO_BARS, WIDE_BARS[:2]).axes[0]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [f"the time of {key}, with copies" for key in "ab"]

@@ -1,4 +1,4 @@
-"""Rows of a picture: what is drawn of them, and what is said of the others."""
+"""Rows of a picture: which are drawn, and the note about the others."""
 
 from __future__ import annotations
 

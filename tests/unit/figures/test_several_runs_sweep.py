@@ -1,4 +1,4 @@
-"""What an exercise draws of one run, drawn over the values of a parameter."""
+"""The plot that an exercise has for one run, drawn over the values of a parameter."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_make_sweep_plot_of_few_rows_has_a_line_each(tmp_path: Path) -> None:
     assert [path.name for path in draw(sweep_plot, metrics, subtitle="x", folder=tmp_path)] == ["sweep.png", "sweep.svg"]
 
 
-def test_make_sweep_plot_of_many_rows_takes_the_last_one() -> None:
+def test_make_sweep_plot_of_many_rows_draws_the_last_one() -> None:
     sweep_plot, metrics = make_sweep_plot(plot(), "n", "", [(1, rows(*range(20))), (100, rows(*range(30)))])
     assert [series.label for series in sweep_plot.series] == ["measured"]
     assert [point["speed_0"] for point in metrics["points"]] == [19, 29]
@@ -55,7 +55,7 @@ def test_make_sweep_plot_draws_words_as_bars() -> None:
 
 
 @pytest.mark.parametrize("values", [(True, False), (0, 5), (-2, 3)])
-def test_make_sweep_plot_has_no_logarithm_of_some_values(values: tuple[Any, Any]) -> None:
+def test_make_sweep_plot_is_linear_for_values_without_a_logarithm(values: tuple[Any, Any]) -> None:
     sweep_plot, _ = make_sweep_plot(plot(), "n", "", [(value, rows(1)) for value in values])
     assert not sweep_plot.log_x
 

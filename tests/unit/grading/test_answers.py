@@ -1,4 +1,4 @@
-"""Answers: numbers with their units against what a run recorded, choices by letter or words, free text kept."""
+"""Answers: numbers with their units against what a run recorded, choices by letter or words, free text stored."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_judge_numbers(keys: dict[str, Any], answer: Any, verdict: str, message:
     assert (result.explanation == "So.") == (verdict in {"passed", "failed"}), "a second wrong answer is final"
 
 
-def test_judge_of_a_first_wrong_number_tells_only_its_tolerance() -> None:
+def test_judge_of_a_first_wrong_number_shows_only_the_tolerance() -> None:
     result = judge_answer("45 %", **BUSY, tolerance=2)
     assert (result.verdict, result.share, result.final) == ("failed", 0, False)
     assert result.said == "45 % is incorrect (± 2); one more attempt counts"
@@ -71,7 +71,7 @@ def test_judge_of_a_right_number_counts_less_for_each_attempt(wrong_count: int, 
 
 @pytest.mark.parametrize("options", [2, 3, 5])
 @pytest.mark.parametrize("attempts", [1, 2, 5])
-def test_judge_gives_nothing_for_guessing_at_a_choice(options: int, attempts: int) -> None:
+def test_judge_awards_nothing_for_guessing_a_choice(options: int, attempts: int) -> None:
     question = make_question(kind="choice", options=[str(number) for number in range(options)], key="a")
     shares = []
     for order in itertools.permutations(question.choices, min(attempts, options)):
@@ -115,7 +115,7 @@ def test_number_reads_units_and_separators(text: Any, unit: str, value: float) -
         ("__import__('os')", "", "is not a number"),
     ],
 )
-def test_number_refuses_what_is_none(text: Any, unit: str, reason: str) -> None:
+def test_number_refuses_anything_but_a_number(text: Any, unit: str, reason: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         number(text, unit)
     assert reason in str(caught.value)
@@ -134,7 +134,7 @@ def test_judge_choices(answer: str, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["c", "", "the moon", 3])
-def test_letter_refuses_what_is_no_option(answer: Any) -> None:
+def test_letter_refuses_anything_but_an_option(answer: Any) -> None:
     with pytest.raises(ValueError, match="is not one of a, b"):
         letter(make_question(**CHOICE), answer)
 

@@ -1,4 +1,4 @@
-"""A prediction beside what a run measured."""
+"""A prediction compared with the measurement of a run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_compare_with_zero_has_no_percent() -> None:
     assert (result.verdict, result.difference, result.ratio) == ("failed", "5 MB", None)
 
 
-def test_compare_with_what_was_not_measured() -> None:
+def test_compare_with_a_value_that_was_not_measured() -> None:
     for question, evidence, verdict, words in (
         (make_number(value="metrics.late"), METRICS, "error", "your run did not record metrics.late"),
         (make_number(evidence="gpu"), METRICS, "not_measured", "needs a GPU"),
@@ -97,6 +97,6 @@ def test_compare_of_a_direction_that_no_range_contains_is_not_judged(
     assert (result.verdict, result.measurement, result.difference, result.share) == (verdict, measurement, words, None)
 
 
-def test_compare_refuses_what_is_no_number() -> None:
+def test_compare_refuses_anything_but_a_number() -> None:
     with pytest.raises(ValueError, match="'soon' is not a number"):
         compare(make_number(), "soon", METRICS, on_gpu=False)

@@ -77,7 +77,7 @@ def test_evaluate_of_a_value_that_is_not_finite_fails(comparison: dict[str, Any]
         ({"equals": 0}, {"a": 0}, "a mapping cannot be compared with 0"),
     ],
 )
-def test_evaluate_of_what_cannot_be_compared_is_an_error(comparison: dict[str, Any], observed: object, message: str) -> None:
+def test_evaluate_of_incomparable_values_is_an_error(comparison: dict[str, Any], observed: object, message: str) -> None:
     result = value(comparison, observed)
     assert (result.verdict, result.observed) == ("error", message)
     assert "metrics.json" in result.hint

@@ -1,4 +1,4 @@
-"""Edits of a file: what was added and removed, and why a diff does not show it."""
+"""Edits of a file: the added and removed lines, and the reasons why a diff leaves them out."""
 
 from __future__ import annotations
 

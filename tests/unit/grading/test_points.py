@@ -66,7 +66,7 @@ def test_grade_without_evidence_that_holds_is_zero(changes: dict[str, Any], note
         assert result.parts[0].rows[0].level == "none"
 
 
-def test_grade_counts_the_deliverables_that_are_there() -> None:
+def test_grade_counts_the_deliverables_that_exist() -> None:
     result = score(make_evidence(wanted=("log", "plot"), handed_in=("plot",)), evidence=("deliverables",), points=5)
     assert result.earned == 2.5
     assert result.parts[0].rows[0].pieces[0].note == "missing: log"
@@ -100,7 +100,7 @@ def test_grade_shares_a_row_among_exercises_and_kinds() -> None:
     assert score(whole, half, evidence=("checks", "answers"), exercises=("1.1",)).earned == 10
 
 
-def test_grade_gives_no_share_to_what_an_exercise_does_not_ask_for() -> None:
+def test_grade_has_no_share_for_evidence_that_an_exercise_does_not_require() -> None:
     assert (
         score(make_evidence("1.1", checks=(check("passed"),)), make_evidence("1.2"), evidence=("checks", "answers")).earned
         == 10
@@ -116,7 +116,7 @@ def test_level_of_a_row_says_whether_a_gpu_was_used() -> None:
     assert score(on_gpu, simulated).parts[0].rows[0].level == "logic"
 
 
-def test_grade_of_a_module_that_is_not_here_is_zero() -> None:
+def test_grade_of_a_module_that_the_course_does_not_have_is_zero() -> None:
     part = RubricPart(
         module="2", title="t", rows=(Row(id="r", title="r", points=10, evidence={"checks": 1}, exercises=("2.1",)),)
     )
@@ -166,7 +166,7 @@ def test_grade_shares_an_exercise_among_its_kinds_of_evidence_by_weight() -> Non
     ]
 
 
-def test_grade_takes_points_of_the_module_for_wrong_choices_down_to_zero() -> None:
+def test_grade_subtracts_points_of_the_module_for_wrong_choices_down_to_zero() -> None:
     wrong_answer = answer("failed", -0.5)
     assert score(make_evidence(answers=(answer("passed"), wrong_answer)), evidence=("answers",)).earned == 2.5
     only_wrong = score(make_evidence(answers=(wrong_answer,)), evidence=("answers",))
@@ -190,7 +190,7 @@ def test_grade_names_the_prediction_and_how_it_is_typed(verdict: Any, word: str)
     assert piece.note == f"open: q; prediction {word}: gpucourse run 1.1 --predict p=VALUE"
 
 
-def test_narrow_gives_the_share_of_one_exercise_in_its_rows() -> None:
+def test_narrow_returns_the_share_of_one_exercise_in_its_rows() -> None:
     result = score(make_evidence("1.1", checks=(check("passed"),)), make_evidence("1.2", checks=(check("failed"),)))
     shares = [narrow(result, {exercise}) for exercise in ("1.1", "1.2")]
     assert [(share.points, share.earned) for share in shares] == [(5, 5), (5, 0)]

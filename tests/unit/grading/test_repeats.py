@@ -1,4 +1,4 @@
-"""A run beside the same run done again."""
+"""A run compared with its repetition."""
 
 from __future__ import annotations
 

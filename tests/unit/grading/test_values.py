@@ -1,4 +1,4 @@
-"""The closed grammar for values: what it reads, and how it says what is not there."""
+"""The closed grammar for values: the values that it reads, and its messages about missing ones."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_read_never_hides_not_a_number(expression: str) -> None:
         ("metrics.__class__", "metrics.__class__ is missing: metrics has no __class__"),
     ],
 )
-def test_read_says_what_is_not_there(expression: str, message: str) -> None:
+def test_read_names_the_value_that_is_missing(expression: str, message: str) -> None:
     with pytest.raises(Unreadable) as caught:
         read(expression, EVIDENCE)
     assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""Part in a process of its own: nothing of it stays."""
+"""A part in a separate process: nothing of it remains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.waiting import until
 
 
 def has_ended(process: int) -> bool:
-    """Tell whether a process has ended; one that nobody has waited for yet has, too."""
+    """Return whether a process has ended, even if its parent has not waited for it yet."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):  # the second if it ends between open and read

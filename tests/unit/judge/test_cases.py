@@ -1,4 +1,4 @@
-"""What is said of a value that is wrong: where it differs, on the simplest input that fails, beside the nearest that passes."""
+"""Messages about a wrong value: where it differs, on the simplest input that fails, and the nearest input that passes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_describe_counts_items_when_some_are_missing() -> None:
     assert ", instead of 80, [0, 1, 2," in text
 
 
-def test_find_simplest_takes_the_smallest_sizes() -> None:
+def test_find_simplest_chooses_the_smallest_sizes() -> None:
     assert find_simplest([{"ranks": 4, "elements": 9}, {"ranks": 2, "elements": 9}, {"ranks": 4, "elements": 4}]) == 1
     assert find_simplest([{}, {}]) == 0
 

@@ -55,7 +55,7 @@ def ask(judge: Judge, judge_file: Path, text: str, *, limit_s: float = STUCK_S) 
 
 
 @pytest.mark.parametrize("fate", [pytest.param(fate, marks=pytest.mark.slow if fate in SLOW else ()) for fate in FATES])
-def test_judge_names_what_became_of_a_part(judge: Judge, judge_file: Path, fate: str) -> None:
+def test_judge_names_the_result_of_a_part(judge: Judge, judge_file: Path, fate: str) -> None:
     text, word, way, sentence = FATES[fate]
     answer = ask(judge, judge_file, text, limit_s=LIMIT_S if way in {"endless", "closed-files"} else STUCK_S)
     assert (answer.word, answer.way) == (word, way), answer
@@ -64,19 +64,19 @@ def test_judge_names_what_became_of_a_part(judge: Judge, judge_file: Path, fate:
     assert len(answer.output) <= 8 << 10
 
 
-def test_judge_gives_a_part_the_programs_of_the_system(judge_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_lets_a_part_use_the_programs_of_the_system(judge_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     with Judge() as judge:
         answer = ask(judge, judge_file, body("return 2 if '/usr/sbin' in os.environ['PATH'].split(':') else 0"))
     assert answer.word == "passed"
 
 
-def test_judge_goes_on_after_a_part_that_ended_its_process(judge: Judge, judge_file: Path) -> None:
+def test_judge_continues_after_a_part_that_ended_its_process(judge: Judge, judge_file: Path) -> None:
     ask(judge, judge_file, FATES["ends-its-parent"][0])
     assert ask(judge, judge_file, RIGHT).word == "passed"
 
 
-def test_judge_tells_its_own_fault_from_the_learners(judge: Judge, judge_file: Path) -> None:
+def test_judge_distinguishes_its_own_fault_from_the_learners(judge: Judge, judge_file: Path) -> None:
     judge_file.write_text("WAYS = {}\n\n\ndef judge(part):\n    1 / 0\n")
     answer = ask(judge, judge_file, RIGHT)
     assert (answer.word, answer.way) == ("error", "judge")

@@ -1,4 +1,4 @@
-"""A cause is told only if the course's own version of it gives the same output on the same case."""
+"""A cause is shown only if the solution with the same error has the same output on the same case."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ def ask(judge: Judge, folder: Path, formula: str, solution: str | None = "a * a"
     return judge.judge(*lay_out(folder, formula, solution), torch=False, limit_s=20.0)
 
 
-def test_settle_tells_a_cause_if_its_version_gives_the_same_output(judge: Judge, tmp_path: Path) -> None:
+def test_settle_shows_a_cause_if_its_version_has_the_same_output(judge: Judge, tmp_path: Path) -> None:
     answer = ask(judge, tmp_path, "a + a")
     assert (answer.word, answer.way, answer.says) == ("failed", "doubled", "6 is twice the side")
 
 
-def test_settle_tells_what_was_seen_if_the_cause_gives_another_output(judge: Judge, tmp_path: Path) -> None:
+def test_settle_shows_the_observation_if_the_cause_has_another_output(judge: Judge, tmp_path: Path) -> None:
     answer = ask(judge, tmp_path, "a + 3")
     assert (answer.word, answer.way, answer.says) == ("failed", "other", "a square of 3 has 6")
 
 
-def test_settle_tells_what_was_seen_if_the_cause_gets_another_verdict(judge: Judge, tmp_path: Path) -> None:
+def test_settle_shows_the_observation_if_the_cause_has_another_verdict(judge: Judge, tmp_path: Path) -> None:
     assert ask(judge, tmp_path, "a * a if a < 3 else 1").says == "it gave 1"
 
 
-def test_settle_tells_what_was_seen_if_there_is_no_solution(judge: Judge, tmp_path: Path) -> None:
+def test_settle_shows_the_observation_if_there_is_no_solution(judge: Judge, tmp_path: Path) -> None:
     assert ask(judge, tmp_path, "a + a", solution=None).says == "a square of 3 has 6"
 
 
@@ -71,7 +71,7 @@ def test_settle_judges_nothing_again_if_the_file_is_the_version_of_the_cause(tmp
     judge.assert_not_called()
 
 
-def test_settle_ignores_what_is_no_suspicion() -> None:
+def test_settle_ignores_a_malformed_suspicion() -> None:
     answer = settle({"judge": "j", "file": "f"}, {"way": "doubled", "says": "so", "suspicion": {"change": 3}}, lambda _: None)
     assert answer == {"way": "other", "says": "so"}
 

@@ -1,4 +1,4 @@
-"""Part: how a judge file calls a learner's functions, compares what they return, and names the wrong way."""
+"""Part: how a judge file calls a learner's functions, compares their results, and names the wrong way."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_document_names_the_line_that_is_not_yaml(tmp_path: Path) -> None:
         _ = make_part(tmp_path, "nodes: 2\nnodes: 3\n").document
 
 
-def test_function_alone_takes_one_function_out_of_a_script_that_cannot_be_imported(tmp_path: Path) -> None:
+def test_function_alone_returns_one_function_of_a_script_that_cannot_be_imported(tmp_path: Path) -> None:
     part = make_part(tmp_path, f"import no_such_module\n\n\n@no_such_module.fast\n{RIGHT.replace('+ 1', '+ STEP')}")
     assert part.function_alone("answer", STEP=5)(1) == 6
     with pytest.raises(Verdict, match="has no function share: keep its name"):

@@ -1,4 +1,4 @@
-"""Versions of learners' files that are right in their own way, or wrong in a way that has no name: what the judge says."""
+"""Verdicts on learners' files that are right in another way than the solutions, or wrong in a way without a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part on several ranks: what each returns, and where they wait when they wait for each other."""
+"""A part on several ranks: the result of each, and the lines at which they wait for each other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ask(judge: Judge, folder: Path, *lines: str) -> JudgeAnswer:
     return judge.judge(folder / "judges" / "my_ranks.py", file, torch=True, limit_s=120)
 
 
-def test_run_ranks_passes_ranks_that_are_right(judge: Judge, tmp_path: Path) -> None:
+def test_run_ranks_returns_the_results_of_right_ranks(judge: Judge, tmp_path: Path) -> None:
     lines = ("torch.ones(1, requires_grad=True).sum().backward()", "dist.barrier()", "return rank")
     answer = ask(judge, tmp_path, *lines)
     assert (answer.word, answer.notes) == ("passed", ("three ranks",)), answer
@@ -96,7 +96,7 @@ def test_run_ranks_names_a_value_that_cannot_be_sent(judge: Judge, tmp_path: Pat
     assert "it returned a value that cannot be sent back" in answer.says
 
 
-def test_line_of_stack_passes_over_a_judge_of_the_same_name(tmp_path: Path) -> None:
+def test_line_of_stack_ignores_a_judge_of_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "stack").write_text(
         'File "/course/judges/my_ring.py", line 263 in judge\nFile "/part/my_ring.py", line 14 in send\n', encoding="utf-8"
     )

@@ -1,4 +1,4 @@
-"""What a learner hands in: a bundle, one with a change in it, and what a reviewer keeps of it."""
+"""Bundles that a learner hands in or changes, and the judgements that a reviewer keeps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def hand_in(learning: Learning) -> Path:
 
 
 def read_judgements(learning: Learning) -> list[dict[str, Any]]:
-    """Return what the workspace keeps of its owner's judgements on other learners' work."""
+    """Return the judgements on other learners' work that the workspace stores."""
     files = learning.workspace.glob(".gpucourse/reviews/*/1.1.json")
     return [judgement for path in files for judgement in json.loads(path.read_text())["judgements"]]
 

@@ -1,4 +1,4 @@
-"""`answer`: asked at the terminal, typed, or in a sheet; what was kept, and every way to get it wrong."""
+"""`answer`: at the terminal, as options, or in a sheet; which answers are stored, and which are refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.learning import METRICS, Learning
 SHEET = "deliverables/1.1/answers.yaml"
 
 
-def test_judge_answer_of_set_judges_and_keeps_each_answer(learning: Learning) -> None:
+def test_judge_answer_of_set_judges_and_stores_each_answer(learning: Learning) -> None:
     record = learning.record()
     result = learning.types("answer", "1.1", "--set", "speedup=1.92", "--set", "where=b", "--set", "why=It falls.")
     assert "you said 1.92 times; your run shows 1.9 times" in result.out

@@ -1,4 +1,4 @@
-"""A wrong answer costs, a later one counts less, and a sheet gives no attempt back."""
+"""A wrong answer costs points, a later answer counts less, and a sheet does not restore an attempt."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ SHEET = "deliverables/1.1/answers.yaml"
 
 
 def read_answer(learning: Learning, name: str, *words: str) -> dict[str, object]:
-    """Return what one answer is worth, as `show` sees it, which takes nothing in."""
+    """Return the result of one answer in the output of `show`, which submits nothing."""
     answers = learning.types("show", "1.1", "--json").document["answers"]
     return dict(next(answer for answer in answers if answer["id"] == name))
 
 
 def give(learning: Learning, *answers: str) -> str:
-    """Give one answer after the other; what was said of the last."""
+    """Submit the answers one after the other, and return the output about the last."""
     outputs = [learning.types("answer", "1.1", "--set", answer, code=None).out for answer in answers]
     return " ".join(outputs[-1].split())
 

@@ -1,4 +1,4 @@
-"""Bundles whose sender wants more than points: names, counts, sizes and depths that no honest bundle has."""
+"""Bundles of a hostile sender: names, counts, sizes and depths that no honest bundle has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CARD: dict[str, Any] = {
 
 
 def bundle(path: Path, files: dict[str, bytes], card: Callable[[dict[str, Any]], Any] = lambda card: card) -> Path:
-    """Return a bundle with these files, all of them as the card says; `card` changes what it says."""
+    """Return a bundle with these files and a card that lists them all; the function `card` changes the card."""
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     with zipfile.ZipFile(path, "w") as target:
         target.writestr("bundle.json", json.dumps(card({**CARD, "files": digests})))
@@ -98,7 +98,7 @@ WRONG = {
     [("run.json", kind) for kind in WRONG]
     + [(name, "deep") for name in ("bundle.json", "metrics.json", "plan.json", "hashes.json", "quiz.json")],
 )
-def test_open_of_wrong_json_is_the_bundles_fault_and_the_next_command_works(learning: Learning, name: str, kind: str) -> None:
+def test_open_of_invalid_json_blames_the_bundle_and_the_next_command_works(learning: Learning, name: str, kind: str) -> None:
     data = WRONG[kind]
     place = {"bundle.json": name, "quiz.json": ".gpucourse/quiz.json"}.get(name, f"{RUN}/{name}")
     files = run_files(metrics_json=b"{}", plan_json=b"{}", hashes_json=b"{}")
@@ -121,10 +121,10 @@ def test_open_of_a_card_with_a_long_word_quotes_little_of_it(learning: Learning)
     assert len(result.err) < 2000
 
 
-def test_open_of_a_bundle_with_a_damaged_identity_is_the_bundles_fault(learning: Learning) -> None:
+def test_open_of_a_bundle_with_a_damaged_identity_blames_the_bundle(learning: Learning) -> None:
     path = bundle(learning.root / "evil.zip", {**run_files(), ".gpucourse/workspace.json": b"{}"})
     result = learning.types("grade", "--open", str(path), code=2)
-    assert "is not a whole bundle: it does not say which workspace made it" in " ".join(result.err.split())
+    assert "is not a complete bundle: it does not say which workspace made it" in " ".join(result.err.split())
     assert "gpucourse-bundle-" not in result.err
 
 

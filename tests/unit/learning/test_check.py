@@ -1,4 +1,4 @@
-"""`check`: four verdicts with their evidence, every exercise verified again, and what regressed loses its mark."""
+"""`check`: four verdicts with their evidence, every exercise checked again, and an exercise that regressed loses its mark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_check_of_one_run_by_name_changes_no_mark(learning: Learning) -> None:
         assert message in " ".join(learning.types("check", *words, code=2).err.split())
 
 
-def test_check_all_verifies_every_exercise(learning: Learning) -> None:
+def test_check_all_checks_every_exercise(learning: Learning) -> None:
     learning.record()
     result = learning.types("check", "--all")
     assert "1 of 2 exercises pass." in result.out
@@ -38,7 +38,7 @@ def test_check_all_verifies_every_exercise(learning: Learning) -> None:
     ]  # fmt: skip
 
 
-def test_check_all_after_the_course_asks_more_takes_the_mark(learning: Learning) -> None:
+def test_check_all_after_the_course_requires_more_removes_the_mark(learning: Learning) -> None:
     learning.record()
     manifest = learning.course / "modules/01-rivers/module.yaml"
     manifest.write_text(manifest.read_text().replace("above: 0, unit: l", "above: 2, unit: l"))
@@ -52,7 +52,7 @@ def test_check_all_after_the_course_asks_more_takes_the_mark(learning: Learning)
     assert verdict_of(learning)["verdict"] == "passed", "what holds again is marked again"
 
 
-def test_check_of_a_changed_file_takes_the_mark(learning: Learning) -> None:
+def test_check_of_a_changed_file_removes_the_mark(learning: Learning) -> None:
     record = learning.record()
     metrics = learning.folder(record) / "metrics.json"
     text = metrics.read_text()

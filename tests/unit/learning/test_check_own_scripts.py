@@ -1,4 +1,4 @@
-"""`check` of a script of the learner's own: judged again by the checks that its run had, and counted for no exercise."""
+"""`check` of a learner's own script: judged again by the checks of its run, and counted for no exercise."""
 
 from __future__ import annotations
 
@@ -50,16 +50,14 @@ def test_check_script_with_changed_numbers_fails(learning: Learning) -> None:
 def test_check_script_without_checks_is_refused(learning: Learning) -> None:
     learning.record(own_script=OWN)
     message = learning.types("check", "train.py", code=3).err
-    assert "no run of train.py has succeeded with checks of its own" in message
+    assert "no run of train.py has succeeded with its own checks" in message
     assert "gpucourse run --script train.py --checks FILE" in message
 
 
-def test_check_script_says_which_script_of_that_name(learning: Learning) -> None:
+def test_check_script_distinguishes_scripts_of_one_name(learning: Learning) -> None:
     checks = [{"id": "low", "title": "It is low", "value": "metrics.loss", "below": 3, "hint": "Go on."}]
     learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py", checks=checks)
     second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)
     message = " ".join(learning.types("check", "train.py").err.split())
-    assert (
-        f"run {second.id} is a run of /home/me/b/train.py; /home/me/a/train.py has runs, too: choose one with --run RUN"
-        in message
-    )
+    assert f"run {second.id} is a run of /home/me/b/train.py; other scripts of this name: /home/me/a/train.py." in message
+    assert "Choose one with --run RUN" in message

@@ -35,7 +35,7 @@ DERIVED = MANIFEST.replace(
 
 
 def measure(one_ms: float, two_ms: float, *, loss: float, size: int, depth: float = 0.5) -> dict[str, object]:
-    """Return the metrics of a run on one rank and on two, whose steps take so many milliseconds, each with a spread of 20 %."""
+    """Return the metrics of a run on one rank and on two, whose steps take these times in ms, each with a spread of 20 %."""
     rows = [
         {
             "ranks": ranks, "depth": depth, "median_ms": float(ms), "p20_ms": 0.8 * ms, "p80_ms": 1.2 * ms, "rate": 1e3 / ms,
@@ -65,7 +65,7 @@ def test_compare_marks_every_number_computed_from_times_that_overlap(learning: L
     assert "≈ may be noise: the runs' own spreads (p20 to p80) overlap" in " ".join(output.split())
 
 
-def test_compare_of_equal_settings_says_that_differences_are_chance(learning: Learning) -> None:
+def test_compare_of_equal_settings_says_that_differences_are_noise(learning: Learning) -> None:
     learning.put(f"modules/{FOLDER}/module.yaml", DERIVED)
     runs = [learning.record(metrics=measure(ms, 5, loss=2.5, size=40)).id for ms in (10, 12)]
     output = " ".join(learning.types("compare", *runs).out.split())
@@ -110,7 +110,7 @@ def test_compare_of_runs_of_one_own_script(learning: Learning) -> None:
     assert not (learning.workspace / "deliverables").exists()
 
 
-def test_compare_tells_own_scripts_of_one_name_apart(learning: Learning) -> None:
+def test_compare_distinguishes_own_scripts_of_one_name(learning: Learning) -> None:
     first = learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py")
     second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py")
     listing = learning.types("runs").out

@@ -1,4 +1,4 @@
-"""What `cuda` refuses before it builds a program, and reports of the emulator that cannot be used."""
+"""Options and files that `cuda` refuses before it builds a program, and reports of the emulator that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dev check`: what an author is told, and how."""
+"""`dev check` and `dev new`: their messages for an author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run recorded is evidence as it was: no points for what was put there later, none lost with a file beside it."""
+"""A run's record is evidence only if it is unchanged: files that were added later earn no points, and cost none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.learning import METRICS, Learning
 
 
 def change_metrics(learning: Learning, record: RunRecord) -> Path:
-    """Return the run's metrics, written over by hand."""
+    """Change the run's metrics by hand, and return their path."""
     metrics = learning.folder(record) / "metrics.json"
     metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
     return metrics
@@ -173,7 +173,7 @@ def test_evidence_of_a_changed_run_is_left_out_of_the_report(learning: Learning)
     assert record.id not in text
 
 
-def test_evidence_of_a_run_that_ended_unseen_gets_its_screen_at_the_next_look(learning: Learning) -> None:
+def test_evidence_of_a_run_that_ended_unobserved_gets_its_screen_at_the_next_look(learning: Learning) -> None:
     manifest = learning.course / "modules/01-rivers/module.yaml"
     manifest.write_text(
         manifest.read_text().replace("source: logs/*.log}", "source: logs/*.log}, {title: The screen, source: screen.svg}")

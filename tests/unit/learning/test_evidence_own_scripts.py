@@ -1,4 +1,4 @@
-"""A script of the learner's own counts for no exercise, whatever numbers it writes, now or as an earlier version booked it."""
+"""A learner's own script counts for no exercise, whatever numbers it writes, even if an earlier version counted it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ OWN = "/home/me/thesis/my train.py"
 
 
 def book_an_earlier_run(learning: Learning) -> RunRecord:
-    """Return a run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
+    """Return a run of a learner's own script that an earlier version judged by the exercise's checks, and handed in as
+    passed."""
     record = learning.record(own_script="fake.py", place=None)
     record.verdict = "passed"
     write_record(learning.folder(record) / "run.json", record)
@@ -62,7 +63,7 @@ def test_candidates_without_a_script_of_the_learner_keep_their_points(learning: 
     assert not any(own_run.id in name for name in names)
 
 
-def test_gather_counts_no_script_of_the_learner_that_an_earlier_version_booked(learning: Learning) -> None:
+def test_gather_counts_no_script_of_the_learner_that_an_earlier_version_counted(learning: Learning) -> None:
     own_run = book_an_earlier_run(learning)
     assert "0 of 2 exercises done" in learning.types("list").out
     assert set(learning.read_points().values()) == {0}
@@ -88,7 +89,7 @@ def test_show_of_a_script_of_the_learner_whose_name_begins_with_a_dash(learning:
     assert f"gpucourse show --run {record.id} --verbose -- -x.py" in " ".join(output.split())
 
 
-def test_current_is_no_exercise_of_a_script_of_the_learner(learning: Learning) -> None:
+def test_find_current_exercise_ignores_scripts_of_the_learner(learning: Learning) -> None:
     learning.record("1.1")
     learning.record("1.2", own_script=OWN)
-    assert watch.current(learning.open_context()).id == "1.1"
+    assert watch.find_current_exercise(learning.open_context()).id == "1.1"

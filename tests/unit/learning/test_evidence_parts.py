@@ -1,4 +1,4 @@
-"""Points for a part that the learner writes: only with a run or a `try` of the very file that is handed in."""
+"""Points for a part that the learner writes: only with a run or a `try` of exactly the file that is handed in."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def read_points(learning: Learning) -> tuple[float, str]:
     return float(row["earned"]), row["missing"]
 
 
-def test_gather_from_a_run_of_both_parts_gives_all_points(writer: Learning) -> None:
+def test_gather_from_a_run_of_both_parts_has_all_points(writer: Learning) -> None:
     run_both(writer)
     row = read_row(writer, "--open", str(writer.hand_in()))
     assert (row["earned"], row) == (10, read_row(writer))
@@ -93,13 +93,13 @@ def test_gather_after_a_newer_run_without_the_part_keeps_its_points(writer: Lear
     assert read_points(writer)[0] == 10
 
 
-def test_gather_from_the_files_of_the_course_gives_no_points(writer: Learning) -> None:
+def test_gather_from_the_files_of_the_course_has_no_points(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     forge(writer, double=STUB, dry="DRY = None\n")
     assert read_points(writer)[0] == 0
 
 
-def test_gather_of_a_part_that_checks_decide_gives_no_points_without_a_run(writer: Learning) -> None:
+def test_gather_of_a_part_that_checks_judge_has_no_points_without_a_run(writer: Learning) -> None:
     writer.record("1.2", METRICS)
     forge(writer)
     earned, missing = read_points(writer)
@@ -108,21 +108,21 @@ def test_gather_of_a_part_that_checks_decide_gives_no_points_without_a_run(write
 
 
 @pytest.mark.parametrize("run", ["20260101-000000-otter", "../../elsewhere"])
-def test_gather_from_a_run_that_is_missing_gives_no_points(writer: Learning, run: str) -> None:
+def test_gather_from_a_run_that_is_missing_has_no_points(writer: Learning, run: str) -> None:
     writer.record("1.2", METRICS)
     forge(writer, run=run)
     earned, missing = read_points(writer)
     assert (earned, "is missing" in missing) == (0, True)
 
 
-def test_gather_from_a_run_with_other_files_gives_no_points(writer: Learning) -> None:
+def test_gather_from_a_run_with_other_files_has_no_points(writer: Learning) -> None:
     record = run_both(writer, double=STUB, dry="DRY = None\n")
     forge(writer, run=record.id)
     earned, missing = read_points(writer)
     assert (earned, f"run {record.id} did not have this file" in missing) == (0, True)
 
 
-def test_gather_from_files_that_were_put_into_a_run_later_gives_no_points(writer: Learning) -> None:
+def test_gather_from_files_that_were_added_to_a_run_later_has_no_points(writer: Learning) -> None:
     record = run_both(writer, double=STUB, dry="DRY = None\n")
     forge(writer, run=record.id)
     folder = writer.open_context().paths.yours_file("1.2", "x").parent
@@ -131,14 +131,14 @@ def test_gather_from_files_that_were_put_into_a_run_later_gives_no_points(writer
     assert (earned, f"run {record.id} was changed after it had ended" in missing) == (0, True)
 
 
-def test_gather_from_a_run_whose_checks_fail_gives_no_points(writer: Learning) -> None:
+def test_gather_from_a_run_whose_checks_fail_has_no_points(writer: Learning) -> None:
     record = run_both(writer, wet=False)
     forge(writer, run=record.id)
     assert read_points(writer)[0] == 5, "the other part has no checks"
 
 
 @pytest.mark.parametrize("change", [{"state": "failed"}, {"own_script": "/home/me/other.py"}, {"profiled": True}])
-def test_gather_from_a_run_that_judges_no_part_gives_no_points(writer: Learning, change: dict[str, Any]) -> None:
+def test_gather_from_a_run_that_judges_no_part_has_no_points(writer: Learning, change: dict[str, Any]) -> None:
     record = run_both(writer)
     context = writer.open_context()
     files = runs.files_of(context.paths, record)
@@ -155,7 +155,7 @@ BODY = """    half = n / 2
 SOLUTION = '"""A way to double."""\n\n\ndef double(n):\n    """Return n + n."""\n' + BODY
 
 
-def test_review_parts_of_a_solution_gives_points_once_a_reviewer_accepts(
+def test_review_parts_of_a_solution_has_points_once_a_reviewer_accepts(
     writer: Learning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpucourse.course.part_files.MAX_EQUAL_CHARACTERS", 40)  # so that a short text is enough
@@ -168,7 +168,7 @@ def test_review_parts_of_a_solution_gives_points_once_a_reviewer_accepts(
     assert "my_double.py is the course's own solution: it earns no points until an instructor accepts it" in trial.err
     earned, missing = read_points(writer)
     assert (earned, "as the course's solution: double" in missing) == (0, True)
-    assert "handed in; the same as a solution of the course, apart from comments and blanks" in " ".join(
+    assert "handed in; the same as a solution of the course, apart from comments and spaces" in " ".join(
         show_part(writer).split()
     )
     bundle = str(writer.root / "work.zip")
@@ -182,7 +182,7 @@ def test_review_parts_of_a_solution_gives_points_once_a_reviewer_accepts(
     assert (grade["earned"], grade["waiting"]) == (5, 0)
 
 
-def test_review_parts_of_a_part_that_a_reviewer_marks_down_gives_the_rest(writer: Learning) -> None:
+def test_review_parts_of_a_part_that_a_reviewer_marks_down_has_the_rest(writer: Learning) -> None:
     run_both(writer)
     bundle = str(writer.hand_in())
     writer.leave()
@@ -207,7 +207,7 @@ def test_review_parts_of_a_part_that_is_not_handed_in_is_refused(writer: Learnin
 
 
 def show_part(learning: Learning) -> str:
-    """Return what an instructor sees of exercise 1.2."""
+    """Return the text about exercise 1.2 that an instructor sees."""
     return learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.2", code=None).out
 
 
@@ -258,7 +258,7 @@ def test_review_parts_names_those_that_only_the_learner_judged(writer: Learning)
 
 
 def judge_again(learning: Learning, code: int) -> tuple[str, str, list[tuple[str, str, str]]]:
-    """Return what `--rerun` finds of exercise 1.2: the verdict, why, and each part with both words."""
+    """Return the result of `--rerun` for exercise 1.2: the verdict, the reason, and each part with its two verdicts."""
     result = learning.types("grade", "--rerun", str(learning.hand_in()), "--exercise", "1.2", "--yes", "--json", code=code)
     (exercise,) = result.document["exercises"]
     figures = [(figure["value"], figure["bundle"], figure["again"]) for figure in exercise["figures"]]
@@ -277,12 +277,12 @@ def test_evidence_of_a_wrong_part_that_is_called_right_differs_after_a_rerun(wri
 
 
 @pytest.mark.parametrize("change", [{"id": "dry"}, {"id": "nothing"}, {"file": "../my_double.py"}])
-def test_gather_from_a_result_of_another_part_gives_no_points(writer: Learning, change: dict[str, str]) -> None:
+def test_gather_from_a_result_of_another_part_has_no_points(writer: Learning, change: dict[str, str]) -> None:
     writer.record("1.2", METRICS)
     forge(writer, **change)
     assert read_points(writer)[0] == 0
 
 
-def test_gather_of_a_part_that_is_too_large_gives_no_points(writer: Learning) -> None:
+def test_gather_of_a_part_that_is_too_large_has_no_points(writer: Learning) -> None:
     forge(writer, double=RIGHT + "#" * MAX_PART_BYTES)
     assert read_points(writer)[0] == 0

@@ -1,4 +1,5 @@
-"""`grade`: points from evidence, a reviewer's judgement, the instructor's table, the bundle that shows what was changed."""
+"""`grade`: points from evidence, a reviewer's judgement, the instructor's table, and bundles that show which files were
+changed."""
 
 from __future__ import annotations
 
@@ -178,12 +179,12 @@ def test_grade_bundle_has_only_runs_whatever_a_sheet_names(learning: Learning) -
         assert not [name for name in bundle.namelist() if ".." in name]
 
 
-def test_grade_subject_of_a_file_that_is_no_bundle_is_refused(learning: Learning) -> None:
+def test_grade_subject_of_a_file_that_is_not_a_bundle_is_refused(learning: Learning) -> None:
     path = learning.root / "cut.zip"
     path.write_bytes(hand_in(learning).read_bytes()[:900])
     message = learning.types("grade", "--open", str(path), code=2).err
-    assert "is not a whole bundle" in message
-    assert "gpucourse grade --bundle FILE makes it" in message
+    assert "is not a complete bundle" in message
+    assert "ask the learner for it again: gpucourse grade --bundle FILE" in message
 
 
 def test_grade_bundle_of_a_course_without_a_rubric_has_the_whole_course(learning: Learning) -> None:

@@ -1,4 +1,4 @@
-"""A mutation: the learner says which check goes red after an edit, and only that run counts."""
+"""A mutation: the learner predicts which check fails after an edit, and only the run after that edit counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def learning(learning: Learning) -> Learning:
 
 
 def mutate(learning: Learning, expected: str, metrics: dict[str, Any], files: tuple[str, ...] = ("source.py",)) -> RunRecord:
-    """Return a run after an edit, of which the learner said which check goes red."""
+    """Return a run after an edit, for which the learner predicted the check that fails."""
     return learning.record(metrics=metrics, expected_red=expected, edited=list(files))
 
 

@@ -1,4 +1,4 @@
-"""A prediction is asked for at a terminal, kept before the run begins, and shown beside the measurement."""
+"""A prediction is requested at a terminal, stored before the run begins, and shown beside the measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`quiz`: asked, left and taken up again, kept try by try."""
+"""`quiz`: attempts that are interrupted and continued, and stored one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""report: put together from recorded runs and answers; what is missing is named, and nothing is filled in."""
+"""`report`: made from recorded runs and answers; missing items are named, and nothing is invented."""
 
 from __future__ import annotations
 

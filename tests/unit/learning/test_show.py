@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.learning import METRICS, Learning
 
 
-def test_still_open_is_listed_by_show(learning: Learning) -> None:
+def test_list_open_work_names_each_thing_that_is_missing(learning: Learning) -> None:
     output = learning.types("show", "1.1").out
     assert "Still open\n  • a good run: gpucourse run 1.1\n" in output
     assert "depth          100         10  int 1 to 1,000" in output

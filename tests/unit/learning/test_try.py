@@ -37,7 +37,7 @@ RIGHT, SAME = STUB.replace("raise NotImplementedError", "return 2 * n  # "), "de
 
 
 def put_parts(learning: Learning) -> None:
-    """Give exercise 1.2 two parts: one with a judge, one that a check judges."""
+    """Add two parts to exercise 1.2: one with a judge, one that a check judges."""
     learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS)
     learning.put(f"exercises/{FOLDER}/my_double.py", STUB)
     learning.put(f"exercises/{FOLDER}/my_dry.py", "DRY = None\n")
@@ -64,7 +64,7 @@ def states(learning: Learning) -> list[str]:
     return [part.verdict for part in read_part_results(context, context.catalog.exercise("1.2")[1])]
 
 
-def test_try_of_a_deleted_part_brings_it_back(writer: Learning) -> None:
+def test_try_of_a_deleted_part_restores_it(writer: Learning) -> None:
     writer.types("try", "1.2")
     own(writer).unlink()
     assert "open" in writer.types("try", "1.2").out
@@ -72,7 +72,7 @@ def test_try_of_a_deleted_part_brings_it_back(writer: Learning) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "large", "link"])
-def test_try_of_what_is_no_plain_file_is_named(writer: Learning, kind: str, tmp_path: Path) -> None:
+def test_try_of_anything_but_a_plain_file_says_so(writer: Learning, kind: str, tmp_path: Path) -> None:
     writer.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS.replace("torch: false", "torch: true"))
     writer.types("try", "1.2")
     own(writer).unlink()
@@ -88,7 +88,7 @@ def test_try_of_what_is_no_plain_file_is_named(writer: Learning, kind: str, tmp_
 
 
 def run_with(learning: Learning, text: str, dry: str = "DRY = None\n", **metrics: object) -> tuple[int, list[str], str]:
-    """Return what a run comes to that started with these parts: its exit code by `check`, the parts, and the screen."""
+    """Return the result of a run that started with these parts: the exit code of `check`, the parts, and the screen."""
     write(learning, text)
     write(learning, dry, "my_dry.py")
     context = learning.open_context()
@@ -168,7 +168,7 @@ def test_try_parts_counts_a_batch_file_only_if_it_was_submitted(writer: Learning
     assert run_with(writer, STUB, "DRY = True\n", wet=False)[:2] == (0, ["open", "open"])
 
 
-def test_try_parts_that_the_course_judges_otherwise_lose_their_mark(writer: Learning) -> None:
+def test_try_parts_that_a_changed_judge_refuses_lose_their_mark(writer: Learning) -> None:
     write(writer, RIGHT)
     writer.types("try", "1.2")
     writer.record("1.2")

@@ -1,4 +1,4 @@
-"""`watch`: which files it watches, what was saved, and keys that act at once."""
+"""`watch`: which files it watches, which saves it reports, and keys that act at once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> 
     looks = iter([{path: (0, 0, 1)}, {path: (0, 0, 1)}, {path: (1, 10, 1)}, {path: (2, 20, 1)}, {}, {path: (3, 30, 1)}])
 
     class Looking:
-        """As often as there is something to see."""
+        """An event that is set after the last of the prepared file states."""
 
         now: ClassVar[dict[Path, watch.Stamp]] = {}
 
@@ -61,20 +61,20 @@ def test_wait_for_saves_waits_until_a_file_stops_growing(learning: Learning) -> 
     assert Looking.now == {path: (3, 30, 1)}, "not before it stayed as it was"
 
 
-def test_current_is_the_exercise_of_the_next_step(learning: Learning) -> None:
-    assert watch.current(learning.context).id == "1.1"
+def test_find_current_exercise_is_the_exercise_of_the_next_step(learning: Learning) -> None:
+    assert watch.find_current_exercise(learning.context).id == "1.1"
     learning.record("1.2", {"wet": False})
-    assert watch.current(learning.context).id == "1.2"
+    assert watch.find_current_exercise(learning.context).id == "1.2"
 
 
-def test_wrong_syntax_names_file_and_line(tmp_path: Path) -> None:
+def test_describe_syntax_error_names_file_and_line(tmp_path: Path) -> None:
     good_file, bad_file = tmp_path / "good.py", tmp_path / "bad.py"
     good_file.write_text("x = 1\n")
     bad_file.write_text("x = 1\nif x\n")
-    assert watch.wrong_syntax((good_file,)) is None
-    assert str(watch.wrong_syntax((good_file, bad_file))).startswith("bad.py:2: ")
+    assert watch.describe_syntax_error((good_file,)) is None
+    assert str(watch.describe_syntax_error((good_file, bad_file))).startswith("bad.py:2: ")
     bad_file.write_bytes(b"x = '\x00'\n")
-    assert str(watch.wrong_syntax((bad_file,))).startswith("bad.py")
+    assert str(watch.describe_syntax_error((bad_file,))).startswith("bad.py")
 
 
 def test_list_watched_files_updates_a_copy_that_was_reset(learning: Learning) -> None:

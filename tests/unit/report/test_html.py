@@ -15,7 +15,7 @@ from tests.unit.report.examples import HOSTILE, chapter, report
 
 
 class Page(HTMLParser):
-    """What a browser would make of it: the text, the tags that are open at the end, and where anything is fetched from."""
+    """A parsed page: its text, its tags, and the addresses that a browser would fetch."""
 
     VOID = frozenset({"meta", "link", "br", "img", "use", "path", "rect", "defs"})
 

@@ -1,4 +1,4 @@
-"""A report as Markdown: the pictures beside it, and the words of a person as text."""
+"""A report as Markdown: the pictures beside it, and a person's texts without mark-up."""
 
 from __future__ import annotations
 

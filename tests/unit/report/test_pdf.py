@@ -1,4 +1,4 @@
-"""A report as PDF: its pages, its fonts, and signs that no font shows."""
+"""A report as PDF: its pages, its fonts, and characters that no font can show."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_render_pdf_has_a_title_page_unless_one_page_has_room_for_everything(
     assert (document.pages, "Compute & memory" in first_page) == (pages, count == 1)
 
 
-def test_render_pdf_takes_words_in_other_letters_and_very_long_ones(picture: Picture) -> None:
+def test_render_pdf_accepts_words_in_other_scripts_and_very_long_ones(picture: Picture) -> None:
     words = "Η Τ4 είναι φθηνότερη; карта дешевле; " + "x" * 400 + " α∕β ≈ 1.7 × 10³"
     assert pdf.render(report(chapter(picture, words=words)), font_files()).data.startswith(b"%PDF-")
 
@@ -58,14 +58,14 @@ def test_render_pdf_takes_words_in_other_letters_and_very_long_ones(picture: Pic
 HERE = "中 \u0c85 ا 🚀 é"  # a Chinese sign, a Kannada letter, an Arabic one, a rocket
 
 
-def test_render_pdf_names_what_no_font_shows(picture: Picture) -> None:
+def test_render_pdf_names_characters_that_no_font_can_show(picture: Picture) -> None:
     document = pdf.render(report(chapter(picture, words=HERE)), font_files())
     assert document.lost == "".join(sorted("中\u0c85ا🚀"))
     assert HERE in html.render(report(chapter(picture, words=HERE))).decode()
 
 
 @pytest.mark.slow
-def test_render_pdf_makes_much_smaller_before_it_adds_pages(picture: Picture) -> None:
+def test_render_pdf_shrinks_a_long_report_before_it_adds_pages(picture: Picture) -> None:
     content = report(*[chapter(picture, words="Take the L4. " * 60)] * 5)
     assert pdf.render(content, font_files()).pages == pdf.MAX_PAGES
 
@@ -77,7 +77,7 @@ def test_render_pdf_fits_a_table_wider_than_the_page(picture: Picture) -> None:
     assert pdf.render(content, font_files()).data.startswith(b"%PDF-")
 
 
-def test_render_pdf_takes_a_font_that_has_what_others_lack(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_render_pdf_uses_a_font_with_characters_that_others_lack(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = font_files()["regular"].parent
     lacking = "\u1d84"  # a phonetic sign, which STIX has and DejaVu has not
     monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [str(folder / "STIXGeneral.ttf"), "/etc/hosts"])

@@ -33,7 +33,7 @@ class Emulator:
 
     @property
     def lines(self) -> list[str]:
-        """What stands on the screen and above it, without empty rows at the end."""
+        """Return the rows on the screen and above it, without empty rows at the end."""
         rows = [row.rstrip() for row in self.rows]
         while rows and not rows[-1]:
             rows.pop()
@@ -88,7 +88,7 @@ class Terminal:
 
     @property
     def received(self) -> str:
-        """All that was written, as it arrived."""
+        """Return everything that was written, as it arrived."""
         return b"".join(self._pieces).decode(errors="replace")
 
 

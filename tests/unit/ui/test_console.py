@@ -109,7 +109,7 @@ def test_error_as_a_document() -> None:
     assert err.getvalue() == ""
 
 
-def test_document_is_only_ever_one() -> None:
+def test_document_is_written_only_once() -> None:
     console, out, err = face(as_json=True)
     console.document({"run": {"id": "x"}})
     console.show(VIEW)
@@ -139,7 +139,7 @@ def test_document_holds_records_paths_and_text_that_is_not_utf8() -> None:
     assert out.getvalue().replace("\n", "").isprintable()
 
 
-def test_console_lets_no_escape_out() -> None:
+def test_console_writes_no_escape_sequence() -> None:
     evil = "\x1b]0;owned\x07\x1b[2Jname\x07\x9b1m[red]x[/red]"
     console, out, err = face()
     console.show(View(title=evil, blocks=(table([evil], [(evil,)]), Paragraph(evil)), footer=(evil,)))
@@ -169,7 +169,7 @@ def test_console_of_a_terminal_has_what_its_environment_allows(environ: dict[str
 
 
 @pytest.mark.parametrize(("words", "agreed"), [("y\n", True), ("YES \n", True), ("n\n", False), ("\n", False), ("", False)])
-def test_ask_takes_anything_but_yes_for_no(words: str, agreed: bool) -> None:
+def test_ask_treats_anything_but_yes_as_no(words: str, agreed: bool) -> None:
     console, out, err = face()
     assert console.ask("Spend $1?", io.StringIO(words)) is agreed
     assert err.getvalue() == "Spend $1? [y/N] " + ("" if words else "\n")

@@ -48,7 +48,7 @@ def test_fold_of_a_rank_that_starts_later_or_stops_early() -> None:
     assert fold_logs("a\nb\nc\n", "a\nTraceback\n") == ["[r0-1] a", "[r0] b", "[r1] Traceback", "[r0] c"]
 
 
-def test_fold_takes_pieces_that_end_anywhere() -> None:
+def test_fold_accepts_pieces_that_end_anywhere() -> None:
     pieces = {0: [b"al", b"pha\nbe", b"ta"], 1: [b"alpha\n", b"beta\n"]}
     assert fold_pieces(pieces) == ["[r0-1] alpha", "[r0-1] beta"]
     assert fold_pieces({}) == []
@@ -71,7 +71,7 @@ def test_fold_reads_little_ahead_of_what_it_shows() -> None:
 
 
 def shuffle_lines(lines: list[str], ranks: int, within: int) -> list[str]:
-    """Return a log of each rank with these lines in an order of its own."""
+    """Return a log for each rank, with these lines in a different order in each."""
     choices = random.Random(7)
     places = range(0, len(lines), within)
     return ["\n".join(line for at in places for line in choices.sample(lines[at : at + within], within)) for _ in range(ranks)]
@@ -89,6 +89,6 @@ def test_fold_shows_every_line_when_the_order_differs(ranks: int, within: int) -
 
 
 def is_within(rank: int, name: str) -> bool:
-    """Whether the rank is one of `[r0,2-4`."""
+    """Return whether a label such as `[r0,2-4` contains the rank."""
     ranges = [part.split("-") for part in name.removeprefix("[r").split(",")]
     return any(int(part[0]) <= rank <= int(part[-1]) for part in ranges)

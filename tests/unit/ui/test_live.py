@@ -50,7 +50,7 @@ def write_to_pipe(events: list[Event], *, quiet: bool = False) -> str:
     return text.getvalue()
 
 
-def test_live_in_a_pipe_prints_one_plain_line_for_each_finished_thing() -> None:
+def test_live_in_a_pipe_prints_one_plain_line_for_each_finished_item() -> None:
     assert write_to_pipe(list_events()).splitlines() == [
         "✓ planning                                    0.31 s",
         "· building module-3-local",
@@ -85,7 +85,7 @@ def test_live_shows_a_stage_that_goes_well_in_one_line_unless_verbose(*, verbose
 
 
 @pytest.mark.parametrize("moving", [False, True])
-def test_live_goes_on_as_in_a_pipe_when_it_fails_itself(moving: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_live_continues_as_in_a_pipe_after_its_own_error(moving: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail(*_: object) -> None:
         raise IndexError("a row that is not there")
 
@@ -181,7 +181,7 @@ def test_show_tail_shows_the_last_lines_of_a_rank(*, moving: bool, quiet: bool) 
 @pytest.mark.parametrize(
     ("error", "sign"), [(GpucourseError("x"), "✗"), (KeyboardInterrupt(), "–"), (Interrupted("let go"), "–")]
 )
-def test_live_shows_the_sign_of_a_stage_that_broke_off(error: BaseException, sign: str) -> None:
+def test_live_shows_the_sign_of_a_stage_that_was_interrupted(error: BaseException, sign: str) -> None:
     text = io.StringIO()
 
     def break_off() -> None:
@@ -195,7 +195,7 @@ def test_live_shows_the_sign_of_a_stage_that_broke_off(error: BaseException, sig
 
 
 @pytest.mark.parametrize("moving", [True, False])
-def test_live_goes_on_when_its_reader_has_left(*, moving: bool) -> None:
+def test_live_continues_when_its_reader_has_left(*, moving: bool) -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w", encoding="utf-8") as stream:

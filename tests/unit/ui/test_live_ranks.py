@@ -22,7 +22,7 @@ ELAPSED_S = 754.3
 
 
 class Window(Out):
-    """A terminal of that many columns, as far as its size goes."""
+    """An output that reports the size of a terminal with that many columns."""
 
     def __init__(self, columns: int) -> None:
         self.text = io.StringIO()
@@ -35,18 +35,18 @@ class Window(Out):
 
 @pytest.fixture(autouse=True)
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at the clock is a second after the one before: a line without a newline has waited long enough."""
+    """Let each reading of the clock be a second later, so that a line without a newline has waited long enough."""
     seconds = itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
 
 
 def bar(percent: int) -> bytes:
-    """Return what tqdm writes."""
+    """Return a progress bar as tqdm writes it."""
     return b"\repoch 1: %d%%|%s| %d/100 [00:12<00:28,  2.44it/s]" % (percent, b"#" * (percent // 3), percent)
 
 
 def show(count: int, columns: int, percents: Sequence[int], ranks: Sequence[int] = ()) -> list[str]:
-    """Return the rows of the region while so many ranks, one a node, draw bars; the last rank was heard of first."""
+    """Return the rows of the region while `count` ranks, one per node, draw bars; the last rank was the first to write."""
     window = Window(columns)
     live = Live(window, colour=True, moving=True, clock=lambda: 0.0)
     live(Stage(name="run", text=f"running 3.2 on {name_nodes([f'node{rank}' for rank in range(count)])}"))

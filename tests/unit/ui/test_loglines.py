@@ -24,7 +24,7 @@ def test_visible_makes_a_line_harmless(raw: bytes, output: str) -> None:
     assert visible_block(raw + b"\nplain\r\nnext\r") == f"{output}\nplain\nnext"
 
 
-def test_short_of_a_foreign_name_holds_no_escape() -> None:
+def test_short_of_a_foreign_name_has_no_escape() -> None:
     assert [short(name) for name in ("node0", "node-12", "gpu-box", "\x1b[31mnode")] == ["n0", "n12", "gpu-box", "node"]
 
 

@@ -24,7 +24,7 @@ def test_feed_writes_every_line_with_its_prefix() -> None:
     assert text.getvalue().endswith("[n0 r0] four\n")
 
 
-def test_feed_writes_bytes_that_are_no_text_harmlessly() -> None:
+def test_feed_escapes_bytes_that_are_not_text() -> None:
     text = io.StringIO()
     pipe = LogPipe(Out(text))
     pipe.feed(piece(b"\x1b[32mok\x1b[0m \xff\n10%\r50%\r100%\r\nb\x07\n caf\xc3"))
@@ -33,7 +33,7 @@ def test_feed_writes_bytes_that_are_no_text_harmlessly() -> None:
 
 
 def test_feed_leaves_out_a_table_that_the_result_shows() -> None:
-    """Wherever a piece ends; what the launchers and libraries wrote is counted, this is not."""
+    """It does so wherever a piece ends. Hidden lines of launchers and libraries are counted; the lines of the table are not."""
     for prefix in (b"", b"rank 0: "):
         lines = [b"before", TABLE_MARKER, b"step ms", b"-------", b"    1.5", b"", b"after", b""]
         data = b"".join(prefix + line + b"\n" for line in lines)

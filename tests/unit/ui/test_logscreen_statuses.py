@@ -8,7 +8,7 @@ from tests.unit.ui.test_live_ranks import bar, ranks_of
 
 
 def begin(count: int) -> LogScreen:
-    """Return a run of so many ranks, one a node, of which none has printed anything."""
+    """Return the screen of a run with this many ranks, one per node, before any of them has printed anything."""
     screen = LogScreen(0.0)
     screen.begin_run(SilentRanks(ranks={f"node{rank}": (rank,) for rank in range(count)}))
     return screen

@@ -12,7 +12,7 @@ from gpucourse.ui.out import Out
 from tests.waiting import STUCK_S
 
 
-def test_write_is_no_error_when_the_reader_has_left() -> None:
+def test_write_raises_nothing_when_the_reader_has_left() -> None:
     read, write = os.pipe()
     with os.fdopen(write, "w", encoding="utf-8") as stream:
         out = Out(stream)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpucourse.model.event import NodeEvent, ResourceEvent, Stage
-from gpucourse.ui.progress import EACH, Progress
+from gpucourse.ui.progress import MAX_LISTED, Progress
 
 
 def test_progress_explains_silence_until_a_rank_prints() -> None:
@@ -18,7 +18,7 @@ def test_progress_explains_silence_until_a_rank_prints() -> None:
 def test_stage_of_many_nodes_ends_with_their_median_and_the_slowest() -> None:
     progress = Progress()
     progress.stage(Stage(name="push", text="pushing"), 0.0)
-    for number in range(EACH + 1):
+    for number in range(MAX_LISTED + 1):
         progress.node(NodeEvent(node=f"node{number}", step="push", ok=True, seconds=1.0 + number), 9.0)
     rows = progress.stage(Stage(name="push", text="pushing", seconds=9.0), 9.0)
     assert [" ".join(row.plain.split()) for row in rows] == [

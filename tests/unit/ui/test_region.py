@@ -9,7 +9,7 @@ from tests.unit.ui.emulator import Emulator
 
 
 class Sized(Out):
-    """An output that claims the size of a terminal."""
+    """An output that reports the size of a terminal."""
 
     def __init__(self, stream: io.StringIO, columns: int, lines: int) -> None:
         super().__init__(stream)

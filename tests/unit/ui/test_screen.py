@@ -31,7 +31,7 @@ def words(svg: str) -> str:
     )
 
 
-def test_capture_holds_what_was_seen_and_is_bounded(tmp_path: Path) -> None:
+def test_capture_has_the_text_of_the_screen_and_a_limited_size(tmp_path: Path) -> None:
     svg = record_screen(tmp_path / "screen.svg", lines=20_000)
     assert len(svg) < 60_000
     assert re.findall(r"(?:https?:)?//[^\s\"<>]+", svg) == ["http://www.w3.org/2000/svg"], "it needs no network"

@@ -40,7 +40,7 @@ def test_clean_leaves_nothing_that_a_terminal_obeys() -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("begin", ["\x90", "\x1b]", "\x1b[1"])
 def test_clean_of_sequences_that_never_end_is_quick(begin: str) -> None:
-    """Read to the end of the line from each of them, these would take half an hour."""
+    """If each unfinished sequence were read to the end of the line, this would take half an hour."""
     assert len(clean(begin * 500_000)) >= 500_000
 
 

@@ -21,7 +21,7 @@ from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 MAX_SWEEPS = 40
-"""The most sweeps on the page; the newest are shown."""
+"""The maximum number of sweeps on the page; the newest are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The content of the page of one run."""
+"""The content of the page of one run: its record, measurements, verdict, logs and edits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.figures.overlay import RecordedPlot
 from gpucourse.figures.plots import collect_points
 from gpucourse.figures.rows import Drawable
-from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.checks import is_gpu_evidence
 from gpucourse.grading.edits import FileEdit
 from gpucourse.learning.review.edits import read_edits
 from gpucourse.model.answer import PredictionResult
@@ -35,12 +35,12 @@ from gpucourse.workspace.paths import RunPaths
 T = TypeVar("T")
 
 LOG_BYTES = 64 << 10
-"""The most bytes of a log on a page: a quarter from its beginning, three quarters from its end."""
+"""The maximum number of bytes of a log on a page: a quarter from its beginning, three quarters from its end."""
 
 ALL_LOGS_BYTES, MIN_LOG_BYTES, MAX_LOGS = 512 << 10, 2 << 10, 256
 
 MAX_LINES, MIN_LOG_LINES = 6000, 20
-"""The most lines of all logs on a page, and the number that each log may have in any case."""
+"""The maximum number of lines of all logs on a page, and the number that each log may have in any case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class RunReader:
     def read(self, record: RunRecord) -> RunContent:
         """Return everything that is stored about a run, each file up to a limit. `trouble` names unreadable files."""
         content = read_run(self._context, record)
-        if content.exercise is None or on_gpu(content.metrics, record.mode):
+        if content.exercise is None or is_gpu_evidence(content.metrics, record.mode):
             return content
         if record.exercise not in self._recorded:
             self._recorded[record.exercise] = list_recorded_plots(self._context, content.exercise)
@@ -139,7 +139,7 @@ def _list_plots(
     exercise: Exercise | None, metrics: Mapping[str, Any], mode: str, recorded: Mapping[str, RecordedPlot]
 ) -> Iterator[tuple[Plot, Drawable]]:
     """Yield the plots with points from a run or, by their files, from the course's GPU record."""
-    with_gpu = on_gpu(metrics, mode)
+    with_gpu = is_gpu_evidence(metrics, mode)
     for plot in exercise.plots if exercise else ():
         record = recorded.get(plot.file)
         if not with_gpu and plot.evidence == "gpu" and record is None:
@@ -236,5 +236,5 @@ def _read_times(files: RunPaths, node: str, rank: int | None, room: int) -> Iter
                 size, moment = note.split()
                 last = max(last, int(size))
                 yield last, float(moment)
-    except (OSError, OutsideError, ValueError):  # without a time, the lines of a log come after each other
+    except (OSError, OutsideError, ValueError):  # lines without a time are shown in the order of their log
         return

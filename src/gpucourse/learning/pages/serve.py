@@ -98,7 +98,7 @@ class _Request(SimpleHTTPRequestHandler):
         """Print nothing, because the requested path contains the token."""
 
     def do_GET(self) -> None:
-        """Send a page, or its events until the client leaves or the server ends."""
+        """Send a page, or its events until the client disconnects or the server stops."""
         _, is_stream, stamp = self.path.partition("?events=")
         page = self._find_page() if is_stream else None
         if page is None:

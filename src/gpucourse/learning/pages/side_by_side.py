@@ -14,13 +14,14 @@ from gpucourse.outside.names import printable
 from gpucourse.report import grids
 
 MAX_RUNS = 8
-"""The most runs that are shown side by side; the newest are used."""
+"""The maximum number of runs that are shown side by side; the newest are used."""
 
 MAX_ROWS = 24
-"""The most rows that are compared in one table; the first are used."""
+"""The maximum number of rows that are compared in one table; the first are used."""
 
 NOISE = "≈ "
-"""Marks a difference that may be noise, because the spreads of both values overlap, or those of the times behind them."""
+"""Marks a difference that may be noise, because the spreads of both values overlap, or the spreads of the times from which they
+were computed."""
 
 UNKNOWN = "? "
 """Marks a difference between measured values with an unknown spread."""
@@ -34,7 +35,7 @@ SAME_FACTOR = 0.005
 MAX_COUNT = 1e15
 """The largest count from which a rate may be computed."""
 
-MAX_TEXT = 120  # the most characters of a compared text
+MAX_TEXT = 120  # the maximum number of characters of a compared text
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class ComparedValue:
     """A value of one run as text, and also as a number if it is one.
 
     `measured`: whether the number may be different in the next run. Settings and counts are not measured.
-    `times`: the spreads from which the value may be computed, first its own row's, then those of its table.
+    `times`: the spreads of the times from which the value may be computed: first the time of its row, then the times of its
+    table.
     `counts`: the whole numbers of its row, by key. A rate is computed from a time and a count.
     """
 
@@ -89,8 +91,9 @@ class ComparedValue:
         return NOISE if spreads[0].overlaps(spreads[1]) else ""
 
     def _find_spreads(self, base: ComparedValue) -> tuple[Spread, Spread] | None:
-        """Return the spreads of the base and of this value if both were computed from times, otherwise None. The value was
-        computed from a time if it changed as the time or its inverse did, or as these and a count did together."""
+        """Return the spreads of the base and of this value if both were computed from times, otherwise None. A value was
+        computed from a time if it changed by the same factor as the time or its inverse, or as the product of one of these and
+        a count."""
         if not self.number or not base.number:
             return None
         factor = self.number / base.number
@@ -167,7 +170,7 @@ def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float
 
 
 def put_side_by_side(runs: Sequence[Values]) -> dict[str, list[ComparedRow]]:
-    """Return the rows of each group over these runs. Their order is that of the first run that has them."""
+    """Return the rows of each group over these runs. They are in the order of the first run that has them."""
     keys = dict.fromkeys(key for values in runs for key in values)
     groups: dict[str, list[ComparedRow]] = {}
     for group, title in keys:
@@ -210,8 +213,8 @@ def list_cells(
 
 
 def _choose_name_columns(columns: Sequence[MetricsColumn], rows: Sequence[Mapping[str, Any]]) -> list[MetricsColumn]:
-    """Return the columns that name the rows of a table: the first, and as many further columns with texts as it takes until
-    each row has its own name."""
+    """Return the columns that name the rows of a table: the first, and as many further columns with texts as are needed for
+    each row to have a unique name."""
     first, *other_columns = columns
     chosen = [first]
     for column in other_columns:

@@ -1,1 +1,2 @@
-"""An instructor's checks of a bundle: the learner's edits, and whether its runs give the same results when repeated."""
+"""An instructor's checks of a bundle: the learner's edits, and whether its runs have the same results when they are
+repeated."""

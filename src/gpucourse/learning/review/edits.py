@@ -67,7 +67,7 @@ def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, resu
     if is_as_delivered(context, exercise, part, file):
         return "handed in as the course delivers it: open"
     if result.verdict == "passed" and is_solution(context, exercise, part, file):
-        return "handed in; the same as a solution of the course, apart from comments and blanks"
+        return "handed in; the same as a solution of the course, apart from comments and spaces"
     right_text = "right" if part.checks else "right, but judged only on the learner's computer"
     words = {"passed": right_text, "failed": f"wrong: {result.says}", "error": f"not judged: {result.says}"}
     return f"handed in; {words.get(result.verdict, 'differs from the file that was judged: open')}"

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, UnknownName
-from gpucourse.grading.checks import on_gpu
+from gpucourse.grading.checks import is_gpu_evidence
 from gpucourse.grading.repeats import RepeatedFigure, compare_figures
 from gpucourse.learning import evidence
 from gpucourse.learning.review.commands import type_command
@@ -126,8 +126,8 @@ def _choose(bundle: Context, exercise_ids: Sequence[str]) -> _Due:
 
 
 def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the handed-in parts that have a judge and a known judged file. Of parts that replace each other, return only
-    one."""
+    """Return the handed-in parts that have a judge and a known judged file. If parts are alternatives to each other, return
+    only one of them."""
     judged_ids = {part.id for part in exercise.yours if part.judge}
     try:
         results = choose_needed(exercise.yours, read_part_results(bundle, exercise))
@@ -161,24 +161,24 @@ def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Pa
 
 
 def _rerun_module(place: _Place, module: Module, due_runs: _Due) -> Iterator[Rerun]:
-    able: list[tuple[Exercise, RunRecord]] = []
+    repeatable_runs: list[tuple[Exercise, RunRecord]] = []
     for exercise, record in due_runs:
         if record is None:
             yield Rerun(exercise=exercise.id, run="", verdict="skipped", why="no run that counts")
         elif obstacle := _find_obstacle(place, module, exercise, record):
             yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=obstacle)
         else:
-            able.append((exercise, record))
-    if not able:
+            repeatable_runs.append((exercise, record))
+    if not repeatable_runs:
         return
-    nodes = max(module.lab.local.nodes, *(_count_nodes(record) for _, record in able))
+    nodes = max(module.lab.local.nodes, *(_count_nodes(record) for _, record in repeatable_runs))
     place.bundle.watch(Note(text=f"module {module.id}: deploying simulated nodes"))
     code, document = place.types("deploy", module.id, "--target", "local", "--yes", "--nodes", str(nodes))
     if code:
-        for exercise, record in able:
+        for exercise, record in repeatable_runs:
             yield Rerun(exercise=exercise.id, run=record.id, verdict="skipped", why=f"no lab here: {_say_error(document)}")
         return
-    for exercise, record in able:
+    for exercise, record in repeatable_runs:
         place.bundle.watch(Note(text=f"{exercise.id}: running again what {record.id} ran"))
         yield _rerun_exercise(place, module, exercise, record)
     place.types("destroy", module.id, "--yes", "--discard")
@@ -189,7 +189,7 @@ def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: Ru
     if exercise.launch.traits.is_terminal:
         return "it needs a session at the learner's own terminal"
     try:
-        gpu = on_gpu(material(place.bundle.paths, record)["metrics"], record.mode)
+        gpu = is_gpu_evidence(material(place.bundle.paths, record)["metrics"], record.mode)
     except GpucourseError as error:
         return error.what
     if record.handed_on:

@@ -12,7 +12,7 @@ from gpucourse.context import Context
 from gpucourse.learning.list_ import Syllabus, list_course
 from gpucourse.learning.pages.open_ import PageContent
 from gpucourse.learning.pages.run_content import RunContent, RunReader
-from gpucourse.learning.show import still_open
+from gpucourse.learning.show import list_open_work
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.record import RunRecord
 from gpucourse.outside.files import file_inside, read_bounded
@@ -40,7 +40,7 @@ class BookPart:
 
     module: Module
     number: int
-    of: int
+    total: int
     file: str
     lesson: LessonPage
 
@@ -120,8 +120,8 @@ def _build_index(frame: Frame, content: PageContent) -> File:
 
 
 class RunPages:
-    """The pages of runs: each leads to the run before it and the run after it, and its charts can show the newest runs of its
-    exercise as well."""
+    """The pages of runs: each has links to the run before it and the run after it, and its charts can show the newest runs of
+    its exercise as well."""
 
     def __init__(self, frame: Frame, records: Sequence[RunRecord], reader: RunReader) -> None:
         self._frame = frame
@@ -130,8 +130,8 @@ class RunPages:
 
     def build(self, run: RunContent) -> File:
         """Return the page of one run."""
-        around, others = self._links[place_of(run.record)], self._newest.list_others(run.record)
-        return build_run(run, self._frame, around=around, others=others)
+        around, other_runs = self._links[place_of(run.record)], self._newest.list_others(run.record)
+        return build_run(run, self._frame, around=around, others=other_runs)
 
 
 def _list_parts(context: Context, syllabus: Syllabus) -> Iterator[BookPart]:
@@ -142,13 +142,13 @@ def _list_parts(context: Context, syllabus: Syllabus) -> Iterator[BookPart]:
         pages = tuple((name, Path(lesson_file(module.id, number)).name) for number, name in enumerate(names, 1))
         for number, text in enumerate(texts, 1):
             lesson = _render_lesson(text, folder, pages)
-            yield BookPart(module=module, number=number, of=len(texts), file=lesson_file(module.id, number), lesson=lesson)
+            yield BookPart(module=module, number=number, total=len(texts), file=lesson_file(module.id, number), lesson=lesson)
 
 
 @lru_cache(maxsize=256)
 def _render_lesson(text: str, folder: Path, pages: tuple[tuple[str, str], ...]) -> LessonPage:
     """Return one part of a lesson with the pictures in its module's folder, and links to `pages`, pairs of a lesson's file and
-    its page. `open --serve` builds the book many times, and lessons do not change."""
+    its page. The result is cached, because `open --serve` builds the book many times."""
 
     def read_picture(name: str) -> bytes | None:
         try:
@@ -185,7 +185,7 @@ def _build_exercise(
     compared: str,
 ) -> File:
     """Return the page of an exercise: the contents of `show`, and the exercise's runs."""
-    open_parts, answers, signs = still_open(context, exercise)
+    open_parts, answers, signs = list_open_work(context, exercise)
     part_blocks = list_parts(exercise, read_part_results(context, exercise), list_part_files(context, exercise))
     verdict = content.syllabus.progress.get(exercise.id)
     view = course.exercise(

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 88, 690, 14, 318
 COLOURS, DASHES = 6, 5
-MANY = 120  # at most this many points of a line have a mark that shows their value
+MAX_MARKS = 120  # at most this many points of a line have a mark that shows their value
 LETTER = 7.2  # approximate width of a letter in units of the drawing
-MANY_OF_ANOTHER, MAX_CORNERS = 40, 400  # the same for a line of another run, and the most corners of that line
+MANY_OF_ANOTHER, MAX_CORNERS = 40, 400  # the same for a line of another run, and the maximum number of corners of that line
 
 
 class OtherRun(NamedTuple):
@@ -62,8 +62,8 @@ def draw_chart(
 
 
 def _share_words(data: Drawable, other_runs: Sequence[OtherRun], *, extend: bool) -> tuple[Drawable, list[OtherRun]]:
-    """Return the runs with the same words under the lower axis: those of the first run and, with `extend`, of all. A point
-    whose word is not among them is left out."""
+    """Return the runs with the same words under the x axis: the words of the first run or, with `extend`, of all runs. Points
+    with other words are left out."""
     new_words = [word for run in other_runs for word in run.data.words if extend and word not in data.words]
     words = [*data.words, *dict.fromkeys(new_words)]
     positions = {word: float(index) for index, word in reversed(list(enumerate(words)))}
@@ -92,8 +92,8 @@ def _make_scales(plot: Plot, runs: Sequence[Drawable]) -> tuple[Scale, Scale]:
         return make_word_scale(runs[0].words, LEFT, RIGHT), y
     lines = [points for data in runs for points in [*data.series, data.ideal, *data.recorded.values()]]
     places = [point.x for points in lines for point in points]
-    sizes, whole = plot.x.endswith("bytes"), all(data.whole_x for data in runs)
-    return make_scale(places, LEFT, RIGHT, log=plot.log_x and min(places) > 0, sizes=sizes, at_values=whole), y
+    sizes, has_whole_numbers = plot.x.endswith("bytes"), all(data.whole_x for data in runs)
+    return make_scale(places, LEFT, RIGHT, log=plot.log_x and min(places) > 0, sizes=sizes, at_values=has_whole_numbers), y
 
 
 def _describe_scale(scale: Scale, kind: str) -> str:
@@ -148,9 +148,9 @@ def _draw_lines(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
     for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         if plot.connect and len(points) > 1:
             yield _polyline(f"line {_stroke(index)}", points, x, y)
-        sample = _thin(points, MANY)
+        sample = _thin(points, MAX_MARKS)
         for point in sample:
-            if point.spread and len(points) <= MANY:
+            if point.spread and len(points) <= MAX_MARKS:
                 low, high = (y.place(value) for value in point.spread)
                 yield _line(f"spread {_stroke(index)}", x.place(point.x), low, x.place(point.x), high)
             title, radius = _describe_point(plot, data, label, point), 4.5 if len(sample) <= 40 else 3
@@ -158,7 +158,8 @@ def _draw_lines(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]
 
 
 def _draw_other_lines(plot: Plot, data: Drawable, run: OtherRun, x: Scale, y: Scale) -> Iterator[str]:
-    """Yield the dashed lines of another run, in the colour of their series, or in that of the run if there is only one."""
+    """Yield the dashed lines of another run, in the colour of their series, or in the run's own colour if there is only one
+    series."""
     for index, label, points in _list_lines(data, run.data):
         colour = run.number if len(data.labels) == 1 else index
         if plot.connect and len(points) > 1:
@@ -180,7 +181,7 @@ def _draw_levels(plot: Plot, data: Drawable, run: OtherRun, x: Scale, y: Scale) 
 
 
 def _list_lines(data: Drawable, drawable: Drawable) -> Iterator[tuple[int, str, list[PlotPoint]]]:
-    """Yield the series of another run, each with the index of the run's series of that label."""
+    """Yield the series of another run, each with the index of the series of the same label in `data`."""
     for index, (label, points) in enumerate(zip(drawable.labels, drawable.series, strict=True)):
         yield data.labels.index(label) if label in data.labels else index, label, points
 

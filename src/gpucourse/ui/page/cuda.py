@@ -1,4 +1,4 @@
-"""The page about a CUDA program: its source with a heat for each line, and pictures of the lanes of a request."""
+"""The page about a CUDA program: its source as a heat map, and pictures of the lanes of a request."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from gpucourse.ui.page.markup import TEMPLATES
 from gpucourse.ui.views.cuda import WORDS, sum_lines
 
 LANES = 32
-MAX_HEAT = 31  # sectors or conflicts of a request beyond which the heat does not rise
+MAX_HEAT = 31  # sectors or conflicts of a request from which a line has the hottest colour
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceLine:
-    """A line of the source. `heat` is 0 to 1; `sectors`, `conflicts` and `lanes` belong to a request, or are None."""
+    """A line of the source. `heat` is from 0 (cold) to 1 (hot). `sectors`, `conflicts` and `lanes` are those of one request, or
+    None."""
 
     number: int
     text: str
@@ -32,7 +33,7 @@ class Picture:
     `boxes`: label, column and row. The label is a lane or, if several lanes share the box, their number: `x32`.
     `columns` and `rows`: the size of the picture.
     `caption`: what it shows.
-    `wider`: what a row one element wider would give, or an empty text.
+    `wider`: a sentence on the turns if each row of the array had one element more, or an empty text.
     """
 
     title: str
@@ -123,7 +124,7 @@ def _draw_sectors(request: CudaRequest, lanes: list[tuple[int, int]]) -> Picture
         columns=len(columns),
         rows=max(map(len, sectors.values()), default=0),
         caption=f"Each column is a sector of {SECTOR_BYTES} bytes: {len(lanes)} lanes with {request.size} bytes each touch "
-        f"{len(columns)}, and {needed} could hold what they ask for.",
+        f"{len(columns)}, and {needed} would be enough for these bytes.",
         wider="",
     )
 

@@ -53,7 +53,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
 def update_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """Write the files that differ from those in a folder of the page. Raises StorageError.
 
-    Each replaces the old file in one step, and a page that did not change keeps its time.
+    Each replaces the old file in one step, and a page that did not change keeps its modification time.
     """
     with storing(folder):
         for name, data in files:

@@ -31,7 +31,7 @@ class ExerciseProgress:
 
     @property
     def marks(self) -> list[tuple[str, bool]]:
-        """Return each sign that the exercise requires, and whether it is there."""
+        """Return each sign that the exercise requires, and whether the learner has earned it."""
         signs = self.signs
         values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered)) if signs else ()
         return [(word, value) for word, value in values if value is not None]
@@ -100,8 +100,8 @@ class Frame:
     ) -> File:
         """Return a page made from its template. The side bar marks the page's module or exercise. `around` has the previous and
         the next page."""
-        here = (in_module or self._module_of.get(in_exercise, ""), in_exercise)
-        return render(template, place, title=title, side=self.modules.values(), here=here, around=around, **values)
+        location = (in_module or self._module_of.get(in_exercise, ""), in_exercise)
+        return render(template, place, title=title, side=self.modules.values(), here=location, around=around, **values)
 
 
 def exercise_file(exercise_id: str) -> str:

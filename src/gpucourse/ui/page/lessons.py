@@ -44,7 +44,7 @@ class LessonPage:
 
 def render_lesson(text: str, pictures: Pictures, pages: Mapping[str, str] = MappingProxyType({})) -> LessonPage:
     """Return a lesson in Markdown as HTML. If `pictures` does not have a picture, its description is shown instead. `pages`
-    maps the files of lessons to their pages, to which links between lessons lead."""
+    maps the files of lessons to their pages; links between lessons point to these pages."""
     parser = _parser()
     tokens = parser.parse(clean(text))
     headings = _mark_headings(tokens)
@@ -108,7 +108,7 @@ def _render_image(
 def _open_link(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]
 ) -> str:
-    """Return the start of a link. A link to another lesson leads to the page of that lesson."""
+    """Return the start of a link. A link to another lesson points to the page of that lesson."""
     file, mark, anchor = str(tokens[index].attrGet("href") or "").removeprefix("./").partition("#")
     if file in env["pages"]:
         tokens[index].attrSet("href", f"{env['pages'][file]}{mark}{anchor}")

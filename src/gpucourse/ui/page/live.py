@@ -25,7 +25,7 @@ LOOK_S = 0.5
 
 
 class LivePages:
-    """The pages of one workspace in a folder. They stay as they are while no page is open."""
+    """The pages of one workspace in a folder. They are not updated while no page is open."""
 
     def __init__(
         self, context: Context, folder: Path, build_all: Callable[[], Iterable[File]], *, look_s: float = LOOK_S
@@ -37,7 +37,7 @@ class LivePages:
         self._built = self._seen = self._list_times()
 
     def follow(self, place: str, stamp: str) -> Iterator[bytes]:
-        """Yield for the page at `place`, which a browser shows, what has changed since the last look. Never end.
+        """Yield, without end, what has changed since the last look, for a browser that shows the page at `place`.
 
         The changes are server-sent events; an item may be empty. `stamp` is the stamp of the page that the browser shows.
         """
@@ -65,7 +65,7 @@ class LivePages:
             yield b"".join(events)
 
     def _look(self) -> None:
-        """Write the pages again that changed, unless another page has just had this done."""
+        """Write the pages that changed, unless the events of another page have just caused this."""
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -78,16 +78,16 @@ class LivePages:
             self._lock.release()
 
     def _write_runs(self) -> None:
-        """Write the pages of the runs that began, went on to another state or ended, and the list of runs. This is quick, so a
-        page says at once how its run ended."""
+        """Write the list of runs, and the pages of the runs whose state changed. This is quick, so a page shows at once how its
+        run ended."""
         records = self._list_under_way()
         changed_ids = {run_id for run_id, _ in _list_states(records) ^ _list_states(self._under_way)}
-        self._under_way = records  # first, so that what cannot be written is not tried again at every look
+        self._under_way = records  # before writing, so that a page that cannot be written is not tried again at every look
         if changed_ids:
             update_folder(self._folder, build_runs(self._context, changed_ids))
 
     def _write_all(self) -> None:
-        """Build all pages again when something changed, and no longer changes."""
+        """Build all pages again after files have changed, as soon as they stop changing."""
         times = self._list_times()
         if times != self._built and times == self._seen:
             self._built = times
@@ -98,7 +98,8 @@ class LivePages:
         return {record.id: record for record in runs.list_unfinished(self._context.paths)}
 
     def _list_times(self) -> dict[Path, int]:
-        """Return when each file that the pages are made of changed. Runs that are under way are left out."""
+        """Return the modification time, in ns, of each file that the pages are made of. Runs that are under way are left
+        out."""
         paths = self._context.paths
         ended_folders = [folder for folder in runs.list_folders(paths) if folder.name not in self._under_way]
         further_paths = (paths.deployments, paths.hints, paths.ledger, paths.quiz, paths.receipts)
@@ -106,7 +107,7 @@ class LivePages:
         for path in (*ended_folders, *paths.deliverables_root.glob("*/*"), *further_paths):
             try:
                 times[path] = path.stat().st_mtime_ns
-            except OSError:  # there is none yet, or it has just gone
+            except OSError:  # the file does not exist yet, or has just been removed
                 continue
         return times
 

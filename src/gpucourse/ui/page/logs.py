@@ -1,4 +1,4 @@
-"""The logs of a run as lines for its page: those of all ranks in the order of their arrival, each with its level."""
+"""The logs of a run as lines for its page: the lines of all ranks in the order of their arrival, each with its level."""
 
 from __future__ import annotations
 
@@ -138,6 +138,6 @@ class LogTail:
 
 def _drop_unfinished_line(log: LogExcerpt) -> LogExcerpt:
     last = log.end or log.begin
-    whole = last[: last.rfind(b"\n") + 1]
-    size = log.size - len(last) + len(whole)
-    return replace(log, size=size, end=whole) if log.end else replace(log, size=size, begin=whole)
+    whole_lines = last[: last.rfind(b"\n") + 1]
+    size = log.size - len(last) + len(whole_lines)
+    return replace(log, size=size, end=whole_lines) if log.end else replace(log, size=size, begin=whole_lines)

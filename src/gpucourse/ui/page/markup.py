@@ -71,7 +71,7 @@ def trust(svg: bytes) -> Markup:
 
 
 def make_anchor(title: str) -> str:
-    """Return the anchor of a heading, by which links lead to it."""
+    """Return the anchor of a heading, to which links point."""
     return f"at-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}"
 
 

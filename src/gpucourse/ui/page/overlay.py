@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Plot
 
 MAX_OTHERS = 4
-"""The most runs that a reader can add to the charts of a run; the newest of the exercise are offered."""
+"""The maximum number of runs that a reader can add to the charts of a run; the newest of the exercise are offered."""
 
-MAX_READ = 20  # the most runs whose measurements are read to find them
+MAX_READ = 20  # the maximum number of runs whose measurements are read to find them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class ShownRun:
         return self.record.id.rpartition("-")[2]
 
     def describe(self, other: RunRecord) -> str:
-        """Return when the run began, in UTC, and what it was started with if that differs from the other run."""
+        """Return when the run began, in UTC, and those of its ranks and parameters that differ from the other run."""
         start = format_moment(self.record.created)
         ranks = "" if self.record.rank_count == other.rank_count else format_count(self.record.rank_count, "rank")
         other_parameters = {

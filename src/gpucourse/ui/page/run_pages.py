@@ -20,7 +20,7 @@ from gpucourse.ui.page.frame import Frame, Link
 from gpucourse.ui.page.logs import describe_process, merge_logs
 from gpucourse.ui.page.markup import File, format_moment
 from gpucourse.ui.page.overlay import ShownRun, draw_over
-from gpucourse.ui.tables import Block, Cell, Content, Table, facts, right, table
+from gpucourse.ui.tables import Block, Cell, Content, Table, facts, number_column, table
 from gpucourse.ui.text import clean_line, format_count
 from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
@@ -32,9 +32,9 @@ from gpucourse.ui.views.run import diagnoses, failure, note, summary
 from gpucourse.ui.views.words import checks_cell, describe_drill, state_cell, verdict_cell
 from gpucourse.units import format_bytes, format_seconds, seconds_since
 
-FOLDED_BYTES = 256 << 10
-"""If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears
-once. So are only logs of which nothing is left out."""
+MAX_FOLDED_BYTES = 256 << 10
+"""If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears once.
+Logs of which a part is left out are not folded."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
@@ -47,8 +47,8 @@ def place_of(record: RunRecord) -> str:
 
 
 def _make_safe(name: str) -> str:
-    """Return the name if it is plain, otherwise its digest, because characters of a name from outside may have a meaning in an
-    address."""
+    """Return the name if it is plain, otherwise its digest, because a name from outside may contain characters with a meaning
+    in an address."""
     return name if PLAIN_NAME.fullmatch(name) else sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -69,7 +69,8 @@ def build_run(
     around: tuple[Link | None, Link | None] = (None, None),
     others: Sequence[ShownRun] = (),
 ) -> File:
-    """Return the page of one run. `around` has the previous and the next run, `others` those that its charts can show, too."""
+    """Return the page of one run. `around` has the previous and the next run, `others` the runs that its charts can also
+    show."""
     record, exercise = content.record, content.exercise
     plots = list(content.list_plots())
     return frame.render(
@@ -134,7 +135,7 @@ def describe_run(record: RunRecord) -> dict[str, object]:
 
 
 def _show_checks(record: RunRecord) -> Content:
-    """Return what became of a run's checks or of its drill, or an empty string if it has neither."""
+    """Return the result of a run's checks or of its drill, or an empty string if it has neither."""
     return checks_cell(record) if record.shown_verdict or record.drill else ""
 
 
@@ -176,7 +177,7 @@ def _describe_edit(edit: FileEdit) -> dict[str, object]:
 
 def _fold_logs(logs: Sequence[LogExcerpt]) -> str:
     ranks = {log.rank: log.begin for log in logs if log.rank is not None}
-    if len(ranks) < 2 or any(log.end for log in logs) or sum(map(len, ranks.values())) > FOLDED_BYTES:
+    if len(ranks) < 2 or any(log.end for log in logs) or sum(map(len, ranks.values())) > MAX_FOLDED_BYTES:
         return ""
     return "".join(fold({rank: [data] for rank, data in ranks.items()})).removesuffix("\n")
 
@@ -212,6 +213,6 @@ def _list_files(content: RunContent) -> list[Block]:
     refusals = [(item.node, item.name, item.reason) for item in record.refused[:MAX_FACTS]]
     return [
         facts([("folder", str(content.files.folder))], title="Files"),
-        table(["node", "file", right("size")], rows, title=_count_collected(record, len(rows))),
+        table(["node", "file", number_column("size")], rows, title=_count_collected(record, len(rows))),
         table(["node", "file", "reason"], refusals, title="Not collected"),
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpucourse.figures.axes import short_number
 from gpucourse.units import format_bytes
 
-FEW = 8
+MAX_TICKS = 8
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -57,7 +57,7 @@ def make_scale(
             high if from_zero and high == 0 > low else high + room,
         )
         ticks = _list_steps(low, high)
-    if at_values and not sizes and len(set(values)) <= FEW:
+    if at_values and not sizes and len(set(values)) <= MAX_TICKS:
         ticks = sorted(set(values))
     name = format_size if sizes else short_number
     return Scale(low=low, high=high, start=start, end=end, log=log, ticks=tuple((value, name(value)) for value in ticks))
@@ -90,5 +90,5 @@ def _list_powers(low: float, high: float) -> list[float]:
 
 def _list_sizes(low: float, high: float) -> list[float]:
     powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-    step = math.ceil(len(powers) / FEW) if powers else 1
+    step = math.ceil(len(powers) / MAX_TICKS) if powers else 1
     return [2.0**power for power in powers[::step]] or [low]

@@ -1,4 +1,4 @@
-"""Questions and answers on the screen."""
+"""The screens of an exercise's questions, answers and predictions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gpucourse.ui.tables import (
     Style,
     View,
     facts,
-    right,
-    strong,
+    name_column,
+    number_column,
     table,
-    wrapped,
+    text_column,
 )
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.plan import parameters
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _GOOD = "A good answer says"
 _MAX_ANSWER = 30
-"""The most characters of an answer that the table shows."""
+"""The maximum number of characters of an answer that the table shows."""
 
 STYLES: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn", "kept": "accent"}
 WORDS = {
@@ -64,7 +64,7 @@ def answers(
         result.id for result in (new_results if brief else results) if result.verdict == "kept" and result.share is None
     ]
     review = f"Compare your text with what a good answer says, and review it: gpucourse answer {exercise.id} --review"
-    questions = table(["", strong("question"), "answer", wrapped("")], [] if brief else map(_row, results))
+    questions = table(["", name_column("question"), "answer", text_column("")], [] if brief else map(_row, results))
     return View(
         title=f"{exercise.id}  questions{f', run {run}' if run else ''}",
         blocks=[
@@ -89,27 +89,29 @@ def _describe(result: AnswerResult) -> list[Block]:
     return [Paragraph(result.explanation), Paragraph(f"{_GOOD}: {result.look_for}" if result.look_for else "")]
 
 
-def question(item: Question, number: int, of: int, *, heading: str = "", earlier_answer: str | None = None) -> View:
+def question(item: Question, number: int, total: int, *, heading: str = "", earlier_answer: str | None = None) -> View:
     """Show one question to answer, under its name or another heading."""
     answer = "" if earlier_answer is None else f"Your answer so far: {earlier_answer}"
     return View(
-        title=f"{number} of {of} · {heading or item.id}",
+        title=f"{number} of {total} · {heading or item.id}",
         blocks=[Paragraph(item.text), Items(list_choices(item.choices)), Paragraph(answer, "dim")],
     )
 
 
-def mutation(item: Question, number: int, of: int, command: str, *, is_answered: bool = False) -> View:
-    """Show a question that a run answers, and the command for that run. If a run has answered it, say only that."""
+def mutation(item: Question, number: int, total: int, command: str, *, is_answered: bool = False) -> View:
+    """Show a question that a run answers, and the command for that run. If a run has answered it, show only this fact."""
     if is_answered:
-        return View(blocks=[Paragraph(f"{number} of {of} was answered by a run: {item.id}", "dim")])
-    title = f"Question {number} of {of} is answered by a run{'' if command in item.text else f': {command}'}"
+        return View(blocks=[Paragraph(f"{number} of {total} was answered by a run: {item.id}", "dim")])
+    title = f"Question {number} of {total} is answered by a run{'' if command in item.text else f': {command}'}"
     return View(title=title, blocks=[Paragraph(item.text)])
 
 
 def red_checks(checks: Sequence[Check]) -> View:
     """Show the checks from which the learner chooses the one that will fail."""
     rows = [(str(number), check.id, check.title) for number, check in enumerate(checks, 1)]
-    return View(title="Which check will fail?", blocks=[table([right(""), strong("name"), wrapped("check")], rows)])
+    return View(
+        title="Which check will fail?", blocks=[table([number_column(""), name_column("name"), text_column("check")], rows)]
+    )
 
 
 def judgement(result: AnswerResult) -> View:
@@ -118,10 +120,10 @@ def judgement(result: AnswerResult) -> View:
     return View(blocks=[Paragraph(sentence, STYLES.get(result.verdict, "dim")), *_describe(result)])
 
 
-def text(exercise: Exercise, result: AnswerResult, number: int, of: int) -> View:
+def text(exercise: Exercise, result: AnswerResult, number: int, total: int) -> View:
     """Show a free text and what a good answer says, for the learner to compare."""
     pairs = [("question", result.text), ("your answer", result.answer or ""), ("a good answer", result.look_for)]
-    return View(title=f"{number} of {of} · {exercise.id} {result.id}", blocks=[facts(pairs)])
+    return View(title=f"{number} of {total} · {exercise.id} {result.id}", blocks=[facts(pairs)])
 
 
 def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> View:
@@ -130,7 +132,7 @@ def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> Vi
     return View(
         title="Predict, then run",
         blocks=[Paragraph(item.text, "strong"), about, Items(list_choices(item.choices))],
-        footer=["A prediction counts for points. Enter runs it without one."],
+        footer=["A prediction counts for points. Press Enter to run without one."],
     )
 
 

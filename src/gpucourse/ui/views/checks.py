@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Literal
 from gpucourse.model.node import SIMULATED
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Table, View, facts, strong, table, wrapped
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Table, View, facts, name_column, table, text_column
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.words import VERDICTS, name_evidence, name_evidence_value, verdict_cell
 
 Detail = Literal["names", "counts", "failed"]
-"""The checks that were not measured: by name, counted by reason, or left out, so that only those that failed are listed."""
+"""How checks that were not measured are listed: by name, counted by reason, or not at all."""
 
-FAILED = 3  # checks that did not pass, with their hints; more are counted
-UNMEASURED = 3  # checks that need a GPU, named; more are counted
+MAX_FAILED = 3  # checks that did not pass, with their hints; more are counted
+MAX_UNMEASURED = 3  # checks that need a GPU, named; more are counted
 _SOURCE = re.compile(r" \(((?:\w+\()?(?:metrics|plan|run)\.[\w.-]+\)?)\)$")  # of an expected value: 2 ranks (plan.world_size)
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
     """Return the checks of a run with their signs, and hints for those that did not pass."""
-    columns: list[Column | str] = ["", wrapped("check"), wrapped("observed"), wrapped("expected"), "counts on"]
+    columns: list[Column | str] = ["", text_column("check"), text_column("observed"), text_column("expected"), "counts on"]
     hints = [(check.title, check.hint) for check in _list_failed(verdict)]
     return table(columns, map(_check, verdict.checks), title="Checks"), facts(hints, title="Where to look")
 
@@ -35,16 +35,16 @@ def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
 def list_open_checks(verdict: ExerciseVerdict, detail: Detail = "names") -> list[Cell]:
     """Return a line for each check that did not pass, with its hint, and lines for some of those that were not measured.
 
-    With `counts`, all checks that were not measured for the same reason share one line. With `failed`, no line is about them.
+    With `counts`, all checks that were not measured for the same reason share one line. With `failed`, they have no line.
     """
-    lines = list_failed_checks(verdict, FAILED)
+    lines = list_failed_checks(verdict, MAX_FAILED)
     unmeasured = [check for check in verdict.checks if check.verdict == "not_measured"] if detail != "failed" else []
     if detail == "counts":
         reasons = Counter(map(_find_reason, unmeasured)).most_common()
         texts = [(f"{format_count(count, 'check')} not measured: {reason}", count) for reason, count in reasons]
     else:
         texts = [(f"{check.title}: not measured, {_find_reason(check)}", 1) for check in unmeasured]
-    shown_texts = texts if len(texts) <= UNMEASURED else texts[: UNMEASURED - 1]
+    shown_texts = texts if len(texts) <= MAX_UNMEASURED else texts[: MAX_UNMEASURED - 1]
     unnamed_count = len(unmeasured) - sum(count for _, count in shown_texts)
     remainder = [f"and {unnamed_count} more {'was' if unnamed_count == 1 else 'were'} not measured"] if unnamed_count else []
     return lines + [Cell(f"{UNICODE.absent} {text}", "dim") for text in [*(text for text, _ in shown_texts), *remainder]]
@@ -75,13 +75,13 @@ def list_failed_checks(verdict: ExerciseVerdict, limit: int) -> list[Cell]:
 
 
 def _describe_expected(check: CheckResult) -> str:
-    """Return what a check expects, with words for the value of the run that it is compared with."""
+    """Return the value that a check expects. If the value comes from the run, it is also named in words."""
     return _SOURCE.sub(lambda match: f" ({name_evidence_value(match[1])})", check.expected)
 
 
-def every(rechecks: Sequence[Recheck]) -> View:
+def rechecked_exercises(rechecks: Sequence[Recheck]) -> View:
     """Show every exercise with its current verdict, its earlier verdict, and where to look."""
-    columns: list[Column | str] = [strong(""), wrapped("exercise"), "now", "before", wrapped("what is wrong")]
+    columns: list[Column | str] = [name_column(""), text_column("exercise"), "now", "before", text_column("what is wrong")]
     verdicts = [(recheck.exercise, recheck.verdict) for recheck in rechecks if recheck.verdict]
     hints = [(f"{number} {check.id}", check.hint) for number, verdict in verdicts for check in _list_failed(verdict)]
     pass_count = sum(verdict.verdict == "passed" for _, verdict in verdicts)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Cell, Items, Table, View, facts, right, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Items, Table, View, facts, number_column, table, text_column
 from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views.outlook import clock
 from gpucourse.ui.views.words import count_actions
@@ -68,7 +68,7 @@ def _lines(plan: LabPlan) -> Table:
     notes = tuple(dict.fromkeys(line.rate.note for line in plan.charges if line.rate.note))
     if notes:
         rows.append(("", "", "; ".join(notes)))
-    return table([wrapped("what costs"), right("$/h"), wrapped("price from")], rows)
+    return table([text_column("what costs"), number_column("$/h"), text_column("price from")], rows)
 
 
 def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:

@@ -1,10 +1,10 @@
-"""Show a Slurm cluster where the learner has an account: what was found there, and what jobs ask for by default."""
+"""Show a Slurm cluster where the learner has an account: what was found there, and what jobs request by default."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, View, facts, right, strong, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Code, Column, Content, View, facts, name_column, number_column, table, text_column
 from gpucourse.ui.views.doctor import list_findings, summarise_findings
 from gpucourse.units import format_seconds
 
@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 
 
 def describe_cluster(deployment: SlurmDeployment) -> list[Block]:
-    """Show the partitions, what jobs ask for by default, and what the probe found on a compute node."""
+    """Show the partitions, what jobs request by default, and what the probe found on a compute node."""
     facts_, probe, settings = deployment.facts, deployment.probe, deployment.settings
     login = deployment.nodes[0].label if deployment.nodes else "this computer"
     accounting = "yes, by sacct" if facts_.has_sacct else "no: Slurm forgets a job some minutes after its end"
-    others = [account for account in facts_.accounts if account != settings.account]
-    account = settings.account + (f" (you also have: {', '.join(others)})" if others and settings.account else "")
+    other_accounts = [account for account in facts_.accounts if account != settings.account]
+    account = settings.account + (
+        f" (you also have: {', '.join(other_accounts)})" if other_accounts and settings.account else ""
+    )
     place = f"{facts_.folder}/gpucourse-$USER" if facts_.folder else "~/.gpucourse"
     shared = " (the compute nodes see it)" if probe.state == "passed" else ""
     asks: list[tuple[str, Content]] = [
         ("with a GPU", _describe_request(deployment, 1)),
         ("without one", _describe_request(deployment, 0)),
-        ("nodes", f"at most {deployment.run_nodes}, unless --nodes of run says more" if deployment.run_nodes else ""),
+        ("nodes", f"at most {deployment.run_nodes}, unless you type run --nodes N" if deployment.run_nodes else ""),
         ("account", account),
         ("setup", "; ".join(settings.setup)),
         ("python", _describe_python(deployment)),
@@ -67,7 +69,13 @@ def _list_partitions(deployment: SlurmDeployment) -> Block:
                 "yes" if is_open else Cell(_explain_closed(partition), "warn"),
             )
         )
-    columns: list[Column | str] = [strong("partition"), right("limit"), right("nodes"), wrapped("GPUs"), wrapped("open to you")]
+    columns: list[Column | str] = [
+        name_column("partition"),
+        number_column("limit"),
+        number_column("nodes"),
+        text_column("GPUs"),
+        text_column("open to you"),
+    ]
     return table(columns, rows)
 
 
@@ -93,7 +101,7 @@ def _describe_request(deployment: SlurmDeployment, gpus: int) -> str:
         return "no partition that is open to you has a GPU"
     typed = facts_.find_partition(settings.partition) if gpus and settings.partition else None
     if partition is not None and typed is not None and not typed.gpus:
-        return f"the partition {typed.name} has none; --partition {partition.name} has"
+        return f"the partition {typed.name} has no GPU; use --partition {partition.name}"
     if partition is not None and not any(flag.startswith("--partition=") for flag in flags):
         flags.insert(0, f"--partition={partition.name}")
     return " ".join(flag for flag in flags if not flag.startswith("--account="))

@@ -1,4 +1,4 @@
-"""Runs side by side on the screen."""
+"""The screen of `compare`: runs side by side, with their differences."""
 
 from __future__ import annotations
 

@@ -1,11 +1,24 @@
-"""The cost so far, the current cost, and how certain both are."""
+"""The cost so far, the current cost, and how reliable both figures are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Cell, Column, Facts, Items, Paragraph, Table, View, facts, right, table, wrapped
+from gpucourse.ui.tables import (
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Items,
+    Paragraph,
+    Table,
+    View,
+    facts,
+    number_column,
+    table,
+    text_column,
+)
 from gpucourse.ui.text import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
@@ -53,11 +66,11 @@ def _show_clusters(costs: Cost) -> list[Block]:
     ]
     columns: list[Column | str] = [
         "lab",
-        right("runs"),
-        right("core hours"),
-        right("GPU hours"),
-        right("still reserved"),
-        right("unknown"),
+        number_column("runs"),
+        number_column("core hours"),
+        number_column("GPU hours"),
+        number_column("still reserved"),
+        number_column("unknown"),
     ]
     used = sum(lab.gpu_hours + lab.reserved_gpu_hours for lab in costs.clusters)
     limit = "none set (max_gpu_hours in gpucourse.yaml)" if costs.max_gpu_hours is None else f"{costs.max_gpu_hours:g}"
@@ -103,7 +116,9 @@ def _show_running(labs: Sequence[Running]) -> Table:
         for lab in labs
     ]
     return table(
-        ["stack", right("an hour"), right("so far"), right("until it ends"), "ends at"], rows, title="What costs money now"
+        ["stack", number_column("an hour"), number_column("so far"), number_column("until it ends"), "ends at"],
+        rows,
+        title="What costs money now",
     )
 
 
@@ -113,7 +128,7 @@ def _shares(title: str, shares: Sequence[Share]) -> Table:
         (f"{share.name} {share.title}".strip(), usd(share.usd), *([f"{share.hours:.2f} h"] if share.hours is not None else []))
         for share in shares
     ]
-    return table(["", right("cost"), *([right("used")] if timed else [])], rows, title=title)
+    return table(["", number_column("cost"), *([number_column("used")] if timed else [])], rows, title=title)
 
 
 def _bill(bill: BilledCost) -> Table:
@@ -122,4 +137,4 @@ def _bill(bill: BilledCost) -> Table:
     ]
     final = "" if bill.final else ", not final"
     title = f"Billed by AWS from {bill.first} until {bill.until}{final}: {usd(bill.usd)}"
-    return table([wrapped("service"), right("USD")], rows, title=title)
+    return table([text_column("service"), number_column("USD")], rows, title=title)

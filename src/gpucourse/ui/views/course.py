@@ -23,10 +23,10 @@ from gpucourse.ui.tables import (
     Table,
     View,
     facts,
-    right,
-    strong,
+    name_column,
+    number_column,
     table,
-    wrapped,
+    text_column,
 )
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views.words import list_choices, name_evidence, name_evidence_value, verdict_cell
@@ -46,8 +46,8 @@ _BAR = 20  # columns of the bar that shows the progress of a module
 
 
 def catalog(syllabus: Syllabus, *, whole: bool = False) -> View:
-    """Show the syllabus: each module with its time, its points and the learner's progress, and the exercises of the module in
-    which the learner is or, with `whole`, of every module."""
+    """Show the syllabus: each module with its time, its points and the learner's progress, and the exercises of the current
+    module or, with `whole`, of every module."""
     modules, grade = syllabus.modules, syllabus.points
     place = syllabus.step.exercise if syllabus.step else None
     scores = {module.module: module for module in grade.whole_course.modules} if grade else {}
@@ -64,13 +64,13 @@ def catalog(syllabus: Syllabus, *, whole: bool = False) -> View:
             folded_count += len(entry.exercises)
     columns: list[Column | str] = [
         "",
-        strong(""),
-        wrapped(""),
-        right("time"),
-        right("ran"),
-        right("yours"),
-        right("answered"),
-        right("points"),
+        name_column(""),
+        text_column(""),
+        number_column("time"),
+        number_column("ran"),
+        number_column("yours"),
+        number_column("answered"),
+        number_column("points"),
     ]
     complaints = [text for error in syllabus.broken for text in error.complaints]
     ids = [exercise.id for module in modules for exercise in module.exercises]
@@ -98,10 +98,10 @@ def _exercise_row(
 ) -> Sequence[Content]:
     """Return the row of an exercise: its signs, or the verdict on its run if the signs are unknown."""
     item, verdict = signs.get(exercise.id), progress.get(exercise.id)
-    ran = Cell(UNICODE.bad, "bad") if verdict and verdict.verdict in {"failed", "error"} else _sign(bool(verdict))
+    run_sign = Cell(UNICODE.bad, "bad") if verdict and verdict.verdict in {"failed", "error"} else _sign(bool(verdict))
     part_sign, answer_sign = (_sign(item.yours), _sign(item.answered)) if item else ("", "")
     mark = Cell(UNICODE.arrow if is_here else "", "accent")
-    return (mark, exercise.id, exercise.title, f"{exercise.minutes} min", ran, part_sign, answer_sign, "")
+    return (mark, exercise.id, exercise.title, f"{exercise.minutes} min", run_sign, part_sign, answer_sign, "")
 
 
 def _explain_catalog(syllabus: Syllabus, ids: Sequence[str], place: Exercise | None) -> list[str]:
@@ -227,8 +227,8 @@ def exercise(
 
 
 def hints(exercise: Exercise, numbers: Sequence[int], options: str | None) -> View:
-    """Show the hints with these numbers, counted from 1. `options`: those of the command that shows the next one, or None after
-    the last one."""
+    """Show the hints with these numbers, counted from 1. `options`: the options of the command that shows the next hint, or
+    None after the last hint."""
     count = len(exercise.hints)
     numbered_hints = [(f"hint {number} of {count}", exercise.hints[number - 1]) for number in numbers]
     files = {part.id: part.file for part in exercise.yours}
@@ -301,7 +301,7 @@ def _exercises(module: Module, progress: Mapping[str, ExerciseVerdict]) -> Table
         (exercise.id, exercise.title, str(exercise.minutes), _verdict_cell(progress.get(exercise.id)))
         for exercise in module.exercises
     ]
-    return table([strong(""), wrapped("exercise"), right("min"), "progress"], rows)
+    return table([name_column(""), text_column("exercise"), number_column("min"), "progress"], rows)
 
 
 def _verdict_cell(verdict: ExerciseVerdict | None) -> Cell:
@@ -317,8 +317,8 @@ def _hours(hours: float) -> str:
 def _where(exercise: Exercise) -> str:
     launch = exercise.launch
     nodes_text = format_count(launch.nodes, "node")
-    several = f"{launch.procs_per_node} processes per node"
-    processes = {"gpu": "one process per GPU", 1: "one process per node"}.get(launch.procs_per_node, several)
+    many_processes = f"{launch.procs_per_node} processes per node"
+    processes = {"gpu": "one process per GPU", 1: "one process per node"}.get(launch.procs_per_node, many_processes)
     if launch.traits.one_process:
         processes = "one process per node"
     span = "" if launch.min_nodes == launch.max_nodes else f" ({launch.min_nodes} to {launch.max_nodes})"
@@ -326,7 +326,13 @@ def _where(exercise: Exercise) -> str:
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Table:
-    columns = [strong("parameter"), right("default"), right("simulated"), wrapped("allowed"), wrapped("what it is")]
+    columns = [
+        name_column("parameter"),
+        number_column("default"),
+        number_column("simulated"),
+        text_column("allowed"),
+        text_column("what it is"),
+    ]
     rows = [
         (
             parameter.name,
@@ -373,7 +379,9 @@ def _questions(questions: Sequence[Question], answers: Mapping[str, AnswerResult
 
 def _checks(checks: Sequence[Check]) -> Table:
     rows = [(check.id, check.title, _promise(check), name_evidence(check.evidence)) for check in checks]
-    return table([strong("name"), wrapped("check"), wrapped("must be"), "counts on"], rows, title="What is checked")
+    return table(
+        [name_column("name"), text_column("check"), text_column("must be"), "counts on"], rows, title="What is checked"
+    )
 
 
 def _promise(check: Check) -> str:

@@ -7,7 +7,20 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from gpucourse.model.cuda import ACCESSES, SECTOR_BYTES, AccessCounts, CudaKernel, CudaReport
-from gpucourse.ui.tables import Block, Cell, Code, Content, Items, Lines, Paragraph, Table, View, right, strong, table
+from gpucourse.ui.tables import (
+    Block,
+    Cell,
+    Code,
+    Content,
+    Items,
+    Lines,
+    Paragraph,
+    Table,
+    View,
+    name_column,
+    number_column,
+    table,
+)
 from gpucourse.ui.text import format_count
 from gpucourse.units import format_bytes
 
@@ -20,14 +33,14 @@ WORDS = {
 ABSENT = "–"
 SOURCE_COLUMNS = 50  # with the counts and the number of the line, 80
 COLUMNS = (
-    strong("access"),
-    right("requests"),
-    right("sectors a request"),
-    right("conflicts a request"),
-    right("lanes"),
-    right("bytes asked"),
-    right("bytes moved"),
-    right("used"),
+    name_column("access"),
+    number_column("requests"),
+    number_column("sectors a request"),
+    number_column("conflicts a request"),
+    number_column("lanes"),
+    number_column("bytes asked"),
+    number_column("bytes moved"),
+    number_column("used"),
 )
 
 
@@ -113,9 +126,9 @@ def annotate(name: str, source: str, report: CudaReport) -> str:
         conflicts = max((item.conflicts_per_request or 0 for item in counts), default=0)
         lanes = min((item.lanes_per_request or 32 for item in counts), default=0)
         cells = f"{_number(sectors or None):>7} {_number(conflicts or None):>9} {_number(lanes or None):>5}"
-        first, *others = _break_line(text)
-        rows.append(f"{cells if counts else ' ' * 23} {number:>4}  {first}".rstrip())
-        rows += [f"{' ' * 30}{other}" for other in others]
+        first_line, *continuations = _break_line(text)
+        rows.append(f"{cells if counts else ' ' * 23} {number:>4}  {first_line}".rstrip())
+        rows += [f"{' ' * 30}{continuation}" for continuation in continuations]
     return "\n".join(rows)
 
 
@@ -147,7 +160,7 @@ def show_comparison(names: Sequence[str], reports: Sequence[CudaReport]) -> View
     before, after = reports
     blocks: list[Block] = [
         table(
-            [strong("a request, or in all"), right(names[0]), right(names[1])],
+            [name_column("a request, or in all"), number_column(names[0]), number_column(names[1])],
             list(_compare(first, second)),
             title=first.name if first and second and first.name == second.name else f"{_name(first)} and {_name(second)}",
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.deployment import AwsDeployment, SlurmDeployment
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Content, Table, View, facts, table, text_of, wrapped
+from gpucourse.ui.tables import Block, Cell, Content, Table, View, facts, table, text_column, text_of
 from gpucourse.ui.text import format_count, hourly
 from gpucourse.ui.views.outlook import clock
 from gpucourse.ui.views.words import count_nodes
@@ -93,4 +93,4 @@ def _describe_place(cloud: Cloud) -> dict[str, Content]:
 def _attempts(placements: Sequence[PlacementAttempt]) -> Table:
     """Return a table of the places where a lab could not be built, each with the reason."""
     rows = [(attempt.zone, attempt.instance_type, attempt.code, attempt.why) for attempt in placements]
-    return table(["zone", "type", "AWS said", wrapped("which means")], rows, title="Tried before")
+    return table(["zone", "type", "AWS said", text_column("which means")], rows, title="Tried before")

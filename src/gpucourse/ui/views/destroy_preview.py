@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Column, Items, View, right, table, wrapped
+from gpucourse.ui.tables import Column, Items, View, number_column, table, text_column
 from gpucourse.ui.text import age, format_count, hourly, usd
 from gpucourse.units import seconds_since
 
@@ -22,7 +22,14 @@ def destroy_preview(
 ) -> View:
     """Show what a destroy would remove: every lab that costs money, with its costs and runs, and resources that belong to no
     recorded lab."""
-    columns: list[Column | str] = ["stack", wrapped("module"), right("nodes"), right("age"), right("costs"), right("so far")]
+    columns: list[Column | str] = [
+        "stack",
+        text_column("module"),
+        number_column("nodes"),
+        number_column("age"),
+        number_column("costs"),
+        number_column("so far"),
+    ]
     rows = [
         (
             lab.deployment.stack,
@@ -49,7 +56,7 @@ def destroy_preview(
         title="This will be taken down for good",
         blocks=[
             table(columns, rows),
-            table(["kind", wrapped("id"), "region", "state"], things, title=title),
+            table(["kind", text_column("id"), "region", "state"], things, title=title),
             Items(notes),
         ],
     )

@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.cloud import Finding, QuotaRequest
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Facts, Paragraph, Style, View, right, strong, table, wrapped
+from gpucourse.ui.tables import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Content,
+    Facts,
+    Paragraph,
+    Style,
+    View,
+    name_column,
+    number_column,
+    table,
+    text_column,
+)
 
 if TYPE_CHECKING:
     from gpucourse.labs.results import PreflightReport, ShortQuota
@@ -63,7 +77,14 @@ def quotas(short: Sequence[ShortQuota], region: str) -> View:
         )
         for shortage in short
     ]
-    columns: list[Column | str] = ["quota", wrapped("what"), right("needed"), right("limit"), right("in use"), wrapped("next")]
+    columns: list[Column | str] = [
+        "quota",
+        text_column("what"),
+        number_column("needed"),
+        number_column("limit"),
+        number_column("in use"),
+        text_column("next"),
+    ]
     return View(title=f"Quotas that are too small in {region}, in vCPU", blocks=[table(columns, rows)])
 
 
@@ -86,7 +107,7 @@ def list_findings(findings: Sequence[Finding]) -> list[Block]:
             mends.setdefault(finding.mend, []).append(finding.what)
     fixes = [(", ".join(subjects), mend) for mend, subjects in mends.items()]
     return [
-        table(["", strong("part"), wrapped("found")], rows),
+        table(["", name_column("part"), text_column("found")], rows),
         Facts([(subjects, mend) for subjects, mend in fixes if " && " not in mend], title="How to fix it"),
         *(_commands(subjects, mend) for subjects, mend in fixes if " && " in mend),
     ]
@@ -127,7 +148,14 @@ def _prices(examined: PreflightReport) -> Block:
     ]
     if len(rows) > 1:
         rows.append(("", Cell("total", "strong"), "", "", "", Cell(f"${examined.usd:.2f}", "strong")))
-    columns: list[Column | str] = ["module", wrapped("title"), wrapped("machines"), right("$/h"), right("hours"), right("$")]
+    columns: list[Column | str] = [
+        "module",
+        text_column("title"),
+        text_column("machines"),
+        number_column("$/h"),
+        number_column("hours"),
+        number_column("$"),
+    ]
     title = "Estimated cost per module, for its usual duration"
     return table(columns, rows, title=title)
 

@@ -16,7 +16,7 @@ from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.run import diagnoses
 
 MAX_MEANINGS = 12
-"""The most faults in code that are listed with their meanings. Of more, only the words are shown."""
+"""The maximum number of faults in code that are listed with their meanings. If there are more, only their words are shown."""
 
 if TYPE_CHECKING:
     from gpucourse.runs.code_drill import JudgedDiagnosis, Repair

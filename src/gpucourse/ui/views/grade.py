@@ -9,10 +9,24 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.model.rubric import EXERCISE_POINTS, MAX_PRESSED
+from gpucourse.model.rubric import EXERCISE_POINTS, MAX_UNEDITED_SHARE
 from gpucourse.model.score import NO_RUN, Grade, ModuleScore, PartScore, RowScore, Signs, list_missing
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Column, Content, Items, Paragraph, Style, View, facts, right, table, wrapped
+from gpucourse.ui.tables import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Content,
+    Items,
+    Paragraph,
+    Style,
+    View,
+    facts,
+    number_column,
+    table,
+    text_column,
+)
 from gpucourse.ui.text import clean, clean_line, format_count
 from gpucourse.units import format_points, format_share
 
@@ -46,12 +60,12 @@ OF_A_RUN = ("checks", "deliverables")
 def grade(
     result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False, next_step: str = ""
 ) -> View:
-    """Show the rows of the rubric with their points, the evidence for them, and what is missing, then the whole course. Of a
-    module that the rubric does not contain, the exercises are such rows.
+    """Show the rows of the rubric with their points, the evidence for them, and what is missing, then the whole course. A
+    module that the rubric does not contain has one row for each exercise.
 
     Modules that are not begun share one line, unless `verbose` is set. `bundle` is the file of the bundle, if a reviewer opened
-    one. `subject` is the exercise or module that was asked for. All rows of a subject are shown, and everything that is missing
-    in an exercise is named once, below the rows. `next_step` is the command that `gpucourse next` suggests.
+    one. `subject` is the exercise or module that was typed. All rows of a subject are shown, and everything that is missing in
+    an exercise is named once, below the rows. `next_step` is the command that `gpucourse next` suggests.
     """
     in_rubric = {part.module for part in result.parts}
     other_modules = [module for module in result.whole_course.modules if module.module not in in_rubric]
@@ -78,7 +92,7 @@ def grade(
     ]
     footer = [
         "Points come from evidence: what a run recorded, what is handed in, what was answered. A run of the course's own files "
-        f"earns at most {MAX_PRESSED * 100:.0f} % of an exercise; what you write and answer earns the rest."
+        f"earns at most {MAX_UNEDITED_SHARE * 100:.0f} % of an exercise; what you write and answer earns the rest."
     ]
     pieces = [piece for part in result.parts for row in part.rows for piece in row.pieces]
     if not bundle and (texts := list(dict.fromkeys(piece.exercise for piece in pieces if piece.unreviewed))):
@@ -99,7 +113,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
     bundle, result, card = graded_bundle.bundle, graded_bundle.grade, graded_bundle.bundle.card
     view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
     points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
-    then, here = (format_points(item.whole_course.earned) for item in (card.grade, result))
+    card_points, counted_points = (format_points(item.whole_course.earned) for item in (card.grade, result))
     about = facts(
         [
             ("made", f"{card.made} with gpucourse {card.gpucourse}"),
@@ -109,7 +123,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
             ("edited", _say_edited(graded_bundle)),
             ("not judged here", _say_learner_judged(graded_bundle)),
             ("points", points),
-            (WHOLE_COURSE, f"{then} then, {here} as counted here"),
+            (WHOLE_COURSE, f"{card_points} then, {counted_points} as counted here"),
         ]
     )
     seal: Block = Paragraph(f"{UNICODE.good} no file has changed since the bundle was made", "good")
@@ -141,8 +155,8 @@ def class_table(bundles: Sequence[GradedBundle], broken_count: int = 0) -> View:
                 clean_line(item.bundle.path.name),
             )
         )
-    numbers = map(right, ("points", "whole course", "to review", "done", "lines edited", "parts not judged here"))
-    columns: list[Column | str] = [wrapped("who"), *numbers, "changed", wrapped("bundle")]
+    numbers = map(number_column, ("points", "whole course", "to review", "done", "lines edited", "parts not judged here"))
+    columns: list[Column | str] = [text_column("who"), *numbers, "changed", text_column("bundle")]
     earned = sorted(item.grade.earned for item in bundles)
     middle = (
         f"median {format_points(statistics.median(earned))} of {format_points(bundles[0].grade.points)} points"
@@ -168,7 +182,7 @@ def edits(bundle: GradedBundle, exercise: str) -> View:
             Code("\n".join(map(clean, edit.lines))),
             Paragraph(edit.note, "dim"),
         ]
-    none = Paragraph("No file of the run that counts was edited, or there is no such run. No part was handed in.")
+    none = Paragraph("No file was edited for the run that counts, or no run counts yet. No part was handed in.")
     return View(title=f"{exercise}, edited by {clean_line(bundle.bundle.card.by)}", blocks=blocks or [none])
 
 
@@ -193,7 +207,7 @@ def reruns(card: Card, results: Sequence[Rerun], *, original: bool) -> View:
     return View(
         title=f"Runs of {clean_line(card.by)}, repeated with {by}",
         blocks=[
-            table(["exercise", "result", right("values"), wrapped("why")], rows),
+            table(["exercise", "result", number_column("values"), text_column("why")], rows),
             Items(notes, title="Values that differ"),
         ],
         headline=Cell(", ".join(words)),
@@ -219,11 +233,11 @@ def new_bundle(card: Card, path: str) -> View:
     return View(blocks=[about], footer=[f"An instructor opens it with: gpucourse grade --open {path}"])
 
 
-def pending_answer(waiting: Pending, number: int, of: int) -> View:
+def pending_answer(waiting: Pending, number: int, total: int) -> View:
     """Show one free text, or one part, to the person who judges it."""
     code = Code("\n".join(map(clean, waiting.answer.splitlines()))) if waiting.is_code else None
     return View(
-        title=f"{number} of {of}  {waiting.exercise} {waiting.id}",
+        title=f"{number} of {total}  {waiting.exercise} {waiting.id}",
         blocks=[
             Paragraph(waiting.text, "strong"),
             code or Paragraph(waiting.answer),
@@ -278,8 +292,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade, subject: str = "") -> str:
-    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. Those of a subject are a
-    share of the whole course, and are called so."""
+    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. The totals of one
+    exercise or module are called `toward the whole course`."""
     totals = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points else []
     if result.bonus_points:
         word = "" if totals else " points"
@@ -290,7 +304,8 @@ def _say_total(result: Grade, subject: str = "") -> str:
 
 
 def _tabulate_course(result: Grade, subject: str) -> Block:
-    """Return the modules of the whole course, or that of the subject, with the points of each exercise that has any."""
+    """Return the modules of the whole course, or the module of the subject, with the points of each exercise that earned
+    any."""
     rows = []
     for module in result.whole_course.modules:
         exercises = ", ".join(f"{row.id}: {format_points(row.earned)}" for row in module.rows if row.earned)
@@ -299,7 +314,9 @@ def _tabulate_course(result: Grade, subject: str) -> Block:
         rows.append((f"{module.module}  {module.title}", points, share, exercises or Cell(UNICODE.absent, "dim")))
     name = f"Toward the {WHOLE_COURSE}" if subject else "The whole course"
     title = f"{name}: {format_points(EXERCISE_POINTS)} points for each exercise"
-    return table([wrapped("module"), right("points"), right("share"), wrapped("exercises")], rows, title=title)
+    return table(
+        [text_column("module"), number_column("points"), number_column("share"), text_column("exercises")], rows, title=title
+    )
 
 
 def _signs(signs: Sequence[Signs]) -> str:
@@ -320,15 +337,15 @@ def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
     if not _is_here(part):
         return Paragraph(f"{title} (not in this course)", "dim")
     without_run = {piece.exercise for row in part.rows for piece in row.pieces if piece.note == NO_RUN}
-    columns: list[Column | str] = [wrapped("for"), right("points", wrap=True), "evidence"]
+    columns: list[Column | str] = [text_column("for"), number_column("points", wrap=True), "evidence"]
     if not shows_missing:
         return table(columns, [_row(part, row) for row in part.rows], title=title)
     rows = [(*_row(part, row), _say_missing_briefly(row, without_run)) for row in part.rows]
-    return table([*columns, wrapped("what is missing")], rows, title=title)
+    return table([*columns, text_column("what is missing")], rows, title=title)
 
 
 def _name_missing(parts: Sequence[ModuleScore]) -> Block:
-    """Name everything that the rows of one exercise lack, each once, beside the kinds of evidence that it belongs to."""
+    """Return everything that the rows of one exercise lack, each item once, beside its kinds of evidence."""
     kinds: dict[str, dict[str, None]] = {}
     for piece in (piece for part in parts for row in part.rows for piece in row.pieces if piece.note):
         kinds.setdefault(piece.note, {})[piece.kind] = None
@@ -356,8 +373,8 @@ def _name_modules(modules: Sequence[str]) -> str:
 
 
 def _count_pending(row: RowScore) -> float:
-    """Return the points that wait for a review, as they are shown. Rounded, with the earned points they do not exceed the
-    total."""
+    """Return the points that wait for a review, rounded so that they and the rounded earned points add up to the rounded
+    sum."""
     return round(row.earned + row.waiting, 1) - round(row.earned, 1)
 
 
@@ -400,7 +417,7 @@ def _name_learner_judged(result: Grade, exercises: Collection[str]) -> str:
 
 def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
     """Return what a row lacks, such as `0.1: 7 open; 0.2, 0.3: no run yet`. For an exercise without a run, only the run is
-    named, because everything else comes after it. An exercise from which the row lacks nothing is left out."""
+    named, because everything else needs it. Exercises that lack nothing are left out."""
     pieces = [piece for piece in row.pieces if piece.exercise not in without_run]
     names = dict.fromkeys(piece.exercise for piece in row.pieces if piece.note and piece.exercise in without_run)
     missing = list_missing(pieces)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.deployment import Deployment, Receipt
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Items, Lines, Paragraph, Style, View, facts, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Code, Items, Lines, Paragraph, Style, View, facts, table, text_column
 from gpucourse.ui.text import format_count, shorten_path
 from gpucourse.ui.views.words import count_actions
 
@@ -45,7 +45,7 @@ def deploy_plan(result: DeployResult, next_step: str = "") -> View:
                     ("missing", Cell(deployment.lacks, "warn")),
                 ]
             ),
-            table(["", "action", wrapped("resource")], rows),
+            table(["", "action", text_column("resource")], rows),
             Items(result.healed, title="Replaced because the node does not answer"),
             Paragraph(f"{actions}." if actions else "Everything already exists: nothing to do."),
         ],
@@ -122,7 +122,7 @@ def _receipt(receipt: Receipt) -> list[Block]:
         )
     ]
     for title, items in (("Still there", leftovers), ("Forgotten, and may still be there", forgotten_items)):
-        blocks.append(table(["kind", wrapped("id")], [(item.kind, item.id) for item in items], title=title))
+        blocks.append(table(["kind", text_column("id")], [(item.kind, item.id) for item in items], title=title))
         blocks.append(Code("\n".join(item.remove for item in items), title="Remove it by hand", are_commands=True))
     return blocks
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Items, Paragraph, View, facts, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Code, Items, Paragraph, View, facts, table, text_column
 from gpucourse.ui.text import format_count, hourly
 from gpucourse.ui.views.outlook import clock
 
@@ -30,7 +30,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
         Items(_labs(standing), title="Recorded labs"),
         Items(_labs(other_labs), title="Labs of others that have not expired: left alone"),
         table(
-            ["kind", wrapped("id"), "region", wrapped("about")],
+            ["kind", text_column("id"), "region", text_column("about")],
             [
                 (leak.resource.kind, leak.resource.id, leak.resource.region, ", ".join(_about(leak.resource, scan.course)))
                 for leak in leaks
@@ -40,14 +40,14 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
         Code("\n".join(by_hand), title="Remove them by hand", are_commands=True),
         Paragraph("" if leaks or blind else all_clear, "good"),
         table(
-            ["kind", "region", wrapped("why")],
+            ["kind", "region", text_column("why")],
             [(thing.resource.kind, thing.resource.region, Cell(thing.resource.note, "warn")) for thing in blind],
             title="What could not be checked",
         ),
         Code("\n".join(thing.resource.remove for thing in blind), title="Check by hand", are_commands=True),
     ]
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
-    footer += ["If those labs of others are your own: gpucourse leaks --clean --everyone"] if other_labs else []
+    footer += ["If the labs of others are yours too: gpucourse leaks --clean --everyone"] if other_labs else []
     return View(blocks=blocks, footer=footer)
 
 
@@ -58,7 +58,7 @@ def clean_result(count: int, leftovers: Sequence[CloudResource]) -> View:
     rows = [(thing.kind, thing.id, thing.region, thing.note) for thing in leftovers]
     return View(
         blocks=[
-            table(["kind", "id", "region", wrapped("why")], rows, title="Still there"),
+            table(["kind", "id", "region", text_column("why")], rows, title="Still there"),
             Code("\n".join(thing.remove for thing in leftovers), title="Remove it by hand", are_commands=True),
         ]
     )

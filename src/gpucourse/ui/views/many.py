@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Table, View, facts, right, strong, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Column, Content, Table, View, facts, name_column, number_column, table, text_column
 from gpucourse.ui.text import format_count, shorten_path
 from gpucourse.ui.views.words import verdict_cell
 from gpucourse.units import format_seconds
@@ -33,7 +33,7 @@ def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> V
     ]
     blocks: list[Block] = []
     if whole:
-        blocks.append(table([right(record.parameter), "state", "checks", right("took"), "run"], rows))
+        blocks.append(table([number_column(record.parameter), "state", "checks", number_column("took"), "run"], rows))
     if record.title != EVERY_VALUE:
         blocks.append(sweep_table(record))
     files = [("file" if result.own_script else "deliverable", str(path)) for path in result.files] if whole else []
@@ -61,9 +61,17 @@ def sweep_table(sweep: Sweep) -> Table:
     return table(columns, sweep.rows, title=sweep.title)
 
 
-def everything(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
+def module_runs(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
     """Show every exercise on every lab, and what to do with the runs."""
-    columns: list[Column | str] = [strong(""), wrapped("exercise"), "lab", "state", "checks", right("took"), "run"]
+    columns: list[Column | str] = [
+        name_column(""),
+        text_column("exercise"),
+        "lab",
+        "state",
+        "checks",
+        number_column("took"),
+        "run",
+    ]
     rows: list[tuple[Content, ...]] = []
     for step in steps:
         took, run = _show(step.seconds), step.run or UNICODE.absent
@@ -94,7 +102,9 @@ def rehearsals(results: Sequence[Rehearsal]) -> View:
         for rehearsal in results
     ]
     title = "Every exercise on simulated nodes"
-    return View(blocks=[table([strong(""), "checks", right("took"), wrapped("")], rows, title=title)], mode=SIMULATED)
+    return View(
+        blocks=[table([name_column(""), "checks", number_column("took"), text_column("")], rows, title=title)], mode=SIMULATED
+    )
 
 
 def _compare(runs: Sequence[str]) -> list[str]:

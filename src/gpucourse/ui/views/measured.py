@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.outside.names import printable
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Content, Paragraph, right, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Column, Content, Paragraph, number_column, table, text_column
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import MetricsColumn, MetricsTable
@@ -46,7 +46,10 @@ def grid_blocks(grid: Grid) -> list[Block]:
     """Return a table of a report or of a comparison with its note, or only the note if the table has no rows."""
     if not grid.rows:
         return [Paragraph(f"{grid.title}: {grid.note}", "dim")]
-    columns = [right(title) if numeric else wrapped(title) for title, numeric in zip(grid.columns, grid.numeric, strict=True)]
+    columns = [
+        number_column(title) if numeric else text_column(title)
+        for title, numeric in zip(grid.columns, grid.numeric, strict=True)
+    ]
     return [table(columns, grid.rows, title=grid.title), Paragraph(grid.note, "dim")]
 
 

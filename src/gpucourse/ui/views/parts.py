@@ -64,11 +64,11 @@ def _try_part(item: TriedPart) -> list[Block]:
         Paragraph(result.says if result.verdict != "passed" else ""),
         facts([("case", result.case), ("file", str(item.file)), *(("note", note) for note in result.notes)]),
         Code(output, title=title),
-        Paragraph(_order_change(item), "strong"),
+        Paragraph(_describe_change(item), "strong"),
     ]
 
 
-def _order_change(item: TriedPart) -> str:
+def _describe_change(item: TriedPart) -> str:
     """Return what to do with the file of a part, or how a right part is handed in."""
     if item.result.verdict == "passed":
         return "Right here; a run checks it as well." if item.part.checks else "Handed in."
@@ -100,10 +100,10 @@ def list_run_parts(
             ("note", CHANGED_LATER if result.file in changed_files else ""),
         ]
     waiting = next((item for item in results if item.verdict in {"open", "failed"} and item.file not in changed_files), None)
-    return [facts(rows, title="Your part"), Paragraph(_order(exercise, waiting) if waiting else "", "accent")]
+    return [facts(rows, title="Your part"), Paragraph(_describe_task(exercise, waiting) if waiting else "", "accent")]
 
 
-def _order(exercise: Exercise, result: PartResult) -> str:
+def _describe_task(exercise: Exercise, result: PartResult) -> str:
     """Return what to write, in which file, and the command that judges it."""
     part = next(part for part in exercise.yours if part.id == result.id)
     command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
@@ -159,7 +159,10 @@ def _compare(item: ModelSolution, width: int | None) -> Lines:
     if width is None or column + other_column + 3 > width:
         return Lines([Cell(f"- {YOURS}   + {MODEL}", "dim"), *_list_diff(first, second, groups)])
     head = Cell(f"{pad(YOURS, column)} | {MODEL}", "dim")
-    body = [Cell(f"{pad(left, column)} | {right}", "dim" if kind == "equal" else "") for kind, left, right in rows]
+    body = [
+        Cell(f"{pad(own_line, column)} | {solution_line}", "dim" if kind == "equal" else "")
+        for kind, own_line, solution_line in rows
+    ]
     return Lines([head, *body])
 
 

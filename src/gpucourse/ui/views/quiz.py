@@ -1,4 +1,4 @@
-"""The quiz on the screen."""
+"""The screens of the quiz: its questions, and the results of an attempt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.model.answer import AnswerResult
-from gpucourse.ui.tables import Facts, Paragraph, View, right, table, wrapped
+from gpucourse.ui.tables import Facts, Paragraph, View, number_column, table, text_column
 from gpucourse.ui.text import format_count
 from gpucourse.ui.views import answers
 from gpucourse.ui.views.words import list_choices
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from gpucourse.model.quiz import Quiz, QuizQuestion, Tries
 
 
-def question(quiz: Quiz, item: QuizQuestion, number: int, of: int) -> View:
+def question(quiz: Quiz, item: QuizQuestion, number: int, total: int) -> View:
     """Show one question to answer."""
-    return answers.question(item, number, of, heading=quiz.lesson(item.lesson).title)
+    return answers.question(item, number, total, heading=quiz.lesson(item.lesson).title)
 
 
 def questions(quiz: Quiz, shown_questions: Sequence[QuizQuestion]) -> View:
@@ -50,7 +50,7 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
     return View(
         title=quiz.title,
         blocks=[
-            table([wrapped("lesson"), right("right"), right("of")], rows),
+            table([text_column("lesson"), number_column("right"), number_column("of")], rows),
             Facts(wrong_items, title="Wrong answers, and why"),
             Paragraph(f"{len(right_ids)} of {len(results)} right", "strong" if wrong_items else "good"),
         ],

@@ -1,6 +1,6 @@
 """The result of a run at a glance: how it went, its main table, what did not pass, and what to do next. It has at most 25
-lines, unless a main table of at most 12 rows needs more. If they are too few, other lines are left out before rows of the
-table, and the rows that matter stay.
+lines, unless a main table of at most 12 rows needs more. If that is too little, lines outside the table are left out first,
+then rows of the table that matter least.
 
 Everything else about a run is in `views.run.details`, which --verbose and `show 3.2 --run RUN --verbose` show.
 """
@@ -39,7 +39,7 @@ _LEARNERS = re.compile(r"(?<!not )\b(?:yours|as delivered)\b")
 _BAD = frozenset({"false", "no", "wrong", "failed", "FAILED", "lost"})
 MIN_ROWS = 3
 MAX_WHOLE_ROWS = 12
-"""The most rows of a table that is never shortened, if the manifest marks it as the main table."""
+"""A table with at most this many rows is never shortened, if the manifest marks it as the main table."""
 JOBS = 6
 
 
@@ -146,7 +146,7 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
 
 
 def describe_own(record: RunRecord) -> str:
-    """Return the sentence that a run of the learner's own script counts for no exercise, and how it is judged. Return an empty
+    """Return the note about a run of the learner's own script: it counts for no exercise, and how it is judged. Return an empty
     text for other runs."""
     if not record.own_script:
         return ""

@@ -11,7 +11,7 @@ from gpucourse.model.node import SIMULATED
 from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.mutations import find_explanation
-from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, facts, right, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, facts, number_column, table, text_column
 from gpucourse.ui.text import age, format_count, shorten_path
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.answers import prediction_result
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
     from gpucourse.runs.settle import ListedRun
 
-SHOWN, QUOTES = 12, 2  # files listed by name; more are counted
+MAX_NAMED, MAX_QUOTES = 12, 2  # files listed by name; more are counted
 
 
 def runs(rows: Sequence[ListedRun], next_step: str = "gpucourse next", *, exercise: str = "", has_logs: bool = True) -> View:
@@ -41,9 +41,9 @@ def runs(rows: Sequence[ListedRun], next_step: str = "gpucourse next", *, exerci
         return View(blocks=[Paragraph(text)], next=f"gpucourse run {exercise}" if exercise else next_step)
     columns: list[Column | str] = ["run", "ran", "state", "checks"]
     columns += [
-        right("ranks", spare=True),
-        right("took", spare=True),
-        right("age", spare=True),
+        number_column("ranks", spare=True),
+        number_column("took", spare=True),
+        number_column("age", spare=True),
         Column("note", wrap=True, spare=True),
     ]
     newest = rows[-1].record.id
@@ -96,7 +96,7 @@ def details(
         )
     blocks.append(_list_files(record, files, exercise, deliverables))
     refusals = [(item.node, item.name, item.reason) for item in record.refused]
-    blocks.append(table(["node", wrapped("file"), wrapped("reason")], refusals, title="Not collected"))
+    blocks.append(table(["node", text_column("file"), text_column("reason")], refusals, title="Not collected"))
     if verdict is not None and exercise is not None:
         blocks.extend(list_run_parts(exercise, verdict.parts, part_files or {}, changed_files))
     return brief._replace(blocks=blocks)
@@ -109,7 +109,7 @@ def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Block]:
         facts(
             [
                 ("symptom", Cell(f"{diagnosis.title} [{diagnosis.symptom}]", "bad")),
-                ("seen", "\n".join(_quote(quote) for quote in diagnosis.seen[:QUOTES])),
+                ("seen", "\n".join(_quote(quote) for quote in diagnosis.seen[:MAX_QUOTES])),
                 ("why", diagnosis.why),
                 ("next", Cell(diagnosis.next, "accent")),
             ],
@@ -148,7 +148,7 @@ def note(record: RunRecord) -> str:
 def summary(record: RunRecord) -> Facts:
     """Return the recorded facts about a run."""
     took = format_duration(record)
-    nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
+    nodes = ", ".join(record.nodes) if len(record.nodes) <= MAX_NAMED else f"{record.nodes[0]} to {record.nodes[-1]}"
     ranks = f"{record.rank_count} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
     restarts = f", with {record.restarts_in_words}" if record.restarts else ""
     return facts(
@@ -207,9 +207,9 @@ def _node_exit(node: str, reason: str, code: int, killed_count: int) -> str:
 def _list_files(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
     """Return the paths of the run's folder, logs, outputs, plots and deliverables."""
     count, total = record.output_totals
-    names = [item.path for item in record.outputs[:SHOWN]]
-    if count > SHOWN:
-        names.append(f"and {count - SHOWN} more")
+    names = [item.path for item in record.outputs[:MAX_NAMED]]
+    if count > MAX_NAMED:
+        names.append(f"and {count - MAX_NAMED} more")
     pictures = [files.plot(item.file, "png") for item in exercise.plots] if exercise else []
     has_deliverables = record.state == "succeeded" and record.verdict not in {"failed", "error"} and deliverables is not None
     return facts(

@@ -11,7 +11,7 @@ from gpucourse.model.slurm import JobRow
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Code, Content, Style, right, table
+from gpucourse.ui.tables import Block, Cell, Code, Content, Style, number_column, table
 from gpucourse.ui.text import clean, format_count
 from gpucourse.workspace.paths import RunPaths
 
@@ -86,7 +86,9 @@ def jobs(record: RunRecord, exercise: Exercise | None, *, are_measured: bool) ->
     ):
         return []
     rows = map(_row, record.slurm.jobs)
-    return [table(["job", "state", "reason", "node", right("exit code"), right("restarts")], rows, title="The jobs")]
+    return [
+        table(["job", "state", "reason", "node", number_column("exit code"), number_column("restarts")], rows, title="The jobs")
+    ]
 
 
 def queue(record: RunRecord, files: RunPaths) -> list[Block]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Block, Cell, Column, Paragraph, Style, Table, View, facts, right, table, wrapped
+from gpucourse.ui.tables import Block, Cell, Column, Paragraph, Style, Table, View, facts, number_column, table, text_column
 from gpucourse.ui.text import age
 from gpucourse.ui.views.words import count_nodes
 from gpucourse.units import seconds_since
@@ -26,7 +26,14 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     if not stacks:
         return View(blocks=[Paragraph("Nothing is deployed.")], next="gpucourse next")
     labs = [stack.deployment for stack in stacks]
-    columns: list[Column | str] = ["stack", wrapped("module"), "state", right("nodes"), right("age"), "running"]
+    columns: list[Column | str] = [
+        "stack",
+        text_column("module"),
+        "state",
+        number_column("nodes"),
+        number_column("age"),
+        "running",
+    ]
     blocks: list[Block] = [
         table(columns, map(_stack, stacks)),
         facts(((lab.stack, Cell(lab.lacks, "warn")) for lab in labs), title="What is missing"),
@@ -40,7 +47,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
             from gpucourse.ui.views.outlook import outlook  # only the cloud needs it
 
             blocks.append(outlook(stack.deployment, stack.cloud))
-    footer = list(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
+    footer = list(dict.fromkeys(repair for stack in stacks if not stack.healthy and (repair := _find_repair(stack))))
     return View(
         blocks=blocks,
         footer=footer,
@@ -49,7 +56,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     )
 
 
-def _cure(status: StackStatus) -> str:
+def _find_repair(status: StackStatus) -> str:
     """Return what to type for a lab that is not healthy, or an empty string if its state is not known."""
     deployment = status.deployment
     if status.cloud and status.cloud.unknown:
@@ -99,7 +106,7 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
             mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped and health.node in status.cloud.instances))
             rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
     columns: list[Column | str] = ["node", "stack", Column("role", spare=True), Column("address", spare=True), "health"]
-    return table([*columns, wrapped("seen")], rows)
+    return table([*columns, text_column("seen")], rows)
 
 
 def _mark(health: NodeHealth, *, asleep: bool) -> Cell:

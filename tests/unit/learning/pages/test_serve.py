@@ -1,4 +1,4 @@
-"""`open --serve`: the page over HTTP on loopback, for whoever knows the token."""
+"""`open --serve`: the page over HTTP on loopback, for clients that know the token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.waiting import STUCK_S, until
 
 
 def follow(place: str, stamp: str) -> Iterator[bytes]:
-    """Tell a page its own name and stamp, and then nothing."""
+    """Yield an event with the page's name and stamp, then empty items without end."""
     yield f"event: name\ndata: {place} {stamp}\n\n".encode()
     while True:
         yield b""
@@ -87,7 +87,7 @@ def test_serve_without_the_token_or_outside_the_folder_answers_not_found(server:
 
 
 @pytest.mark.parametrize("host", ["[::1", "[", "::1", "localhost@evil.example", "127.0.0.1.evil.example", "", "\xff"])
-def test_serve_with_a_host_that_is_no_name_of_it_answers_not_found(
+def test_serve_for_another_host_name_answers_not_found(
     server: PageServer, host: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert ask(server, f"/{server.token}/index.html", host=host)[0] == 404
@@ -95,7 +95,7 @@ def test_serve_with_a_host_that_is_no_name_of_it_answers_not_found(
 
 
 def open_stream(server: PageServer, path: str, host: str = "127.0.0.1") -> http.client.HTTPResponse:
-    """Return the answer to a request for events, of which the headers have come."""
+    """Return the response to a request for events, after its headers have arrived."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=STUCK_S)
     connection.request("GET", path, headers={"Host": host})
     return connection.getresponse()
@@ -128,7 +128,7 @@ def test_find_stamp_lets_only_a_served_page_connect(server: PageServer) -> None:
 
 
 class _Watched(PageServer):
-    """Says when a request ended with an error."""
+    """Reports when a request ended with an error."""
 
     def __init__(self, folder: Path) -> None:
         self.failed = threading.Event()

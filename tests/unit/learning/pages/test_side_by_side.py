@@ -72,7 +72,7 @@ def test_list_values_and_put_side_by_side_have_every_value_that_a_run_has(learni
     ],
     ids=["two-columns", "three-columns", "same-texts"],
 )
-def test_list_cells_gives_each_row_its_own_name(kinds: list[tuple[str, str]], names: list[str]) -> None:
+def test_list_cells_has_a_unique_name_for_each_row(kinds: list[tuple[str, str]], names: list[str]) -> None:
     columns = [MetricsColumn(key=key, title=key) for key in ("size", "device", "kind", "ms")]
     metrics = {"rows": [{"size": 2048, "device": device, "kind": kind, "ms": 1.0} for device, kind in kinds]}
     cells = list_cells(MetricsTable(title="Times", rows="metrics.rows", columns=tuple(columns)), metrics)

@@ -44,7 +44,7 @@ def test_read_edits_shows_an_edit_as_a_diff_and_counts_its_lines(learning: Learn
     assert "lines edited" in " ".join(learning.types("grade", "--open", str(path), str(learning.hand_in("b.zip"))).out.split())
 
 
-def test_read_edits_bounds_a_long_edit_and_names_a_missing_one(learning: Learning) -> None:
+def test_read_edits_shortens_a_long_edit_and_names_a_missing_one(learning: Learning) -> None:
     record = record_edit(learning, SCRIPT + "# x\n" * 1000)
     output = learning.types("grade", "--open", str(learning.hand_in()), "--exercise", "1.1").out
     assert "more lines" in output
@@ -58,6 +58,6 @@ def test_read_edits_bounds_a_long_edit_and_names_a_missing_one(learning: Learnin
 def test_list_edits_of_a_run_without_edits_is_empty(learning: Learning) -> None:
     learning.record()
     path = learning.hand_in()
-    assert "No file of the run that counts was edited" in learning.types("grade", "--open", str(path), "--exercise", "1.1").out
+    assert "No file was edited for the run that counts" in learning.types("grade", "--open", str(path), "--exercise", "1.1").out
     assert "there is no exercise '1.9'" in learning.types("grade", "--open", str(path), "--exercise", "1.9", code=2).err
     assert "--exercise needs exactly one bundle" in learning.types("grade", "--exercise", "1.1", code=2).err

@@ -1,4 +1,4 @@
-"""`grade --rerun`: the runs of a bundle done again, and what its code may see."""
+"""`grade --rerun`: the repeated runs of a bundle, and what its code can access."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_make_environment_shows_scripts_no_credentials(learning: Learning, tmp_p
     assert (home / ".cache/gpucourse/provider").is_file(), "what was downloaded is not downloaded again"
 
 
-def test_list_settings_follows_no_name_out_of_a_bundle(learning: Learning) -> None:
+def test_list_settings_ignores_names_that_lead_out_of_a_bundle(learning: Learning) -> None:
     (learning.root / "secret.txt").write_text("hidden words\n")
     evil = ["../../../../secret.txt", str(learning.root / "secret.txt"), "/dev/zero", "helper.py"]
     parameters = {"depth": "1; touch /tmp/x", "--sweep": "depth=1,2", "nodes": [1]}

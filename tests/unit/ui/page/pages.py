@@ -12,13 +12,13 @@ HOSTILE = "</pre></title></style>\"'><script>alert(1)</script><img src=x onerror
 
 
 def pages_of(learning: Learning) -> dict[str, str]:
-    """Every file of the page, by its path."""
+    """Return every file of the page, by its path."""
     context = learning.open_context()
     return {name: data.decode() for name, data in build(context, open_(context))}
 
 
 class Reader(HTMLParser):
-    """What a page holds: its tags with their attributes, its links, its ids."""
+    """The contents of a page: its tags with their attributes, its links, its ids."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -29,10 +29,10 @@ class Reader(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
     def count(self, tag: str) -> int:
-        """How many tags of that name there are."""
+        """Return the number of tags of that name."""
         return sum(name == tag for name, _ in self.tags)
 
     @property
     def links(self) -> list[str]:
-        """Where the page leads."""
+        """Return the targets of the page's links."""
         return [str(attributes["href"]) for tag, attributes in self.tags if tag == "a"]

@@ -1,4 +1,4 @@
-"""The page of a workspace as files: what is on it, that all of it is escaped, that it stays small."""
+"""The page of a workspace as files: their content, that all of it is escaped, and their size."""
 
 from __future__ import annotations
 

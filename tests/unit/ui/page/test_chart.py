@@ -22,7 +22,7 @@ def plot(**changes: Any) -> Plot:
 
 
 def draw(plot_of: Plot, *rows: dict[str, Any], record: RecordedPlot | None = None) -> ET.Element:
-    """Return the legend and the chart as they are read by a parser of XML, which takes no broken mark-up."""
+    """Return the legend and the chart as read by an XML parser, which refuses broken mark-up."""
     return ET.fromstring(f"<figure>{draw_chart(plot_of, collect_points(plot_of, {'rows': list(rows)}, record))}</figure>")
 
 
@@ -33,7 +33,7 @@ def draw_two(plot_of: Plot, other_rows: list[dict[str, Any]], *, together: bool 
 
 
 def titles(chart: ET.Element) -> list[str]:
-    """Return the values that are under the pointer."""
+    """Return the values that are shown under the pointer."""
     return [str(mark.findtext("title")) for mark in chart.iter() if "p" in mark.attrib.get("class", "").split()]
 
 
@@ -104,7 +104,7 @@ def test_draw_chart_together_has_axes_for_all_runs() -> None:
     assert "off" not in {group.get("class") for group in chart.iter("g")}
 
 
-def test_draw_chart_gives_each_of_ten_lines_a_mark_of_its_own() -> None:
+def test_draw_chart_draws_each_of_ten_lines_with_a_different_mark() -> None:
     keys = [f"y{index}" for index in range(10)]
     chart = draw(plot(series=tuple(Series(key=key, label=key) for key in keys)), {"n": 1} | dict.fromkeys(keys, 1))
     assert len({mark.attrib["class"] for mark in chart.iter() if "p" in mark.attrib.get("class", "").split()}) == len(keys)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from gpucourse.ui.page.lessons import Section, render_lesson
 
 
-def test_render_lesson_gives_headings_of_one_name_different_anchors() -> None:
+def test_render_lesson_has_different_anchors_for_headings_of_one_name() -> None:
     page = render_lesson("# Rain\n\nIt *falls*.\n\n## Why?\n\n## Why?\n\n## 雨\n", lambda _: None)
     assert page.title == "Rain"
     assert page.headings[0] == Section(id="rain", title="Rain", level=1, words="It falls.")

@@ -19,7 +19,7 @@ from tests.learning import Learning
 
 
 class Served:
-    """The page of a small workspace, in a folder, with the number of times that all of it was built again."""
+    """The page of a small workspace in a folder, and how often all of it was built again."""
 
     def __init__(self, learning: Learning) -> None:
         self.learning, self.context, self.folder = learning, learning.open_context(), learning.root / "page"
@@ -52,7 +52,7 @@ def served(learning: Learning) -> Served:
     return Served(learning)
 
 
-def test_follow_tells_each_page_of_a_run_and_builds_all_again_when_it_has_ended(served: Served) -> None:
+def test_follow_reports_a_run_to_each_page_and_builds_all_again_at_its_end(served: Served) -> None:
     index = served.open("index.html")
     assert index() == {"runs": []}
     record = served.learning.record("1.1", state="running", world_size=4)
@@ -83,7 +83,7 @@ def test_follow_builds_the_pages_again_once_when_an_answer_was_written(served: S
     assert served.built == 1
 
 
-def test_follow_goes_on_when_the_pages_cannot_be_built(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_follow_continues_when_the_pages_cannot_be_built(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LivePages, "_write_all", lambda _: (_ for _ in ()).throw(OSError("no")))
     page = served.open("index.html")
     assert [page(), page()] == [{"runs": []}, {}]

@@ -23,7 +23,7 @@ def test_describe_process_and_merge_logs_keep_the_order_of_arrival_with_a_gap() 
     assert describe_process(("node1", None)) == ("[n1 --]", "launcher", "launcher on node1")
 
 
-def test_read_returns_whole_new_lines_once_and_of_a_flood_the_newest(tmp_path: Path) -> None:
+def test_read_returns_new_lines_once_and_only_the_newest_of_a_flood(tmp_path: Path) -> None:
     files = RunPaths(tmp_path)
     files.logs.mkdir()
     log = files.rank_log("node0", 0)

@@ -1,4 +1,4 @@
-"""A lab that costs money on the screen: the quote before the question, what stands afterwards."""
+"""A lab that costs money, on the screen: the quote before the question, and the sum of several labs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def proposal_of(tmp_path: Path, *gpus: str, later_gpus: tuple[str, ...] = (), bu
     )
 
 
-def test_quote_says_what_when_and_how_much(tmp_path: Path) -> None:
+def test_quote_shows_the_lab_its_deadline_and_its_price(tmp_path: Path) -> None:
     text = render(cloud.quote(proposal_of(tmp_path, "t4"), command="gpucourse deploy 3 --target aws"), width=80)
     assert max(map(len, text.splitlines())) <= 80
     for words in (
@@ -55,7 +55,7 @@ def test_quote_says_what_when_and_how_much(tmp_path: Path) -> None:
     assert "said elsewhere" not in text
 
 
-def test_quote_puts_off_what_the_quota_does_not_hold(tmp_path: Path) -> None:
+def test_quote_postpones_labs_that_exceed_the_quota(tmp_path: Path) -> None:
     text = " ".join(render(cloud.quote(proposal_of(tmp_path, "t4", later_gpus=("l4",))), width=80).split())
     assert "T4 now, L4 after it" in text
     assert "gpucourse destroy 3 --gpu t4, then this command again with --gpu l4" in text

@@ -38,7 +38,7 @@ def test_describe_cluster_shows_what_a_job_asks_for() -> None:
     ):
         assert words in text
     on_cpus = replace(lab, settings=SlurmSettings(partition="cpu", account="abc"))
-    assert "the partition cpu has none; --partition gpu has" in render(View(blocks=describe_cluster(on_cpus)), width=110)
+    assert "the partition cpu has no GPU; use --partition gpu" in render(View(blocks=describe_cluster(on_cpus)), width=110)
     without_gpus = replace(lab, facts=SlurmFacts(partitions=FACTS.partitions[:1], folder="/scratch/me"), probe=ProbeFacts())
     text = render(View(blocks=describe_cluster(without_gpus)), width=110)
     assert "no partition that is open to you has a GPU" in text

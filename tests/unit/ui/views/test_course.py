@@ -26,7 +26,7 @@ def test_module_shows_its_lesson() -> None:
     assert "a head" not in output
 
 
-def test_module_with_a_cluster_counts_the_head_apart() -> None:
+def test_module_with_a_cluster_counts_the_head_separately() -> None:
     cluster = MODULE.model_copy(update={"lab": MODULE.lab.model_copy(update={"scheduler": "slurm"})})
     assert "2 nodes + head, up to 64" in text(course.module(cluster, ["# Ranks"], {}))
 
@@ -44,7 +44,7 @@ def test_lesson_part_names_the_next_part() -> None:
     assert text(course.lesson_part(MODULE, lessons, 3)) == "Module 3, part 3 of 3 · Parallel computing\n\nDivide.\n"
 
 
-def test_exercise_says_everything_it_takes() -> None:
+def test_exercise_shows_everything_that_it_requires() -> None:
     output = text(course.exercise(MODULE, EXERCISE, VERDICT))
     for words in (
         "3.1 Hello",

@@ -8,7 +8,7 @@ from gpucourse.ui.views import destroy_preview
 from tests.unit.ui.examples import aws_deployment, render_page
 
 
-def test_destroy_preview_shows_what_goes() -> None:
+def test_destroy_preview_shows_what_will_be_removed() -> None:
     labs = [StackCost(deployment=aws_deployment(), per_hour=Decimal("1.54"), spent=Decimal(3), runs=("20261121-101500-otter",))]
     untracked = CloudResource(
         kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2 ...", state="running"

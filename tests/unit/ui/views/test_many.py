@@ -24,7 +24,7 @@ def test_sweep_counts_the_values_that_passed() -> None:
     assert "node0 does not answer" in text(many.sweep(outcome, whole=True))
 
 
-def test_everything_suggests_two_runs_of_one_exercise_to_compare() -> None:
+def test_module_runs_suggests_two_runs_of_one_exercise_to_compare() -> None:
     steps = [
         ExerciseRun(exercise=exercise, title="t", lab=lab, gpu="", mode="local", state="succeeded", run=f"{exercise}-{lab}")
         for lab in ("one", "two") for exercise in ("3.1", "3.2")
@@ -32,7 +32,7 @@ def test_everything_suggests_two_runs_of_one_exercise_to_compare() -> None:
     failed_run = ExerciseRun(
         exercise="3.3", title="t", lab="one", gpu="", mode="aws", state="not run", error="torch is missing"
     )
-    output = text(many.everything([*steps, failed_run]))
+    output = text(many.module_runs([*steps, failed_run]))
     assert "gpucourse compare 3.1-one 3.1-two" in output
     assert "3.3 on one  torch is missing" in output
-    assert many.everything([failed_run]).mode == ""
+    assert many.module_runs([failed_run]).mode == ""

@@ -19,7 +19,7 @@ def show(**fields: object) -> dict[str, str]:
     return {name: text_of(value) for name, value in outlook(aws_deployment(), outlook_of).pairs}
 
 
-def test_outlook_has_the_cost_and_the_deadline_with_the_way_to_move_it() -> None:
+def test_outlook_shows_the_cost_and_the_deadline_and_how_to_extend_it() -> None:
     output = show()
     assert output["cost"] == "$3.20 so far, $1.54 an hour"
     assert output["deadline"] == f"in 2 h 00 min ({clock(END)}); more time: gpucourse extend 3 2h"

@@ -36,7 +36,7 @@ def test_runs_on_a_narrow_terminal_keeps_the_state_and_the_checks() -> None:
 
 
 def result(run_record: RunRecord, **options: object) -> str:
-    """Everything about the run."""
+    """Return everything about the run, as text."""
     view = run.details(run_record, RunPaths(Path("/w/runs/3.1/otter")), **options)  # type: ignore[arg-type]
     assert view.mode == "local"
     return text(view)

@@ -34,7 +34,7 @@ def test_checks_cell_of_an_expected_failure_says_so() -> None:
     assert checks_cell(replace(failed, as_predicted=True)).text == "✓ failed as predicted"
 
 
-def test_count_nodes_counts_the_head_apart() -> None:
+def test_count_nodes_counts_the_head_separately() -> None:
     lab = deployment()
     assert count_nodes(2, lab) == "2"
     assert count_nodes(4, replace(lab, template="slurm-cluster")) == "3 + head"
