@@ -56,7 +56,11 @@ def test_choice_of_a_written_part_lays_out_the_mesh(
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("return place\n", "return {name: 0 for name in order}\n", "coordinates returns {'pp': 0, 'dp': 0, 'tp': 0} for rank 1"),
+        (
+            "return place\n",
+            "return {name: 0 for name in order}\n",
+            "coordinates returns {'pp': 0, 'dp': 0, 'tp': 0} for rank 1",
+        ),
         (
             "reversed(order)",
             "order",
