@@ -86,7 +86,7 @@ by_part = outcome.results[0] if outcome.state == "ran" else None
 files = layers.compare(by_kernel, by_part)
 bench.say_table(files, {"layer": "layer", "step": "step", "file": "file", "mb": "MB", "kernel": "seen", "yours": "yours"})
 if why_not_kernel:
-    say(f"the kernel was not asked: {why_not_kernel}")
+    say(f"the kernel cannot show this image here: {why_not_kernel}")
 if outcome.state == "open":
     say("my_layers.py is as delivered. Once it is written, the column yours says which files a program sees")
 elif outcome.state == "failed":
@@ -124,6 +124,7 @@ metrics = {
     "gpus_inside": max((row["gpus_seen"] or 0 for row in ran[1:]), default=None) if host["gpus"] else None,
     "libraries_injected": sorted({place for view in views.values() for place in view.get("injected", ())}),
 }  # fmt: skip
+say(f"a pull of the example image fetches {metrics['pulled_mb']:,} MB")
 for name in FILES:
     if out.resolve() != HERE:
         shutil.copyfile(HERE / name, out / name)

@@ -146,7 +146,8 @@ def measure_attention(gpus: Gpus | None, tokens: int, heads: int, head_width: in
             here = arriving
 
     scores = q.float() @ k.float().transpose(-1, -2) / head_width**0.5
-    times["lse_off"] = max(gpus.world.gather(float((attend(k, v)[1] - scores.logsumexp(-1)).abs().max())))
+    differences = gpus.world.gather(float((attend(k, v)[1] - scores.logsumexp(-1)).abs().max()))
+    times["lse_off"] = torch.tensor(differences).max().item()  # NaN of any rank stays NaN
     times["flash_ms"] = gpus.time(lambda: attend(k, v))
     times["plain_ms"] = gpus.time(lambda: (q @ k.transpose(-1, -2) / head_width**0.5).softmax(-1) @ v)
     times["blocks_ms"] = gpus.time(lambda: [attend(k, v) for _ in range(ranks)])
@@ -186,11 +187,11 @@ def measure_trace(kernels: Iterable[dict[str, Any]]) -> dict[str, Any]:
         (messages if is_message else others).append((kernel["ts"], kernel["ts"] + kernel["dur"]))
     if not messages and not others:
         return dict.fromkeys(("gathers", "step_ms", "messages_ms", "exposed_ms", "hidden_percent"))
-    sent, busy = _measure_union(messages), _measure_union([*messages, *others])
-    exposed = busy - _measure_union(others)
-    ends = [*messages, *others]
+    spans = [*messages, *others]
+    sent = _measure_union(messages)
+    exposed = _measure_union(spans) - _measure_union(others)
     return {
-        "gathers": gathers, "step_ms": (max(end for _, end in ends) - min(begin for begin, _ in ends)) / 1e3,
+        "gathers": gathers, "step_ms": (max(end for _, end in spans) - min(begin for begin, _ in spans)) / 1e3,
         "messages_ms": sent / 1e3, "exposed_ms": exposed / 1e3,
         "hidden_percent": 100 * (1 - exposed / sent) if sent else None,
     }  # fmt: skip

@@ -39,6 +39,8 @@ class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not 
             return func(*args, **(kwargs or {}))
         if func is torch.Tensor.pin_memory:  # no driver is there to lock it
             return args[0]
+        if func is torch.ops.aten._scaled_dot_product_flash_attention:
+            func = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         options = {name: value for name, value in (kwargs or {}).items() if name != "pin_memory"}  # a driver would lock it
         return func(*tree_map(_to_processor, args), **tree_map(_to_processor, options))
 
@@ -164,7 +166,6 @@ torch.backends.cuda.cufft_plan_cache = Plans()
 dist.init_process_group = _by_gloo
 dist.new_group = _group_by_gloo
 dist.DeviceMesh.from_group = _mesh_of_processors
-torch.ops.aten._scaled_dot_product_flash_attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 DistributedDataParallel.__init__ = _on_no_device
 threading.Thread.run = _in_every_thread  # type: ignore[method-assign]
 OnTheProcessor().__enter__()

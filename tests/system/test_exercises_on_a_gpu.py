@@ -202,6 +202,11 @@ def test_memory_of_a_step_on_a_gpu_is_the_allocators(tmp_path: Path, budget: str
         ("9.2", {"experts": "4", "top": "2", "tokens": "16", "width": "8", "steps": "8"}, ("exchange_ms", "grouped_ms")),
         ("9.3", {"length": "32", "heads": "4", "kv_heads": "2", "head_width": "8"}, ("flash_ms", "ring_ms")),
         ("9.6", {"layers": "5", "trace_width": "16"}, ()),  # its trace has no kernels, because no GPU computes
+        (
+            "9.7",
+            {"widths": "16,32", "rates": "-8,-7", "sweep_steps": "4", "steps": "2", "width": "16", "step_width": "16"},
+            ("step_ms", "iterations_ms"),
+        ),
     ],
 )
 def test_ranks_with_a_gpu_each_time_their_messages_and_products(

@@ -90,4 +90,4 @@ def test_lesson_figures_of_bits_and_steps_are_by_the_clock(formats: ModuleType) 
     gain = steps[0]["sim_ms_batch_1"] / steps[1]["sim_ms_batch_1"]
     assert f"4 bits are {gain:.1f} times as fast" in text
     room = [f"{round(step['cache_tokens'], -3):,}" for step in steps[:2]]
-    assert f"about {room[0]} tokens beside weights of 16 bits, and for about {room[1]} beside weights of 4.75" in text
+    assert f"about {room[0]} tokens with weights of 16 bits, and for about {room[1]} with weights of 4.75" in text

@@ -51,7 +51,7 @@ def test_published_collectives_are_as_their_tables_have_them(name: str, kind: st
 
 
 def test_tensor_cores_are_as_much_faster_as_the_table_says() -> None:
-    (row,) = re.findall(r"\| tensor core \| [^|]*? or less: ([^|]*) \|", lesson("1"))
+    (row,) = re.findall(r"\| tensor core \| [^|]*? or smaller formats: ([^|]*) \|", lesson("1"))
     quoted = {name: int(times) for times, name in re.findall(r"(\d+)[a-z ]* on an? (\w+)", row)}
     assert set(quoted) == {"A10G", "L4", "T4", "A100"}
     for name, times in quoted.items():
@@ -186,7 +186,7 @@ def test_the_latency_of_a_ring_is_that_of_all_its_messages() -> None:
     assert "t(S) = 2(n-1) · latency + 2(n-1)/n · S / bandwidth" in text
     ring = {ranks: 2 * (ranks - 1) * message_us for ranks in (2, 4, 16)}
     assert f"two ranks take {ring[2]} µs for the smallest tensor, four ranks {ring[4]}, and 16 ranks {ring[16]}." in text
-    assert "for an AllReduce in a ring, 2(n-1) times that of a message, so it grows with the ranks." in text
+    assert "for an AllReduce in a ring, 2(n-1) times the latency of a message, so it grows with the ranks." in text
     exercise = CATALOG.exercise("3.1")[1]
     assert ring[4] == 3 * ring[2]
     assert any("2(n-1) in a ring, so three times as many with four ranks as with two" in hint.text for hint in exercise.hints)
@@ -285,7 +285,7 @@ def test_costs_of_tokens_are_those_of_the_cards() -> None:
     assert f"form has {absorbed / (2 * 576):.0f} operations for each byte" in text
     assert f"needs {expanded / absorbed:.0f} times as many" in text
     l4 = next(gpu for gpu in gpus.table() if gpu.gpu == "L4")
-    assert f"which is {l4.ridge_flop_per_byte:.0f}" in text
+    assert f"so its ridge is {l4.ridge_flop_per_byte:.0f}" in text
     room, sequence = 0.9 * l4.memory_gb * 1e9 - 2 * llama.parameters, 4096 * 131_072
     assert f"leaves {room / 1e9:.2f} GB" in text
     assert f"{sequence / 1e9:.3f} GB: {room // sequence:.0f} sequences fit" in text
