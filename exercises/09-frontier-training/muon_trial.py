@@ -20,6 +20,8 @@ Parameters = dict[str, torch.nn.Parameter]
 QUINTIC: Triple = (3.4445, -4.7750, 2.0315)  # steep at 0 (Muon's first implementation, 2024)
 FINISH: Triple = (2.0, -1.5, 0.5)  # flat at 1 (DeepSeek-V4, 2026)
 CUBIC: Triple = (1.5, -0.5, 0.0)
+HYBRID = [*[QUINTIC] * 8, *[FINISH] * 2]
+"""The plan for the check of your iteration. An edit of make_plan leaves it as it is."""
 TORCH_ITERATIONS = 5
 SETTINGS = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
 ADAM_LR, VOCABULARY, LENGTH = 0.01, 64, 16

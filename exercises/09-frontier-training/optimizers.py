@@ -105,7 +105,7 @@ trainings = [describe("all matrices on every rank", world.gather(muon_trial.trai
 checks, swept = join_rows(world.gather(widths.measure(world, widths.keep_standard, **sweep)))
 outcomes = {
     "orthogonal": orthogonal_part.run(
-        world, "muon_trial:measure_orthogonal", limit_s=30, rows=ROWS, columns=COLUMNS, plan=plan, hybrid=hybrid
+        world, "muon_trial:measure_orthogonal", limit_s=30, rows=ROWS, columns=COLUMNS, plan=plan, hybrid=muon_trial.HYBRID
     )
 }
 iteration = outcomes["orthogonal"].results[0] if outcomes["orthogonal"].state == "ran" else None
