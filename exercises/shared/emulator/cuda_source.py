@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.ptx import UnknownPtx, translate
+from emulator.ptx import UnknownPtx, name_remedy, translate
 
 MAX_FILE_BYTES = 1 << 20  # bytes of one file
 MAX_NAME = 1000  # characters of a kernel's name with its template arguments, or of how it is launched
@@ -210,7 +210,7 @@ def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
         try:
             new = f"do {{ {translate(template, expressions)} }} while (0)"
         except UnknownPtx as error:
-            message = f"the emulator does not have the PTX {error}: write this in CUDA C++"
+            message = f"the emulator does not have the PTX {error}: {name_remedy(str(error))}"
             raise SourceError(*source.find_line(match.start()), message) from None
         yield match.start(), end, new + "\n" * text.count("\n", match.start(), end)
 

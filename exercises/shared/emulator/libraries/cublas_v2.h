@@ -12,6 +12,7 @@
 #include <cuda_runtime.h>
 #include <library_types.h>
 
+#define CUBLAS_API_H_  // NVIDIA's helper_cuda.h looks at it
 #define CUBLASAPI
 #define CUBLASWINAPI
 #define CUBLAS_VER_MAJOR 13

@@ -40,7 +40,12 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
         (
             KERNEL + '\n__device__ void stop() { asm volatile("wgmma.fence.sync;"); }\n',
             KERNEL.count("\n") + 2,
-            "the emulator does not have the PTX wgmma.fence.sync: write this in CUDA C++",
+            "the emulator does not have the PTX wgmma.fence.sync: use mma.sync or WMMA, or run the program on a lab with a GPU",
+        ),
+        (
+            "int main() { CUresult error = cuInit(0); }\n",
+            1,
+            "the emulator does not have CUresult: use the functions of cuda_runtime.h",
         ),
         ("int n = cufftXtSetGPUs(1);\n" + KERNEL, 1, "the emulator does not have cufftXtSetGPUs: use the plans"),
         ("#include <thrust/no_such.h>\n" + KERNEL, 1, "the emulator does not have thrust/no_such.h: write a loop"),
@@ -72,6 +77,7 @@ def test_build_names_the_line_of_the_learner(
 ) -> None:
     error = error_of(emulator, build, text)
     assert (error.file, error.line) == ("my_kernels.cu", line), error.text
+    assert error.text.startswith("my_kernels.cu"), error.text
     assert re.search(message, error.message), error.message
 
 
