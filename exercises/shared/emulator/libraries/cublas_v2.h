@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <cuComplex.h>
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <library_types.h>
