@@ -50,6 +50,7 @@ def test_emulator_measures_the_programs_that_are_there(tmp_path: Path) -> None:
     texts = {
         "right.cu": "__global__ void add() {}\nint main() { add<<<1, 1>>>(); }",
         "wrong.cu": "int main() { return absent; }",
+        "needy.cu": '#include <cstdio>\nint main() { printf("Usage: needy N\\n"); return 1; }',
     }
     for name, text in texts.items():
         path = tmp_path / "someone+samples" / "add" / name
@@ -57,13 +58,13 @@ def test_emulator_measures_the_programs_that_are_there(tmp_path: Path) -> None:
         path.write_text(text)
     programs = [("someone/samples", f"add/{name}") for name in (*texts, "lost.cu")]
     verdicts = [verdict for _, verdict in measure_programs(tmp_path, programs)]
-    assert [verdict.state for verdict in verdicts] == ["ran", "not compiled", "not there"]
+    assert [verdict.state for verdict in verdicts] == ["ran", "not compiled", "needs arguments", "not there"]
     assert "'absent' was not declared" in verdicts[1].cause
-    assert [(row.ours, row.held) for row in make_rows(verdicts)] == [(50, False), (50, False)]
-    assert list_repositories(verdicts)[1].split() == ["someone/samples", "1", "0", "0", "1", "1"]
+    assert [(row.ours, row.held) for row in make_rows(verdicts)] == [(pytest.approx(200 / 3), False), (50, False)]
+    assert list_repositories(verdicts)[1].split() == ["someone/samples", "1", "0", "0", "1", "1", "1"]
 
 
 def test_emulator_adds_up_causes_of_different_lines() -> None:
     verdicts = [Verdict("a/b", "failed", f"my.cu:{line}: the program crashed") for line in (3, 4)]
-    assert list_causes(verdicts) == ["    2  failed        the program crashed"]
+    assert list_causes(verdicts) == ["    2  failed           the program crashed"]
     assert make_rows([Verdict("a/b", "not there", "no such file")])[0].failure

@@ -37,7 +37,10 @@ KINDS = {  # of faults, in words
 MAX_SOURCE_BYTES = 4 << 20
 DONE, MISSING, FAILED, FAULT = 0, 3, 4, 5
 REFUSED_HEADERS = {
-    "OpenGL": (r"(?:GL|GLFW|freeglut|glad)/[\w./]+|helper_gl\.h|cuda_gl_interop\.h", "write the picture into a file instead"),
+    "OpenGL": (
+        r"(?:GL|GLES\d?|EGL|GLFW|freeglut|glad)/[\w./]+|helper_gl\.h|cuda_gl_interop\.h",
+        "write the picture into a file instead",
+    ),
     "MPI": (r"mpi\.h", "run one rank, without MPI, or run it on a cluster: gpucourse run --script FILE --launcher slurm"),
     "OpenCV": (r"opencv2?/[\w./]+", "make the image in the program, or read a .ppm file"),
     "NCCL": (r"nccl\.h", "the emulator has one device: call the kernel without NCCL"),

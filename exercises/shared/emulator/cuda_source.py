@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.ptx import UnknownPtx, translate
+from emulator.ptx import UnknownPtx, name_remedy, translate
 
 MAX_FILE_BYTES = 1 << 20  # bytes of one file
 MAX_NAME = 1000  # characters of a kernel's name with its template arguments, or of how it is launched
@@ -22,9 +22,12 @@ _NOT_CODE = re.compile(
 _COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|" + _NOT_CODE.pattern, re.DOTALL)
 _DYNAMIC = re.compile(
     r"\b(?=[^;(){}=]{0,200}\bextern\b)(?=[^;(){}=]{0,200}\b__shared__\b)"
-    r"((?:[\w:<>,]+\s+|__attribute__\s*\(\(.{0,60}?\)\)\s*)+?)(\w+)\s*\[\s*\]\s*;"
+    r"((?:[\w:<>,]+\s+|__attribute__\s*\(\([^;{}=]{0,400}?\)\)\s*)+?)(\w+)\s*\[\s*\]\s*;"
 )
-_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\balignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\)")
+_ATTRIBUTE = re.compile(
+    r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)|\balignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\)"
+)
+_LENGTH = re.compile(r"\[[^\[\]{};]*\]")
 _VARIABLE = re.compile(r"\b(__device__|__constant__|__managed__)\b(?=([^;(){}=]{0,300}?)(;|=|\{|\())")
 _QUALIFIER = re.compile(
     r"\b(?:__(?:global|device|host|constant|managed|shared|noinline|forceinline|grid_constant|inline_hint)__"
@@ -124,7 +127,7 @@ def rewrite(source: Preprocessed) -> str:
     Raises SourceError for features that the emulator does not have.
     """
     text, code = source.text, source.code
-    edits = [*_find_launches(text, code), *_find_dynamic(code), *_find_shared_outside(code)]
+    edits = [*_find_launches(text, code), *_find_dynamic(text, code), *_find_shared_outside(code)]
     edits += [*_find_ptx(source), *_find_variables(source), *_find_qualifiers(code)]
     edits += [(*match.span(1), "") for match in _KERNEL_CAST.finditer(code)]
     pieces, position = [], 0
@@ -157,18 +160,25 @@ def _find_qualifiers(code: str) -> Iterator[Edit]:
         yield *match.span(), f"static{match[1]}"
 
 
-def _find_dynamic(code: str) -> Iterator[Edit]:
+def _find_dynamic(text: str, code: str) -> Iterator[Edit]:
     """Turn `extern __shared__ T name[];` into an alias of the emulator's memory."""
     for match in _DYNAMIC.finditer(code):
         words = _ATTRIBUTE.sub(" ", match[1]).split()
         kind = " ".join(word for word in words if word not in ("extern", "__shared__", "static"))
         new = f"{kind} (&{match[2]})[] = reinterpret_cast<{kind} (&)[]>(emulator_dynamic_memory);"
-        yield *match.span(), new + "\n" * match[0].count("\n")
+        yield *match.span(), new + _keep_lines(text[match.start() : match.end()])
+
+
+def _keep_lines(text: str) -> str:
+    """Return what to put behind the replacement of a text, so that the next line keeps its number."""
+    marker = next(reversed(list(_MARKER.finditer(text))), None)  # of a macro, such as __align__
+    return f"\n{marker[0]}" + "\n" * text.count("\n", marker.end()) if marker else "\n" * text.count("\n")
 
 
 def _find_variables(source: Preprocessed) -> Iterator[Edit]:
     """Put the variables of the device into sections of their own. A name before a bracket is a function."""
     code = _ATTRIBUTE.sub(lambda match: _blank(match[0]), source.code)
+    code = _LENGTH.sub(lambda match: _blank(match[0]), code)
     for match in _VARIABLE.finditer(code):
         declaration, end = match[2], match[3]
         if end == "(" or (end == "{" and re.search(r"\b(struct|class|union|enum|namespace)\b", declaration)):
@@ -211,7 +221,7 @@ def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
         try:
             new = f"do {{ {translate(template, expressions)} }} while (0)"
         except UnknownPtx as error:
-            message = f"the emulator does not have the PTX {error}: write this in CUDA C++"
+            message = f"the emulator does not have the PTX {error}: {name_remedy(str(error))}"
             raise SourceError(*source.find_line(match.start()), message) from None
         yield match.start(), end, new + "\n" * text.count("\n", match.start(), end)
 

@@ -63,6 +63,15 @@ WITHOUT_EFFECT = (
 _OPERAND = re.compile(r"\[[^\]]*\]|\{[^}]*\}|[^,\s][^,]*")
 
 
+_REMEDIES = {  # of instructions that the emulator does not have: what to use instead
+    "wgmma.": "use mma.sync or WMMA, or run the program on a lab with a GPU",
+    "tcgen05.": "use mma.sync or WMMA, or run the program on a lab with a GPU",
+    "mbarrier.": "use cuda::barrier",
+    "cp.async.bulk": "use cuda::memcpy_async",
+    "cp.reduce.async.bulk": "use atomicAdd",
+}
+
+
 class UnknownPtx(Exception):
     """An instruction, or an operand of it, that the emulator does not have. The text names it."""
 
@@ -74,6 +83,12 @@ def translate(template: str, expressions: Sequence[str]) -> str:
         template = re.sub(r"^\s*\{|\}\s*;?\s*$", " ", template)
     instructions = [instruction.strip() for instruction in template.split(";")]
     return " ".join(_translate_one(instruction, expressions) for instruction in instructions if instruction)
+
+
+def name_remedy(instruction: str) -> str:
+    """Return what to use instead of an instruction that the emulator does not have."""
+    remedies = (remedy for beginning, remedy in _REMEDIES.items() if instruction.startswith(beginning))
+    return next(remedies, "write this in CUDA C++")
 
 
 def _translate_one(instruction: str, expressions: Sequence[str]) -> str:

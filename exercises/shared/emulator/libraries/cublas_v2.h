@@ -8,10 +8,12 @@
 #include <vector>
 
 #include <cuComplex.h>
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <library_types.h>
 
+#define CUBLAS_API_H_  // NVIDIA's helper_cuda.h looks at it
 #define CUBLASAPI
 #define CUBLASWINAPI
 #define CUBLAS_VER_MAJOR 13

@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#define _CUFFT_H_  // NVIDIA's helper_cuda.h looks at it
 #define CUFFT_FORWARD -1
 #define CUFFT_INVERSE 1
 #define CUFFT_VERSION 12000
@@ -24,8 +25,14 @@ enum cufftResult {
   CUFFT_SETUP_FAILED,
   CUFFT_INVALID_SIZE,
   CUFFT_UNALIGNED_DATA,
+  CUFFT_INVALID_DEVICE = 11,
+  CUFFT_NO_WORKSPACE = 13,
   CUFFT_NOT_IMPLEMENTED = 14,
   CUFFT_NOT_SUPPORTED = 16,
+  CUFFT_MISSING_DEPENDENCY = 17,
+  CUFFT_NVRTC_FAILURE = 18,
+  CUFFT_NVJITLINK_FAILURE = 19,
+  CUFFT_NVSHMEM_FAILURE = 20,
 };
 typedef cufftResult cufftResult_t;
 enum cufftType { CUFFT_R2C = 0x2a, CUFFT_C2R = 0x2c, CUFFT_C2C = 0x29, CUFFT_D2Z = 0x6a, CUFFT_Z2D = 0x6c, CUFFT_Z2Z = 0x69 };

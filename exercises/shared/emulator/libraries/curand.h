@@ -5,6 +5,7 @@
 #include <host_access.h>
 #include <curand_kernel.h>
 
+#define CURAND_H_  // NVIDIA's helper_cuda.h looks at it
 #define CURAND_VERSION 10400
 enum curandStatus {
   CURAND_STATUS_SUCCESS = 0,

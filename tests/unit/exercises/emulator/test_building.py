@@ -40,7 +40,12 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
         (
             KERNEL + '\n__device__ void stop() { asm volatile("wgmma.fence.sync;"); }\n',
             KERNEL.count("\n") + 2,
-            "the emulator does not have the PTX wgmma.fence.sync: write this in CUDA C++",
+            "the emulator does not have the PTX wgmma.fence.sync: use mma.sync or WMMA, or run the program on a lab with a GPU",
+        ),
+        (
+            "int main() { CUresult error = cuInit(0); }\n",
+            1,
+            "the emulator does not have CUresult: use the functions of cuda_runtime.h",
         ),
         ("int n = cufftXtSetGPUs(1);\n" + KERNEL, 1, "the emulator does not have cufftXtSetGPUs: use the plans"),
         ("#include <thrust/no_such.h>\n" + KERNEL, 1, "the emulator does not have thrust/no_such.h: write a loop"),
@@ -72,6 +77,7 @@ def test_build_names_the_line_of_the_learner(
 ) -> None:
     error = error_of(emulator, build, text)
     assert (error.file, error.line) == ("my_kernels.cu", line), error.text
+    assert "headers/" not in error.text
     assert re.search(message, error.message), error.message
 
 
@@ -95,13 +101,26 @@ def test_build_takes_comments_in_other_encodings_but_no_binary(emulator: Any, ca
     assert caught.value.line == 2
 
 
+def test_build_takes_an_alignment_of_shared_memory_and_keeps_the_lines(build: Callable[..., Any]) -> None:
+    program = build(
+        "__global__ void fill(int* x) {\n"
+        "  extern __shared__ __align__(sizeof(double)) unsigned char bytes[];\n"
+        "  bytes[0] = 1;\n"
+        "  x[bytes[0]] = 1;\n"
+        "}\n"
+        "int main() { int* x; cudaMalloc(&x, 4); fill<<<1, 1, 8>>>(x); }\n",
+        name="my_kernels.cu",
+    )
+    assert "my_kernels.cu:4: " in program.run().first_fault()
+
+
 def test_build_takes_qualifiers_in_any_order_and_variables_of_the_device(build: Callable[..., Any]) -> None:
     program = build(r"""
 #include <cuda_runtime.h>
 #define BOTH __host__ __device__
 #define LAUNCH(NAME, SUFFIX) NAME##SUFFIX << < 1, 32 >> >
 static __device__ int counter = 5;
-__constant__ float weights[2] = {1.5f, 2};
+__constant__ float weights[(4 - 2)] = {1.5f, 2};
 const __device__ int table[3] = {1, 2, 3};
 __managed__ int shown;
 struct __align__(16) Pair { float a, b; BOTH float sum() const { return a + b; } };

@@ -5,6 +5,8 @@
 #pragma once
 #include <host_access.h>
 #include <algorithm>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <functional>
 #include <iterator>

@@ -7,6 +7,7 @@
 #include <complex>
 #include <cuda_runtime.h>
 #include <functional>
+#include <iostream>  // programs rely on it
 #include <iterator>
 #include <numeric>
 #include <random>
