@@ -177,7 +177,7 @@ metrics = {
 }  # fmt: skip
 titles = {"pages": "pages", "yours": "yours", "last_page_first": "last page first", "first_page_first": "first page first"}
 say(f"\nTokens that are found, in percent, by pages of {args.page} tokens and by the free page that is given up first")
-bench.say_table(memory, titles | {"newest_first": "newest first", "forgotten": "forgotten at the end"})
+bench.say_table(memory, titles | {"newest_first": "newest first", "forgotten": "keys dropped when a request ends"})
 say(f"With a number in front of each prompt: {stamps['front']:.1f} %; behind the application's text: {stamps['behind']:.1f} %.")
 say(f"\nTime to the first token on a real engine ({kind}), in ms")
 bench.say_table(times, {"cache": "prefix cache", "prompt": "prompt", "fastest_ms": "fastest", "median_ms": "median"})

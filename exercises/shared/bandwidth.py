@@ -90,7 +90,7 @@ class Plateau:
 
 
 def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
-    """Return the smallest size with 95 % of the best of the three largest sizes.
+    """Return the smallest size that reaches 95 % of the best bandwidth of the three largest sizes.
 
     While a doubling of the size still gains more than 5 %, the plateau is not reached.
     """

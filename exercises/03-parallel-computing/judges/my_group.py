@@ -205,7 +205,7 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
 
 
 def _steps(network: Any, pieces: list[Any], initial: list[Any], size: int) -> tuple[list[float], dict[str, list[float]]]:
-    """Return the right step with a learning rate of 1, and the steps of the wrong ways. They are computed without
+    """Return the right update with a learning rate of 1, and the update of each wrong way. They are computed without
     DistributedDataParallel."""
     import torch
     import torch.distributed as dist

@@ -41,7 +41,7 @@ def backpropagate(
     q_ptr, k_ptr, v_ptr, log_ptr, delta_ptr, grad_out_ptr, grad_q_ptr, grad_k_ptr, grad_v_ptr, length, scale,
     D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the gradients of a block of keys and their values, then those of the queries with the same numbers."""
+    """Write the gradients of a block of keys and their values, then those of the queries at the same positions."""
     block, head = tl.program_id(0), tl.program_id(1)
     columns = tl.arange(0, D)[None, :]
     base = head * length

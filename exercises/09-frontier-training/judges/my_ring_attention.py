@@ -29,9 +29,8 @@ WAYS = {
         ("torch.cat([pieces[rank], pieces[2 * ranks - 1 - rank]])", "torch.cat([pieces[2 * rank], pieces[2 * rank + 1]])"),
     ),
     "half-way": Way(
-        "rank {rank} has {pairs:,} pairs and rank {other} {other_pairs:,}: the second piece must become "
-        "earlier as the first becomes "
-        "later",
+        "rank {rank} has {pairs:,} pairs and rank {other} {other_pairs:,}: the later the first piece "
+        "is in the sequence, the earlier the second must be",
         ("pieces[2 * ranks - 1 - rank]", "pieces[ranks + rank]"),
     ),
     "added": Way(

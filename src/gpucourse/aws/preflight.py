@@ -55,8 +55,8 @@ class LabEnvironment:
     `recorded_stacks`: the stacks of this workspace, which are not leftovers.
     `regions`: all regions that this workspace ever used.
     `request`: the command that requests the labs' quota from AWS.
-    `whole`: also check things that a single lab does not need, such as a budget's mail.
-    `growth`: returns how much of the quota these labs need in addition to their machines that are already running.
+    `whole`: also check things that a single lab does not need, such as the address for budget alerts.
+    `growth`: returns how much quota these labs need beyond what their running machines already use.
     """
 
     quotas: Quotas

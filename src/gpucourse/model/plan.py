@@ -88,8 +88,8 @@ class Batch:
 
     @property
     def spread(self) -> bool:
-        """Return whether each rank has a separate log: a launcher starts it, or the job has several processes. Processes of a
-        learner's own file share one log for each job."""
+        """Return whether each rank has its own log, because a launcher starts the ranks or the job has several processes.
+        Processes of a learner's own batch file share one log for each job."""
         return not self.own and (self.nodes * self.tasks > 1 or self.by_launcher)
 
 

@@ -59,7 +59,7 @@ def find_changed_files(
 
 
 def save_sealed(files: RunPaths, record: object, document: object, *, changed_names: Iterable[str] = ()) -> None:
-    """Store the record of a run, and the seal `document` with the record's new digest.
+    """Store a run's record, and its seal `document` with the new digest of the record.
 
     `changed_names`: files that the program changed. Their new digests are also added to the seal.
 

@@ -1,4 +1,4 @@
-"""Another solution of 9.3: the keys' owners travel with them in a list, and shares of a softmax are sigmoids."""
+"""Another solution of 9.3: the keys' owners travel with them in a list, and partial softmaxes are merged with sigmoids."""
 
 from __future__ import annotations
 

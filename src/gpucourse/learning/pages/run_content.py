@@ -227,7 +227,7 @@ def _limit_lines(begin: bytes, end: bytes, max_lines: int) -> tuple[bytes, bytes
 
 
 def _read_times(files: RunPaths, node: str, rank: int | None, room: int) -> Iterator[tuple[int, float]]:
-    """Yield the arrival times that belong to both ends of a log, in order, up to the first one that is damaged."""
+    """Yield the arrival times of the lines at the beginning and at the end of a log, in order. Stop at the first damaged time."""
     last = 0
     try:
         begin, end, _ = read_ends(files.rank_times(node, rank), room, 3 * room)
