@@ -57,6 +57,6 @@ def name_fault(events: list[Event]) -> str:
     """Return what costs the most time: "sync in the loop", "pageable copy", "many small kernels", "unfused optimizer" or
     "exposed all-reduce". Return "none" if none costs a tenth of the time from the first work to the last.
 
-    The optimizer runs in a range named "optimizer". Every trace has signs of several faults.
+    The optimizer runs in a range named "optimizer". Every trace has symptoms of several faults.
     """
     raise NotImplementedError("name_fault: how many microseconds would be saved if the fault were gone?")

@@ -61,7 +61,7 @@ class Report:
             )  # fmt: skip
         return rows
 
-    def make_handed(self, label: str, results: Rows) -> dict[str, Any]:
+    def make_hand_over_row(self, label: str, results: Rows) -> dict[str, Any]:
         """Return the row of one hand-over."""
         return {
             "label": label, "bytes": sum(result["bytes"] for result in results),
@@ -69,7 +69,7 @@ class Report:
             "tokens_off": max(self.count_off(result["tokens"]) for result in results if result["tokens"] is not None),
         }  # fmt: skip
 
-    def find_handed_bytes(self, senders: int, receivers: int) -> tuple[int, int]:
+    def find_hand_over_bytes(self, senders: int, receivers: int) -> tuple[int, int]:
         """Return the bytes of a hand-over by formula: of all senders together, and of the busiest one."""
         pieces = receivers * max(1, KV_HEADS // receivers)
         return pieces * self.piece_bytes, -(-pieces // senders) * self.piece_bytes

@@ -80,7 +80,7 @@ hosts = world.gather(bench.node_label())
 answers = serve(world, prompt, args.tokens, lambda rank, count, _heads: HELD_HEADS[count][rank], choose_from_all)
 slices = report.list_slices("as delivered", world.gather(answers))
 everything = hand_over(world, prompt, args.tokens, args.senders, args.receivers, None)
-handed = [report.make_handed("all heads to all", world.gather(everything))]
+hand_overs = [report.make_hand_over_row("all heads to all", world.gather(everything))]
 experts = [{"label": "all tokens to all", **world.gather(send_all_tokens(world, layer))[0]}]
 numbers = torch.zeros(args.batch * CARDS[args.card].width // 2)  # float32: as many bytes as the activations in 16 bits
 reduce_s = []
@@ -105,9 +105,12 @@ delivered = list(slices)
 yours: dict[str, Any] = {"heads": OPEN, "choice": OPEN, "handed": OPEN, "experts": OPEN}
 if outcomes["heads"].state == "ran":
     rows = report.list_slices("your heads", [result["slices"] for result in outcomes["heads"].results])
-    handed.append(report.make_handed("your pieces", [result["handed"] for result in outcomes["heads"].results]))
+    hand_overs.append(report.make_hand_over_row("your pieces", [result["handed"] for result in outcomes["heads"].results]))
     slices += rows
-    yours |= {"heads": {key: max(row[key] for row in rows) for key in ("tokens_off", "bytes_per_step")}, "handed": handed[1]}
+    yours |= {
+        "heads": {key: max(row[key] for row in rows) for key in ("tokens_off", "bytes_per_step")},
+        "handed": hand_overs[1],
+    }
     gaps = [abs(row["cache_bytes"] - its["cache_bytes"]) for row, its in zip(rows, delivered, strict=True)]
     yours["heads"]["cache_off"] = max(gaps)
 if outcomes["choice"].state == "ran":
@@ -118,14 +121,14 @@ if outcomes["experts"].state == "ran":
     results = outcomes["experts"].results
     experts.append({"label": "yours", "off": max(row["off"] for row in results), "bytes": sum(row["bytes"] for row in results)})
     yours["experts"] = experts[1]
-steps, (handed_bytes, most_by_one_bytes) = list_steps(args.card, args.gpu, args.batch), report.find_handed_bytes(**cut)
+steps, (handed_bytes, most_by_one_bytes) = list_steps(args.card, args.gpu, args.batch), report.find_hand_over_bytes(**cut)
 metrics = {
     **vars(args), "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)], "gap": report.gap,
-    "slices": slices, "handed": handed, "moved": experts, "steps": steps, "placements": list_placements(),
+    "slices": slices, "handed": hand_overs, "moved": experts, "steps": steps, "placements": list_placements(),
     "tokens_off": max(row["tokens_off"] for row in delivered),
     "bytes_off": max(abs(row["bytes_per_step"] - row["by_formula_bytes"]) for row in delivered),
     "cache_off": max(abs(row["cache_share"] - 1 / min(row["slices"], KV_HEADS)) for row in delivered),
-    "cache_share_of_most": delivered[-1]["cache_share"], "handed_off": handed[0]["tokens_off"],
+    "cache_share_of_most": delivered[-1]["cache_share"], "handed_off": hand_overs[0]["tokens_off"],
     "experts_off": experts[0]["off"], "heaviest_over_mean": find_heaviest(layer, size),
     "reduce_ms": 1e3 * sorted(reduce_s[2:])[5], "sums_bytes": report.sums_bytes, "pcie_speed_up": find_speed_up(steps, "pcie"),
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
@@ -136,7 +139,9 @@ say(f"\nAnswers of {args.tokens} tokens on slices of one model, compared with th
 titles = {"label": "slices", "tokens_off": "tokens off", "calls_per_step": "calls a step", "bytes_per_step": "bytes a step"}
 bench.say_table(slices, titles | {"by_formula_bytes": "formula", "cache_bytes": "cache of a rank"})
 say(f"\nA prompt's keys from {args.senders} to {args.receivers} ranks, then {args.experts} experts on {size} ranks")
-bench.say_table(handed, {"label": "sent", "tokens_off": "tokens off", "bytes": "bytes", "most_by_one_bytes": "busiest sender"})
+bench.say_table(
+    hand_overs, {"label": "sent", "tokens_off": "tokens off", "bytes": "bytes", "most_by_one_bytes": "busiest sender"}
+)
 bench.say_table(experts, {"label": "sent", "off": "off", "bytes": "bytes"})
 for name, outcome in outcomes.items():
     if outcome.state == "open":

@@ -87,8 +87,8 @@ WAYS = {
         ("    return str(min(around,", "    return str(max(around,"),
     ),
     "a-sign-for-the-fault": Way(
-        "it says {given} of a trace in which {fault} costs far more: every trace has signs of several faults. Compute for each "
-        "how much time would be saved without it, and compare",
+        "it says {given} of a trace in which {fault} costs far more: every trace has symptoms of several faults. Compute for "
+        "each how much time would be saved without it, and compare",
         (
             "    fault, cost = costs.most_common(1)[0]\n",
             '    fault, cost = next((name for name in ("pageable copy", "sync in the loop") if costs[name]), "none"), 1e9\n',

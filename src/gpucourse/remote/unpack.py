@@ -152,7 +152,7 @@ class _Unpacking:
         for name, reason in listing.refused:
             self._refuse(name, reason)
         for name in listing.same:
-            path = file_inside(self._root, check_known_name(name, self._have, "file that the request named as here already:"))
+            path = file_inside(self._root, check_known_name(name, self._have, "file already present under the name"))
             info = path.stat()
             if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")

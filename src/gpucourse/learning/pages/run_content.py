@@ -227,7 +227,7 @@ def _limit_lines(begin: bytes, end: bytes, max_lines: int) -> tuple[bytes, bytes
 
 
 def _read_times(files: RunPaths, node: str, rank: int | None, room: int) -> Iterator[tuple[int, float]]:
-    """Yield the arrival times of the lines at the beginning and at the end of a log, in order. Stop at the first damaged time."""
+    """Yield the arrival times of the lines at the beginning and the end of a log, in order. Stop at the first damaged one."""
     last = 0
     try:
         begin, end, _ = read_ends(files.rank_times(node, rank), room, 3 * room)
