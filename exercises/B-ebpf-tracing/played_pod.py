@@ -2,8 +2,8 @@
 
 Each container has its own mounts and a root folder in memory. With `shareProcessNamespace`, both containers see the same
 processes. The tracer gets the node's folders, the user and the capabilities that the
-manifest requests. If this computer's user is not root, other users cannot be played, and `user_played` is false. The pod's first
-process ends with this process, and everything else ends with it.
+manifest requests. If this computer's user is not root, other users cannot be played, and `user_played` is false. The pod's
+first process ends with this process, and everything else ends with it.
 """
 
 from __future__ import annotations
