@@ -426,7 +426,7 @@ def _find_permission(facts: LabEnvironment) -> list[Finding]:
     by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
         ids = {kind: resolve(facts.account, kind).id for kind in _list_image_kinds(facts.labs)}
-    except MissingError as error:  # the check of the images says what helps
+    except MissingError as error:  # the finding about the images has the remedy
         return [Finding(what="permission to start", state="unknown", detail=error.what, mend=error.hint)]
     return [
         _may_start(facts.account, name, ids[_image_kind(name)], machines.market(facts.market))

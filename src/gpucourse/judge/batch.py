@@ -201,7 +201,8 @@ def read_options(part: Part) -> SlurmOptions:
 
 @contextmanager
 def blame_comments(options: SlurmOptions) -> Iterator[None]:
-    """Replace a verdict from the block if the file has lines that only look like requests. These lines are then the reason."""
+    """Replace a verdict from the block if the file has lines that only look like requests. The new verdict gives the first of
+    these lines as the reason."""
     try:
         yield
     except Verdict:

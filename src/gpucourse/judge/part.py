@@ -90,7 +90,7 @@ class Part:
     notes: list[str] = field(default_factory=list)
     start_ranks: StartRanks = run_ranks
     deadline: float = math.inf  # when judging must end, by the monotonic clock
-    times: float = 1.0  # factor on the time limit of ranks that import torch one by one
+    times: float = 1.0  # multiplies the time limit of ranks that import torch one by one
     _module: ModuleType | None = None
     _passed: list[Knobs] = field(default_factory=list)
 
@@ -252,8 +252,8 @@ class Part:
         return verdict
 
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
-        """Check that every case is right. Numbers, also in nested sequences and tensors, must agree within `tolerance` of the
-        larger.
+        """Check that every case is right. The difference of two numbers, also in nested sequences and tensors, may be at most
+        `tolerance` times the larger one.
 
         If a case is wrong, raise Verdict with the wrong way that produces the learner's value in every case. If no way does,
         the verdict shows the simplest wrong case and the nearest right case.

@@ -32,7 +32,7 @@ Call = Callable[..., Any]
 Start = Callable[[int, Path, Connection], BaseProcess]
 StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
-QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # after this long with this little processor time on all ranks, they wait for each other
+QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # ranks that use less processor time in that span wait for each other
 _LOOK_S = 0.25
 _LEFT_ALONE = re.compile(r"Connection (?:closed|reset) by peer")  # gloo, on a rank whose partner has failed or left the group
 _SET_DEATH_SIGNAL = 1  # for Linux's prctl
