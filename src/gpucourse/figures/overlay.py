@@ -48,7 +48,7 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
         else recorded_rows.series
     )
     run_points = dict(zip(data.labels, data.series, strict=True))
-    series = [  # points that are equal come from data sheets or publications, not from this GPU
+    series = [  # points that the run has as well come from data sheets or publications, not from this GPU
         [point for point in points if point not in run_points.get(label, ())]
         for label, points in zip(recorded_rows.labels, series, strict=True)
     ]

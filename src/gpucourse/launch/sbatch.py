@@ -13,8 +13,8 @@ from gpucourse.launch.launcher import ClusterSite
 from gpucourse.launch.planning import RANK
 
 PYTHON, NODE_RANK, ADDRESS, PORT = (f"@gpucourse:{name}@" for name in ("python", "node-rank", "address", "port"))
-"""Words, or parts of words, of a command. The file has the Python of its jobs in place of the first, and variables of the job
-in place of the others."""
+"""Placeholders in a command: whole words, or parts of words. In the file, the Python of its jobs replaces the first, and
+variables of the job replace the others."""
 
 _VARIABLES = {NODE_RANK: '"$SLURM_NODEID"', ADDRESS: '"$MASTER_ADDR"', PORT: '"$MASTER_PORT"'}
 _HANDED_ON = frozenset({"account", "partition", "qos", "reservation", "constraint", "clusters"})
@@ -363,7 +363,7 @@ def _start(job: SbatchJob, start: StartCommand) -> str:
 
 
 def _chooses_cores(job: SbatchJob) -> bool:
-    """Return whether the file may request cores: the learner's options do not."""
+    """Return whether the file may request cores. It may if the learner's options do not."""
     return not any(flag.startswith("--cpus-per-") for flag in job.site.flags)
 
 

@@ -91,7 +91,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
         files={name: digest for name, source in members.items() if (digest := seals.sha256(source))},
         left_out=tuple(name.encode(errors="backslashreplace").decode() for name in files if name not in members),
     )
-    # Not strict: a zip cannot store a date before 1980, from a wrong clock, and then stores the earliest that it can.
+    # Not strict: a wrong clock may date a file before 1980. A zip then stores its earliest date, which is in 1980.
     with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as bundle:
         bundle.writestr(CARD, to_json(card))
         for name, source in members.items():

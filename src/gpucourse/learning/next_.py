@@ -158,7 +158,8 @@ def _find_place(paths: WorkspacePaths) -> tuple[str, str, RunRecord | None]:
     """Return the module and the exercise that the learner worked on last, according to the newest run, `try`, answer or lab.
     Also return the run if it is the newest of these and a drill.
 
-    A lab has no exercise: return the one tried last if it is in the same module, otherwise an empty string.
+    A lab belongs to no exercise. For a lab, return the exercise tried last if it is in the same module, otherwise an empty
+    string.
     """
     labs = deployments.readable(paths)[0]
     newest = next((record for record in runs.iterate_newest_first(paths) if not record.own_script), None)
@@ -212,8 +213,8 @@ def _choose_after_drill(context: Context, module: Module, drill: RunRecord) -> C
 
 
 def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseEvidence, signs: Signs) -> Choice | None:
-    """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None. An earlier good run
-    still counts after a failed one, if it ran with the learner's part as it should be."""
+    """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None. If an earlier run is
+    good, and the learner's parts in it are right, a later failed run does not matter."""
     record = _find_newest_run(paths, evidence.exercise)
     if record is None:
         return None

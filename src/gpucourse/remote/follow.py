@@ -298,7 +298,7 @@ class _NodeFollower(threading.Thread):
                 if self._state.leave():
                     return
                 self._fleet.drop(self._node)
-                if self._heard >= lost_s:  # lost just now: a silent connection is noticed only after a while, then tried again
+                if self._heard >= lost_s:  # the node was heard since the last loss, so this is a new loss
                     lost_s = time.monotonic()
                 if time.monotonic() - lost_s >= self._give_up_s:
                     raise UnreachableError(

@@ -37,7 +37,8 @@ _LATE_S = 10.0  # a network file system may show a new file on the login node so
 _MINUTES = 5
 
 HOME = 'HOME="$(eval "printf %s ~$(id -un)")"'
-"""A shell assignment that sets the home folder of the user, because a link that works in a shared folder has another one."""
+"""A shell assignment that sets HOME to the user's own home folder, because a link that works in a shared folder has another
+HOME."""
 
 _SCRIPT = """#!/bin/bash -l
 # Look at the compute nodes: which Python has torch, and whether the nodes see this folder and each other.

@@ -118,7 +118,8 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
 
 
 def _lives(pid: int) -> bool:
-    """Return whether a process has not ended. On macOS, always return False: only a look at all processes shows that there."""
+    """Return whether a process has not ended. On macOS, always return False, because only an examination of all processes
+    shows this there."""
     fields = read_stat(pid)
     return bool(fields) and fields[0] not in (b"Z", b"X")
 

@@ -123,7 +123,7 @@ def _note_requeue(job: Job, old: Row, new: Row) -> None:
     cause = f"because its node failed ({down})"
     if _is_preempted(job, old):
         cause = f"because a job of higher priority needed {node} (preemption)"
-    elif not down:  # it is back already, or it was not the node
+    elif not down:  # the node is back already, or it was not the cause
         cause = f"because {node} or the controller failed, a job of higher priority came, or a person typed scontrol requeue"
     skip = _write_head_command(job, f"scontrol update JobId={new['job']} StartTime=now")
     lines = [f"Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {skip}"]
