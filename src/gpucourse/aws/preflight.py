@@ -53,7 +53,7 @@ class LabEnvironment:
     `public_key`: the text of the workspace's key; empty if there is no key yet.
     `ssh_cidr`: the address that the learner typed, which avoids a request to the internet.
     `recorded_stacks`: the stacks of this workspace, which are not leftovers.
-    `regions`: all regions that this workspace ever used.
+    `regions`: all regions that this workspace has ever used.
     `request`: the command that requests the labs' quota from AWS.
     `whole`: also check things that a single lab does not need, such as the address for budget alerts.
     `growth`: returns how much quota these labs need beyond what their running machines already use.

@@ -32,7 +32,8 @@ Call = Callable[..., Any]
 Start = Callable[[int, Path, Connection], BaseProcess]
 StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
-QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # ranks that use less processor time in that span wait for each other
+# Ranks without an answer that together use less than QUIET_PROCESSOR_S of processor time in QUIET_S wait for each other.
+QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06
 _LOOK_S = 0.25
 _LEFT_ALONE = re.compile(r"Connection (?:closed|reset) by peer")  # gloo, on a rank whose partner has failed or left the group
 _SET_DEATH_SIGNAL = 1  # for Linux's prctl

@@ -163,7 +163,7 @@ def _export_options(site: ClusterSite) -> tuple[str, ...]:
 def render_session(site: ClusterSite, partition: str = "") -> str:
     """Return the text of setup.sh for a terminal, whose shell reads it instead of ~/.bashrc.
 
-    `partition`: the partition of the terminal, which is that of the jobs that are submitted in it.
+    `partition`: the partition of the terminal. Jobs that are submitted in the terminal go to the same partition.
     """
     lines = (
         "# Read by the shell of this session. Made by gpucourse.",

@@ -43,7 +43,7 @@ class CudaOptions:
     `defines`: macros, as NAME or NAME=VALUE.
     `order`: one of ORDERS.
     `limit_s`: the time after which the program is ended.
-    `requests`: how many requests of each kernel to look at, for pictures.
+    `requests`: how many memory requests of each kernel to record for pictures.
     `every`: whether every block is watched instead of a sample.
     `devices`: how many GPUs the program finds.
     `arguments`: the arguments of the program.

@@ -60,11 +60,11 @@ class Progress:
 
 
 def find_next_step(context: Context, place: str = "") -> NextStep:
-    """Return the next thing to do.
+    """Return the next thing to do, in the first exercise that needs something.
 
-    It is in the exercise or module `place`, by default in the exercise of the newest run, `try` or answer, otherwise in the
-    same module or in the module of the newest lab, otherwise in the first exercise that is not done. Raises MissingError for a
-    course without exercises.
+    The search begins with `place`, an exercise or a module. By default, it begins with the exercise of the newest run, `try`
+    or answer, or with the module of the newest lab. It continues with the other exercises of that module, and then with the
+    rest of the course. Raises MissingError for a course without exercises.
     """
     number, current, drill = _find_place(context.paths)
     if place and place != number:

@@ -44,7 +44,7 @@ def list_carriers(*marks: str, spare: str | None = None) -> list[int]:
 
 
 def list_session_processes(mark: str, group: int | None, spare: str) -> list[int]:
-    """Return the processes with `mark` and those of the process group `group`, whose environment may be hidden.
+    """Return the processes with `mark`, and the processes in the group `group`, because their environment may be hidden.
 
     Processes with a variable named `spare` are left out.
     """

@@ -466,7 +466,8 @@ def describe_wait(record: RunRecord) -> str:
 def ending_of(row: JobRow) -> Ending:
     """Return how the job of a terminal session ended.
 
-    A failed job counts as exited: the shell's exit code is that of its last command and does not describe the session.
+    A failed job counts as exited, because the shell exits with the code of its last command, which does not describe the
+    session.
     """
     from gpucourse.remote.agent.slurm.words import ending
 

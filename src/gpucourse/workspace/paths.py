@@ -33,7 +33,7 @@ class StackPaths(Folder):
     error_state = Place("terraform/errored.tfstate")
     # The stack's variables: Terraform reads this file by itself, so `destroy` uses the same values as `deploy`.
     variables = Place("terraform/gpucourse.auto.tfvars.json")
-    # The file in which the stack's Terraform files may declare a variable for each value, as those of version 0.1 do.
+    # The file in which the stack's Terraform files may declare a variable for each value, as the files of version 0.1 do.
     declarations = Place("terraform/variables.tf")
     plan_file = Place("terraform/gpucourse.tfplan")  # the plan that was shown and is about to be applied
     # The lock that a running Terraform holds as long as it lives, even if the command that started it has died.

@@ -16,9 +16,9 @@ from gpucourse.remote.agent.job import MARK, Job
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _STEP_S = 0.03
-_LOOK_S = (
-    0.3  # with many processes, examining all of them is slow, so that meanwhile only the processes found so far are checked
-)
+# The time between two examinations of all processes, which are slow if there are many. In between, only the processes that were
+# found so far are checked.
+_LOOK_S = 0.3
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 
