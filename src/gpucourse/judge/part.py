@@ -26,9 +26,9 @@ from gpucourse.judge.ranks import StartRanks, run_ranks
 from gpucourse.judge.verdict import Verdict
 from gpucourse.outside.yaml_reader import Document, read_document
 
-MAX_LINES, MAX_LINE = 12, 1000  # of a traceback
-_CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # before the message of an error of torch or gloo
-_CPP_STACK = "\nException raised from "  # after it
+MAX_LINES, MAX_LINE = 12, 1000  # the limits for a traceback
+_CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # the place in C++ before a message of torch or gloo
+_CPP_STACK = "\nException raised from "  # follows such a message
 
 
 @dataclass(frozen=True)

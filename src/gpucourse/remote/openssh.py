@@ -27,10 +27,10 @@ from gpucourse.remote.process_channel import ProcessChannel
 from gpucourse.remote.ssh import KeyRefused
 from gpucourse.remote.ssh_config import SshCommand, find_ssh_command
 
-_LOST_CODE = 255  # ssh's own exit code
+_LOST_CODE = 255  # ssh's exit code if ssh itself fails
 _CHECK_S = 10.0
 _END_S = 2.0
-_MAX_PLACE = 60  # the path of a socket may have 103 bytes, and ssh appends 17 while it makes it
+_MAX_PLACE = 60  # the path of a socket may have 103 bytes, and ssh appends 17 bytes while it creates the socket
 _READY = b"ready\n"
 # The learner's configuration may ask for what is meant for a person: a terminal, forwarded ports, another command.
 _ALWAYS = (

@@ -20,7 +20,7 @@ MAX_LINES = 32
 MAX_ERROR_BYTES = 1 << 20
 """The maximum number of bytes from the end of an error file that are added to a log. The file itself is collected unchanged."""
 
-_INDENT = " " * 9  # below the text that follows the time
+_INDENT = " " * 9  # aligns further lines with the text after the time
 _LOG_END_BYTES = 64 << 10
 _PREEMPTED = re.compile(rb"CANCELLED AT (\S+) DUE TO PREEMPTION")
 _ENDS = {
