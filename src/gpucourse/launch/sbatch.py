@@ -94,8 +94,8 @@ def _is_one_process(job: SbatchJob) -> bool:
 
 
 def render_setup(job: SbatchJob) -> str:
-    """Return the text of setup.sh, which a learner's batch file reads. It makes the settings that the course's own file
-    contains."""
+    """Return the text of setup.sh, which a learner's batch file reads. It contains the same settings as the course's own
+    file."""
     folder = job.python.rpartition("/")[0] if job.python.startswith("/") else ""
     path = f'"$SLURM_SUBMIT_DIR/bin:"{folder}{":" if folder else ""}"$PATH"'
     lines = [
@@ -196,7 +196,7 @@ def enter(site: ClusterSite) -> str:
 
 
 def write_apptainer(image: str, folder: str) -> str:
-    """Return the words before a command in a container of this image. The container sees the folder, which is shell text."""
+    """Return the words before a command in a container of this image. The container sees `folder`, a path as shell text."""
     return f"apptainer exec --nv --bind {folder} {expand(image)} "
 
 
@@ -277,8 +277,9 @@ def _requests(job: SbatchJob) -> str:
 def _note_end(job: SbatchJob, clean_up: str = "") -> tuple[str, ...]:
     """Return the lines that record the script's exit code, and then run `clean_up`.
 
-    When a signal ends bash, bash runs the trap EXIT with the code of its last command, which may be 0. A job that was put back
-    into the queue still has the record of its first start.
+    After a signal, bash would run the EXIT trap with the code of its last command, which may be 0. So the lines trap signals
+    as well. They first remove the old record, because a job that was put back into the queue still has the record of its
+    first start.
     """
     number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     return (

@@ -191,8 +191,8 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
 
 
 def _list_small_files(paths: WorkspacePaths, exercise_id: str) -> Iterator[Path]:
-    """Yield the records of every run of an exercise, without outputs and logs. They show the predictions, and the runs before
-    each of them. Runs of the learner's own scripts are private."""
+    """Yield the records of every run of an exercise, without outputs and logs. They show the predictions, and which runs came
+    before each prediction. Runs of the learner's own scripts are private."""
     for record in (record for record in runs.readable(paths, exercise_id)[0] if not record.own_script):
         files = runs.files_of(paths, record)
         yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))

@@ -198,7 +198,8 @@ def _read_environment(process: Path, until: float, pause: Callable[[float], None
 
 
 def _has_no_program(stat: list[bytes]) -> bool:
-    """Return whether a process has ended or belongs to the kernel. `stat` has the fields of its stat from the state on."""
+    """Return whether a process has ended or belongs to the kernel. `stat`: the fields of its /proc/PID/stat, beginning with
+    the state."""
     return len(stat) <= _ENVIRONMENT_END or stat[0] in {b"Z", b"X"} or bool(int(stat[_FLAGS]) & _KERNEL_THREAD)
 
 

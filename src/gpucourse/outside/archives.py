@@ -53,7 +53,7 @@ class TarReader:
     Raises OutsideError if the tar is damaged, ends within a member, or announces more than `max_members` members or `max_total`
     bytes of content. The content is not read before this check.
 
-    It does not notice if the tar ends between two members. So the last member must show that the tar is complete.
+    The reader does not notice if the tar ends between two members. So the last member must show that the tar is complete.
     """
 
     def __init__(self, pieces: Iterable[bytes], *, max_members: int, max_total: int) -> None:

@@ -35,7 +35,7 @@ _SPLIT_NUMBER = re.compile(r"0\d\d(?:\.\d+)?")  # the second half of 1,000
 @dataclass(frozen=True)
 class Complaint:
     """An error at one place in a file. `line` and `column` count from 1; `line` is None if the error is about the whole file,
-    and `column` if it is not known."""
+    and `column` is None if it is not known."""
 
     path: Path
     reason: str

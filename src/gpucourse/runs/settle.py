@@ -164,7 +164,8 @@ def _mark_lost(paths: WorkspacePaths, record: RunRecord, reason: str) -> RunReco
 def cancel(context: Context, record: RunRecord) -> RunRecord:
     """End a run on every node, with the jobs that its own jobs submitted, and collect its outputs.
 
-    Raises UsageError if all of them have already ended, and another error if no node was reached or Slurm refused.
+    Raises UsageError if the run and all these jobs have already ended, and another error if no node was reached or Slurm
+    refused.
     """
     from gpucourse.remote.execute import cancel as cancel_on
     from gpucourse.remote.fleet import combine_errors

@@ -21,7 +21,7 @@ _FIRST_WORDS_S = 60.0
 def begin(job: Job, order: dict[str, Any], not_mine: tuple[int, ...]) -> int:
     """Start the process and return its id when it is ready to act.
 
-    `not_mine`: descriptors that the process must close, because others wait on them.
+    `not_mine`: descriptors that the new process must close, because other processes wait until every copy is closed.
     """
     listen, say = os.pipe()
     supervisor = os.getpid()

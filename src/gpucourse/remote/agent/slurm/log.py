@@ -236,8 +236,8 @@ def _module(job: Job) -> str:
 
 
 def add_error_files(job: Job, rows: list[Row]) -> None:
-    """Add every job's error file to the job's log, but only once. If it is missing or is not a regular file, add a line about
-    that."""
+    """Add every job's error file to the job's log, but only once. If an error file is missing or is not a regular file, add a
+    line that says so."""
     patterns = {file["name"]: file.get("error") for file in read_request(job)["files"]}
     first_logs = {name.partition("-")[0]: name for name in sorted(os.listdir(job.path("logs")), reverse=True)}
     for row in rows:

@@ -234,8 +234,8 @@ def count_hours(tres: str, seconds: float) -> Row:
 
 
 def nodes(text: str) -> list[Row]:
-    """Parse the output of `sinfo -h -a -N -o NODES`, with a row for each node of each partition. A default partition ends with
-    a star."""
+    """Parse the output of `sinfo -h -a -N -o NODES`, with a row for each node of each partition. The name of a default
+    partition ends with a star."""
     return [
         {
             "name": row["name"],
