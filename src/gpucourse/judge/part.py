@@ -134,7 +134,8 @@ class Part:
     def refuse_other_course_files(self, delivered: Path) -> None:
         """Raise Verdict if the part imports a file of the course that it does not import as delivered.
 
-        Such a file may compute what the run compares the part with, so a part that calls it has decided nothing.
+        Such a file may compute the result that the run compares the part with. A part that calls it would only copy that
+        result.
         """
         if self.file.suffix != ".py" or not delivered.is_file():
             return

@@ -69,8 +69,8 @@ class FollowResult:
         return end.code != 0 and end.restart < self.max_restarts
 
     def find_first_failure(self, restart: int) -> RankExit | None:
-        """Return the rank that failed first after that restart. The other ranks often fail because of it. The times are
-        corrected to one clock."""
+        """Return the rank that failed first after that restart. The other ranks often fail because of that failure. The times
+        are corrected to one clock."""
         failed_ranks = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
         return min(failed_ranks, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 

@@ -137,7 +137,8 @@ def seal_screen(files: RunPaths) -> None:
 
 
 def deliver(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> None:
-    """Copy the exercise's deliverables into `deliverables/`, if this run is good and the deliverables there are not newer.
+    """Copy the exercise's deliverables into `deliverables/`, if this run is good and the deliverables there are not from a
+    newer run.
 
     Files of an earlier run that this run does not have are removed. The learner's own files stay.
     """
