@@ -40,7 +40,7 @@ _SET_DEATH_SIGNAL = 1  # for Linux's prctl
 
 
 def end_with_parent(limit_s: float) -> None:
-    """Make this process end with its parent, or at the latest some time after its limit."""
+    """Make this process end with its parent or, at the latest, some time after its own time limit."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

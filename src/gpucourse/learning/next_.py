@@ -143,7 +143,7 @@ def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
 
 
 def _count_done(context: Context, module: Module) -> int:
-    """Return how many exercises of a module are done. An exercise without a run is not, so its evidence is not read."""
+    """Return how many exercises of a module are done. An exercise without a run is not done, so its evidence is not read."""
     exercises = (exercise for exercise in module.exercises if (context.paths.runs / exercise.id).is_dir())
     return sum(read_signs(gather(context, item, thorough=False, with_prediction=False)).is_done for item in exercises)
 

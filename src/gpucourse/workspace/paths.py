@@ -123,7 +123,8 @@ class WorkspacePaths(Folder):
         return self.deliverables(exercise) / "yours" / file
 
     def review(self, exercise: str) -> Path:
-        """Return the file with the learner's judgements of their own free text. They are shown but never counted."""
+        """Return the file with the learner's judgements of their own free text. They count half until a reviewer judges the
+        text."""
         return self.deliverables(exercise) / "review.json"
 
     def peer_review(self, key: str, exercise: str) -> Path:

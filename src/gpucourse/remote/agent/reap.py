@@ -23,7 +23,7 @@ _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it 
 
 
 def read_stat(pid: int) -> list[bytes]:
-    """Return the fields of a process's stat from its state on (Linux), or an empty list if there is no such process."""
+    """Return the fields of /proc/PID/stat, beginning with the state (Linux), or an empty list if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()
