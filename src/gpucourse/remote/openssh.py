@@ -32,7 +32,7 @@ _CHECK_S = 10.0
 _END_S = 2.0
 _MAX_PLACE = 60  # the path of a socket may have 103 bytes, and ssh appends 17 bytes while it creates the socket
 _READY = b"ready\n"
-# The learner's configuration may ask for what is meant for a person: a terminal, forwarded ports, another command.
+# The learner's configuration may request features that are meant for a person: a terminal, forwarded ports, another command.
 _ALWAYS = (
     "BatchMode=yes",
     "RequestTTY=no",
