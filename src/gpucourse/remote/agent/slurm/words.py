@@ -170,7 +170,7 @@ def queue(text: str) -> dict[str, Row]:
             row.update(expected=row["started"], started="")
         else:
             row.update(reason="", expected="")
-        jobs[job] = row if job_phase == ENDED else {**row, "ended": ""}  # that is the end of its time limit
+        jobs[job] = row if job_phase == ENDED else {**row, "ended": ""}  # `ended` was the end of its time limit
     return jobs
 
 
