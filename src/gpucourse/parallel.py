@@ -94,6 +94,6 @@ def _drop(waiting: deque[int], end_events: Sequence[threading.Event]) -> None:
 def _wait(end_events: Sequence[threading.Event], within_s: float | None) -> None:
     deadline = math.inf if within_s is None else time.monotonic() + within_s
     for event in end_events:
-        # In slices: a Ctrl-C just before a wait begins does not interrupt it, and is handled only after the wait.
+        # Wait in slices: a Ctrl-C just before a wait begins does not interrupt it, and is handled only after the wait.
         while not event.wait(min(_SLICE_S, max(0.0, deadline - time.monotonic()))) and time.monotonic() < deadline:
             pass

@@ -19,7 +19,7 @@ PASSING = frozenset({"throttle", "service", "gone"})
 
 These are too many requests, a fault of AWS, and an instance that is not listed yet.
 """
-# RFC 8709: 51 bytes, and the first 19 are equal in all keys, so a line into which the kernel wrote does not match.
+# A key has 51 bytes (RFC 8709), and all keys begin with the same 19. So a line that the kernel wrote into does not match.
 _KEY = re.compile(r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}(?=\s|$)")
 
 

@@ -75,8 +75,8 @@ def from_text(text: str) -> Failure | None:
 
 
 def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
-    """Return the failure that decides what to do: one that rules out further attempts outranks one that allows another
-    attempt."""
+    """Return the failure that decides what to do: the first that no other zone or type can avoid, otherwise the first. None
+    if there are no failures."""
     failures_so_far = list(failures)
     return next(
         (failure for failure in failures_so_far if not failure.elsewhere), failures_so_far[0] if failures_so_far else None

@@ -40,7 +40,7 @@ class Kind:
     `accepts_list`: the deletion accepts a list.
     `prepare`: returns the calls to make before the deletion.
     `states`: filters that leave out resources that no longer exist.
-    `label`: the key of the name.
+    `label`: the key of the resource's name in the answer.
     """
 
     name: str

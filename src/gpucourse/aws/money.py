@@ -399,7 +399,7 @@ def _charge_vm(book: PriceBook, instance: CloudInstance) -> list[Charge]:
 
 @dataclass(frozen=True, kw_only=True)
 class BilledCost:
-    """The cost billed between two days, without the second day, in USD.
+    """The cost billed from the first day up to the second day, in USD. The second day is not included.
 
     `services`: the cost of each service, by AWS's name for it.
     `requests`: the number of requests made, each of which costs a cent.

@@ -53,7 +53,7 @@ class LabEnvironment:
     `public_key`: the text of the workspace's key; empty if there is no key yet.
     `ssh_cidr`: the address that the learner typed, which avoids a request to the internet.
     `recorded_stacks`: the stacks of this workspace, which are not leftovers.
-    `regions`: all regions that this workspace ever used.
+    `regions`: all regions that this workspace has ever used.
     `request`: the command that requests the labs' quota from AWS.
     `whole`: also check things that a single lab does not need, such as the address for budget alerts.
     `growth`: returns how much quota these labs need beyond what their running machines already use.
@@ -426,7 +426,7 @@ def _find_permission(facts: LabEnvironment) -> list[Finding]:
     by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
         ids = {kind: resolve(facts.account, kind).id for kind in _list_image_kinds(facts.labs)}
-    except MissingError as error:  # the check of the images says what helps
+    except MissingError as error:  # the finding about the images has the remedy
         return [Finding(what="permission to start", state="unknown", detail=error.what, mend=error.hint)]
     return [
         _may_start(facts.account, name, ids[_image_kind(name)], machines.market(facts.market))

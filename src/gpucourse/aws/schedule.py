@@ -27,7 +27,7 @@ SET_UP = (
     "the account's administrator does this once: gpucourse doctor --setup prints the file that creates the role with which AWS "
     "itself ends labs (the backstop)"
 )
-_TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # follows the partition, which is the role's
+_TARGET = "scheduler:::aws-sdk:ec2:terminateInstances"  # after `arn:` and the partition of the role
 _TRIES, _PAUSE_S = 18, 5.0  # 90 s: AWS needs time to make a new role known everywhere
 
 

@@ -50,7 +50,8 @@ def to_aws_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def make_value(text: str) -> str:
-    """Return the text as a valid tag value. Characters that AWS refuses become `_`, and only the first 128 are kept."""
+    """Return the text as a valid tag value. Characters that AWS refuses become `_`, and only the first 128 characters are
+    kept."""
     return _NO_TAG.sub("_", text)[:128]
 
 

@@ -160,7 +160,7 @@ def _blank_launchers(lines: list[str]) -> list[str]:
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
     if reports and reports[0] == blocks[0] and _COMMAND.match(_bare(lines[blocks[0][1]])) and _find_script(lines, blocks[0]):
-        reports = reports[1:]  # a command that the script ran failed, because a launcher's report never comes first
+        reports = reports[1:]  # a launcher's report never comes first: this one is about a command of the script
     if blocks and not _is_of_torchrun(lines, blocks[0]) and blocks[0] not in reports:
         reports += [block for block in blocks if _is_of_torchrun(lines, block)]
     elif any(map(_NESTED.search, lines)):

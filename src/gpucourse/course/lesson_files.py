@@ -12,7 +12,7 @@ from gpucourse.course.references import find_dead_commands
 from gpucourse.model.manifest import Module
 
 PICTURES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
-MAX_COLUMNS = 78  # columns of a rich block on a terminal with 80: one on each side stays free
+MAX_COLUMNS = 78  # of the 80 columns of a terminal, rich leaves one free on each side of a block
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")  # a link in Markdown, without its anchor
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _ANCHOR = re.compile(r"\]\(#([^)\s]+)\)")
@@ -64,7 +64,7 @@ def _find_wide_code(text: str) -> Iterator[str]:
     for token in _PARSER.parse(text):
         if token.type not in {"code_block", "fence"} or token.map is None:
             continue
-        first = token.map[0] + (2 if token.type == "fence" else 1)  # a map counts from 0, and a fence is its first line
+        first = token.map[0] + (2 if token.type == "fence" else 1)  # `map` counts from 0; a fence begins with its own line
         for number, code in enumerate(token.content.split("\n"), first):
             columns = len(code.expandtabs(4).rstrip())
             if columns > MAX_COLUMNS:

@@ -133,10 +133,10 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
 
 
 def find_telling_options(questions: Sequence[Question]) -> Iterator[str]:
-    """Yield a sentence for each way to guess the right options of these questions without reading them. One way: in more than a
-    third of the questions, the right option is the longest, and longer than `MIN_LENGTH_RATIO` times the shortest. The other:
-    more than half of the right options have the same letter. The options of a prediction with ranges may all be right in some
-    run, so only their lengths are compared."""
+    """Yield a sentence for each way to guess the right options of these questions without reading them. By length: in more
+    than a third of the questions, the right option is the longest, and longer than `MIN_LENGTH_RATIO` times the shortest. By
+    letter: more than half of the right options have the same letter. The options of a prediction with ranges may all be right
+    in some run, so only their lengths are compared."""
     choices = [question for question in questions if question.kind == "choice"]
     longest = [question.id for question in choices if _is_longest(question)]
     if len(longest) > max(1, len(choices) // 3):

@@ -50,17 +50,17 @@ def list_solutions(file: Path) -> tuple[Path, Path]:
 
 
 def is_solution(file: Path, delivered: Path) -> bool:
-    """Return whether a learner's file equals a solution, apart from comments and whitespace. The lines of
-    the solution that the course's file `delivered` lacks must have more than MAX_EQUAL_CHARACTERS characters. Nothing in the
-    file is executed."""
+    """Return whether a learner's file equals a solution, apart from comments and whitespace. Return False if the solution
+    adds at most MAX_EQUAL_CHARACTERS characters to the course's file `delivered`, because equal code then proves nothing.
+    Nothing in the file is executed."""
     code = _read_code(file)
     equal = [solution for solution in list_solutions(delivered) if solution.is_file() and _read_code(solution) == code]
     return any(_count_new_characters(solution, delivered) > MAX_EQUAL_CHARACTERS for solution in equal)
 
 
 def choose_solution(file: Path, delivered: Path) -> Path | None:
-    """Return the solution to show beside a learner's file: the first one whose code differs, otherwise the first one. Return
-    None if the course has none."""
+    """Return the solution to show beside a learner's file: the first whose code differs from the learner's, otherwise the
+    first. Return None if the course has none."""
     solutions = [solution for solution in list_solutions(delivered) if solution.is_file()]
     code = _read_code(file)
     return next((solution for solution in solutions if _read_code(solution) != code), next(iter(solutions), None))

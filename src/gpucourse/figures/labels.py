@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
 SIZE = 8.5
-_ROW = 1.15  # distance of two labels, in heights of a label
+_ROW = 1.15  # distance between two labels, in heights of a label
 _MAX_SHARE = 0.3  # share of the picture's width that labels to the right of the axes may take
 _MIN_END = 0.85  # a line is labelled to the right of the axes if it ends in the last part of them
 _HEADROOM = 0.1  # share of the axes' height for labels above the lines

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DASHES = (0, (2, 1.5))
 MIN_SHARE = 0.01
-"""The smallest share of a record's largest value that the run's largest value must have: a linear axis then shows both."""
+"""A linear axis shows both a record and a run only if the run's largest value is at least this share of the record's."""
 HOLLOW: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 10, "markerfacecolor": "none"}
 
 
@@ -31,8 +31,8 @@ class RecordedPlot:
 
 
 def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
-    """Add the record's points to `data`. Return `data` unchanged if the record has no points that fit its axes, or only the
-    run's own.
+    """Add the record's points to `data`. Return `data` unchanged if no points of the record fit its axes, or if all of them
+    are also points of the run.
 
     If the x axis has words, only points at the run's words are added.
     """
@@ -48,7 +48,7 @@ def add_record(plot: Plot, data: Drawable, record: RecordedPlot) -> Drawable:
         else recorded_rows.series
     )
     run_points = dict(zip(data.labels, data.series, strict=True))
-    series = [  # data sheets and published values are the same everywhere, and no measurements of this GPU
+    series = [  # points that the run has as well come from data sheets or publications, not from this GPU
         [point for point in points if point not in run_points.get(label, ())]
         for label, points in zip(recorded_rows.labels, series, strict=True)
     ]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# A quarter more bytes for a quarter less time than zlib's usual level 6.
+# Compared with zlib's usual level 6, level 3 needs a quarter less time and writes a quarter more bytes.
 _SAVED: dict[str, dict[str, Any]] = {
     "png": {"metadata": {"Software": "gpucourse"}, "pil_kwargs": {"compress_level": 3}},
     "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},

@@ -91,7 +91,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
 
 
 def _name_line(plot: Plot, line: Series, name: str) -> str:
-    """Return the label of a line: that of its series, its value of `by`, or both if one alone is ambiguous."""
+    """Return the label of a line: the label of its series, its value of `by`, or both if one alone is ambiguous."""
     if not plot.by:
         return line.label
     if _is_digits(name):

@@ -9,7 +9,7 @@ from gpucourse.figures.rows import find_rows
 from gpucourse.model.manifest import Plot, Series
 
 RUN = "run"
-MAX_LINES = 6  # lines that can be told apart by colour
+MAX_LINES = 6  # the maximum number of lines that colours can distinguish
 WIDE = 16.0  # the axis is logarithmic if the largest value is at least this many times the smallest
 
 

@@ -9,8 +9,9 @@ wrong attempts, the answer is final.
 
 Free text earns what a reviewer awards. Until then it earns SELF_REVIEW_SHARE of what the learner awarded.
 
-A prediction is compared with the measurement; its result says how far off it was. Only the first prediction of a choice counts,
-because the run shows the right one: it earns 1, or costs r / (n - r) if it is wrong and r of the n options are right.
+A prediction is compared with the measurement; its result says how far off it was. Only the first prediction of a choice
+counts, because the run then shows the right option. A right prediction earns 1. A wrong one costs r / (n - r), if r of the n
+options are right.
 """
 
 from __future__ import annotations
@@ -187,8 +188,8 @@ def _read_finite_ends(question: Question, evidence: Mapping[str, object] | None)
 
 
 def _explain(question: Question, text: str, low: float, high: float, *, is_right: bool, is_shown: bool) -> str:
-    """Return the sentence for the learner. If the answer is right or final (`is_shown`), it is like `you said 45 %; your
-    run shows 78 to 96 %`. A right value that does not depend on the run is never shown."""
+    """Return the sentence for the learner. If the answer is right or final (`is_shown`), the sentence shows the run's value,
+    as in `you said 45 %; your run shows 78 to 96 %`. A right value that does not depend on the run is never shown."""
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g} %)" if question.tolerance_percent else room
     if not question.reads or not is_shown:
@@ -262,7 +263,8 @@ def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] 
 def _compare_choice(
     prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool
 ) -> PredictionResult:
-    """Compare a predicted option with the right ones: those whose range contains the measured number, or the one of the key."""
+    """Compare a predicted option with the right options: those whose range contains the measured number, or the option in
+    `key`."""
     chosen_letter = letter(prediction, answer)
     text, measurement = f"{chosen_letter}. {prediction.choices[chosen_letter]}", ""
     right_letters: Sequence[str] = (prediction.key or "",)

@@ -19,7 +19,7 @@ RepeatVerdict = Literal["agrees", "differs", "time"]
 MAGNITUDE = 10.0
 """Times that differ by more than this factor get a note."""
 _TIMES = ("_s", "_ms", "_us", "_ns", "_gbps", "_tflops", "_gflops", "per_s", "speedup", "efficiency_percent")
-_GRAIN = 1e-9  # relative: the rounding of binary fractions
+_GRAIN = 1e-9  # relative: the rounding of binary fractions does not count
 
 
 @dataclass(frozen=True, kw_only=True)

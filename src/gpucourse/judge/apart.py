@@ -181,7 +181,7 @@ def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
 
 
 def _end(child: BaseProcess, patience: float) -> int | None:
-    """End the process and everything that it started, after waiting until `patience` for it to end by itself.
+    """Wait until `patience` for the process to end by itself; then end it, if necessary, and everything that it started.
 
     Return its exit code, which is negative for a signal, or None if it had to be ended.
     """

@@ -137,8 +137,8 @@ class Place:
 
     `nodes`: the number of machines.
     `per_node`: the number of processes on each machine.
-    `array_task`: the number of a task in an array from 0 to `last_task`. The number of its job differs from that of the array
-    (`job`).
+    `array_task`: the number of the body's task in an array of tasks from 0 to `last_task`. The task has a job number of its
+    own (`task_job`), which differs from the array's (`job`).
     `arguments`: words after the file's name.
     `files`: the files in work/.
     `ends_with`: the exit code of every program that the body calls.
@@ -201,7 +201,8 @@ def read_options(part: Part) -> SlurmOptions:
 
 @contextmanager
 def blame_comments(options: SlurmOptions) -> Iterator[None]:
-    """Replace a verdict from the block if the file has lines that only look like requests. These lines are then the reason."""
+    """Replace a verdict from the block if the file has lines that only look like requests. The new verdict gives the first of
+    these lines as the reason."""
     try:
         yield
     except Verdict:

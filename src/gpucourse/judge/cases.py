@@ -15,9 +15,10 @@ Knobs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One input: `name` for the learner, the part's value, the right value, and the value of each wrong way.
+    """One input: its `name` for the learner, the part's value, the right value, and the values of wrong ways.
 
-    `ways`: a way with the right value for this input is left out. A way with several forms has keys (way, form).
+    `ways`: the value of each wrong way, by the way's name, or by (way, form) if a way has several forms. A way whose value is
+    right for this input is left out.
     `values`: replacements for the names in the text of a way.
     `knobs`: the sizes and settings of this input, by their names in words. If no way matches, the simplest failing input is
     shown next to the nearest passing input with the same knobs.
@@ -32,8 +33,8 @@ class Case:
 
 
 def same(value: Any, reference: Any, tolerance: float) -> bool:
-    """Return whether two values are equal. Numbers must agree within `tolerance` of the larger; sequences, mappings and tensors
-    are compared item by item."""
+    """Return whether two values are equal. The difference of two numbers may be at most `tolerance` times the larger one;
+    sequences, mappings and tensors are compared item by item."""
     value, reference = plain(value), plain(reference)
     if isinstance(reference, bool) or isinstance(value, bool) or reference is None:
         return value is reference

@@ -43,7 +43,7 @@ def _serve() -> None:
     requests = Requests(os.dup(0))
     answers = os.fdopen(os.dup(1), "wb")
     silence = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1):  # a part uses neither
+    for stream in (0, 1):  # a part uses neither this process's input nor its output
         os.dup2(silence, stream)
     while (request := requests.read()) is not None:
         fault = _import_torch() if request["torch"] and not request["fresh"] else ""

@@ -29,7 +29,7 @@ _BEGIN = "import sys; sys.path[:] = sys.argv[2:]; from gpucourse.judge.child imp
 _IMPORT_S = 120.0  # seconds to import torch from a cold disk
 _LEAVING_S = 5.0
 _SYSTEM = ":/usr/sbin:/sbin"  # a part may call chroot or mount, which are not on the PATH of an ordinary user in Debian
-_FRESH_TIMES = 5  # factor on the time limit of a part whose ranks import torch one by one
+_FRESH_TIMES = 5  # multiplies the time limit of a part whose ranks import torch one by one
 
 
 class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):

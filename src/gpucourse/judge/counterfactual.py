@@ -24,8 +24,8 @@ Answer = dict[str, Any]
 
 
 class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
-    """Additions to the verdict on a suspected way: the `change` to the solution, the observation `seen`, and the part's
-    `output`."""
+    """The additional fields of a verdict on a suspected way: the `change` to the solution, the observation `seen`, and the
+    part's `output`."""
 
     change: tuple[str, str]
     seen: str

@@ -26,9 +26,9 @@ from gpucourse.judge.ranks import StartRanks, run_ranks
 from gpucourse.judge.verdict import Verdict
 from gpucourse.outside.yaml_reader import Document, read_document
 
-MAX_LINES, MAX_LINE = 12, 1000  # of a traceback
-_CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # before the message of an error of torch or gloo
-_CPP_STACK = "\nException raised from "  # after it
+MAX_LINES, MAX_LINE = 12, 1000  # the limits for a traceback
+_CPP_PLACE = re.compile(r"\[(?:enforce fail at )?/\S+:\d+\]\s*")  # the place in C++ before a message of torch or gloo
+_CPP_STACK = "\nException raised from "  # follows such a message
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Part:
     notes: list[str] = field(default_factory=list)
     start_ranks: StartRanks = run_ranks
     deadline: float = math.inf  # when judging must end, by the monotonic clock
-    times: float = 1.0  # factor on the time limit of ranks that import torch one by one
+    times: float = 1.0  # multiplies the time limit of ranks that import torch one by one
     _module: ModuleType | None = None
     _passed: list[Knobs] = field(default_factory=list)
 
@@ -134,7 +134,8 @@ class Part:
     def refuse_other_course_files(self, delivered: Path) -> None:
         """Raise Verdict if the part imports a file of the course that it does not import as delivered.
 
-        Such a file may compute what the run compares the part with, so a part that calls it has decided nothing.
+        Such a file may compute the result that the run compares the part with. A part that calls it would only copy that
+        result.
         """
         if self.file.suffix != ".py" or not delivered.is_file():
             return
@@ -252,8 +253,8 @@ class Part:
         return verdict
 
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
-        """Check that every case is right. Numbers, also in nested sequences and tensors, must agree within `tolerance` of the
-        larger.
+        """Check that every case is right. The difference of two numbers, also in nested sequences and tensors, may be at most
+        `tolerance` times the larger one.
 
         If a case is wrong, raise Verdict with the wrong way that produces the learner's value in every case. If no way does,
         the verdict shows the simplest wrong case and the nearest right case.

@@ -54,7 +54,7 @@ def prove_fault(
 
     `change`: the fault, as old and new text.
     `sources`: all files of the exercise.
-    A judge that reads metrics has RUNS.
+    A judge that reads metrics has the metrics of a right and of a wrong run in RUNS.
     """
     loaded, complaint = _load(judge_file, tuple({source.parent: None for source in sources.values()}))
     if loaded is None:

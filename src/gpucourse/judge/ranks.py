@@ -32,14 +32,15 @@ Call = Callable[..., Any]
 Start = Callable[[int, Path, Connection], BaseProcess]
 StartRanks = Callable[[Call, int, Body, float, str], list[Any]]
 
-QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06  # after this long with this little processor time on all ranks, they wait for each other
+# Ranks without an answer that together use less than QUIET_PROCESSOR_S of processor time in QUIET_S wait for each other.
+QUIET_S, QUIET_PROCESSOR_S = 4.0, 0.06
 _LOOK_S = 0.25
 _LEFT_ALONE = re.compile(r"Connection (?:closed|reset) by peer")  # gloo, on a rank whose partner has failed or left the group
 _SET_DEATH_SIGNAL = 1  # for Linux's prctl
 
 
 def end_with_parent(limit_s: float) -> None:
-    """Make this process end with its parent, or at the latest some time after its limit."""
+    """Make this process end with its parent or, at the latest, some time after its own time limit."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -80,9 +80,9 @@ class DestroyResult:
 def survey(context: Context, request: DestroyRequest) -> Survey:
     """Return the requested labs and, from the targets, this workspace's resources that no record lists.
 
-    The targets are queried only if all labs are requested, or if no recorded lab fits a request without a GPU. Raises
-    UnknownName for a module that the course does not have. Raises UsageError if labs should be forgotten, but none of them may
-    be.
+    The targets are queried only if all labs are requested, or if the request names no GPU and no recorded lab fits it. Raises
+    UnknownName for a module that the course does not have. Raises UsageError if labs should be forgotten, but none of them
+    may be.
     """
     module = None if request.module is None else context.catalog.module(request.module).id
     records, errors = deployments.readable(context.paths)

@@ -1,7 +1,7 @@
 """Inject faults for drills. The learner's script never changes.
 
-A wrong world size changes the command. The other faults need a process on the node: to kill or slow a rank, or to block a port,
-its agent receives an order (`plan_faults`), which appears in no log.
+A wrong world size changes the command. For the other faults (a killed or slowed rank, a blocked port), the node's agent
+receives an order (`plan_faults`), which appears in no log, and starts a process.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class ClusterSite:
     `apptainer`, `pyxis`: the image of the container in which the command runs, or empty strings.
     `cores`: the cores of each process. If it is 0, Slurm's default or the learner's options apply.
     `absent_partition`: a partition that a learner's file names and that the cluster lacks, or an empty string.
-    `requests_gpus`: whether `flags` already request the GPUs, so that the file need not.
+    `requests_gpus`: whether `flags` already request the GPUs, so that the file does not have to.
     """
 
     flags: tuple[str, ...] = ()

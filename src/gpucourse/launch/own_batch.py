@@ -38,7 +38,7 @@ _PYTHON = re.compile(r"#!\s*\S*?(?:/env\s+(?:-\S+\s+)*)?(?:\S*/)?python[\d.]*\s*
 class OwnBatch:
     """A batch file and the requests in its #SBATCH lines.
 
-    `tasks`: the numbers of an array's tasks.
+    `tasks`: the number of each task of an array; empty without an array.
     `at_once`: how many of them may run at a time, or 0 if there is no limit.
     """
 

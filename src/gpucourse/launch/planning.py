@@ -59,7 +59,7 @@ class RankLauncher(Launcher[LabFacts]):
             ranks = tuple(range(first, world if self.starts_once else first + processes))
             first += processes
             rendezvous = Rendezvous(nodes=len(nodes), node_rank=index, address=hosts[0], port=facts.port, hosts=hosts)
-            # The ranks of a machine divide its cores: without this variable they slow each other by a factor of 7.
+            # The ranks of a machine share its cores: without a limit on threads, they slow each other down by a factor of 7.
             sharing = world if is_simulated(mode) else processes
             argv, variables = self.start(request, node, processes, rendezvous)
             env = {

@@ -13,8 +13,8 @@ from gpucourse.launch.launcher import ClusterSite
 from gpucourse.launch.planning import RANK
 
 PYTHON, NODE_RANK, ADDRESS, PORT = (f"@gpucourse:{name}@" for name in ("python", "node-rank", "address", "port"))
-"""Words, or parts of words, of a command. The file has the Python of its jobs in place of the first, and variables of the job
-in place of the others."""
+"""Placeholders in a command: whole words, or parts of words. In the file, the Python of its jobs replaces the first, and
+variables of the job replace the others."""
 
 _VARIABLES = {NODE_RANK: '"$SLURM_NODEID"', ADDRESS: '"$MASTER_ADDR"', PORT: '"$MASTER_PORT"'}
 _HANDED_ON = frozenset({"account", "partition", "qos", "reservation", "constraint", "clusters"})
@@ -94,8 +94,8 @@ def _is_one_process(job: SbatchJob) -> bool:
 
 
 def render_setup(job: SbatchJob) -> str:
-    """Return the text of setup.sh, which a learner's batch file reads. It makes the settings that the course's own file
-    contains."""
+    """Return the text of setup.sh, which a learner's batch file reads. It contains the same settings as the course's own
+    file."""
     folder = job.python.rpartition("/")[0] if job.python.startswith("/") else ""
     path = f'"$SLURM_SUBMIT_DIR/bin:"{folder}{":" if folder else ""}"$PATH"'
     lines = [
@@ -163,7 +163,7 @@ def _export_options(site: ClusterSite) -> tuple[str, ...]:
 def render_session(site: ClusterSite, partition: str = "") -> str:
     """Return the text of setup.sh for a terminal, whose shell reads it instead of ~/.bashrc.
 
-    `partition`: the partition of the terminal, which is that of the jobs that are submitted in it.
+    `partition`: the partition of the terminal. Jobs that are submitted in the terminal go to the same partition.
     """
     lines = (
         "# Read by the shell of this session. Made by gpucourse.",
@@ -196,7 +196,7 @@ def enter(site: ClusterSite) -> str:
 
 
 def write_apptainer(image: str, folder: str) -> str:
-    """Return the words before a command in a container of this image. The container sees the folder, which is shell text."""
+    """Return the words before a command in a container of this image. The container sees `folder`, a path as shell text."""
     return f"apptainer exec --nv --bind {folder} {expand(image)} "
 
 
@@ -277,8 +277,9 @@ def _requests(job: SbatchJob) -> str:
 def _note_end(job: SbatchJob, clean_up: str = "") -> tuple[str, ...]:
     """Return the lines that record the script's exit code, and then run `clean_up`.
 
-    When a signal ends bash, bash runs the trap EXIT with the code of its last command, which may be 0. A job that was put back
-    into the queue still has the record of its first start.
+    After a signal, bash would run the EXIT trap with the code of its last command, which may be 0. So the lines trap signals
+    as well. They first remove the old record, because a job that was put back into the queue still has the record of its
+    first start.
     """
     number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     return (
@@ -363,7 +364,7 @@ def _start(job: SbatchJob, start: StartCommand) -> str:
 
 
 def _chooses_cores(job: SbatchJob) -> bool:
-    """Return whether the file may request cores: the learner's options do not."""
+    """Return whether the file may request cores. It may if the learner's options do not."""
     return not any(flag.startswith("--cpus-per-") for flag in job.site.flags)
 
 

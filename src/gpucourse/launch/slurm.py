@@ -187,8 +187,8 @@ def _files(
 
 
 def _type_beside(request: LaunchRequest, slurm: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
-    """Return the options that the learner typed for this run. They are typed after sbatch, and override the file and the
-    login's settings.
+    """Return the options that the learner typed for this run. They follow `sbatch` on its command line, so they override the
+    file and the login's settings.
     """
     values = {"timeout": f"--time={sbatch.time_limit(job.time_s)}", slurm.partition: f"--partition={job.partition}"}
     if request.written_batch is not None:

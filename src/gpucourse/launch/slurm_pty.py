@@ -61,6 +61,6 @@ class SlurmPty(Launcher[ClusterFacts]):
         cores = (f"--cpus-per-task={site.cores}",) if site.cores else ()
         shell = ("bash", "--rcfile", "../setup.sh", "-i") if batch.setup else ("bash",)
         argv = ("srun", *partition, *gres, *cores, *site.flags, "--pty", *shell)
-        node = replace(head, python=facts.python or head.python)  # `python` in the session is the one of the GPU nodes
+        node = replace(head, python=facts.python or head.python)  # in the session, `python` is the Python of the GPU nodes
         command = NodeCommand(node=node, argv=argv, env=env, ranks=(0,))
         return make_plan(request, [command], batch=batch)

@@ -91,7 +91,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
         files={name: digest for name, source in members.items() if (digest := seals.sha256(source))},
         left_out=tuple(name.encode(errors="backslashreplace").decode() for name in files if name not in members),
     )
-    # Not strict: a zip cannot store a date before 1980, from a wrong clock, and then stores the earliest that it can.
+    # Not strict: a wrong clock may date a file before 1980. A zip then stores its earliest date, which is in 1980.
     with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as bundle:
         bundle.writestr(CARD, to_json(card))
         for name, source in members.items():
@@ -191,8 +191,8 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
 
 
 def _list_small_files(paths: WorkspacePaths, exercise_id: str) -> Iterator[Path]:
-    """Yield the records of every run of an exercise, without outputs and logs. They show the predictions, and the runs before
-    each of them. Runs of the learner's own scripts are private."""
+    """Yield the records of every run of an exercise, without outputs and logs. They show the predictions, and which runs came
+    before each prediction. Runs of the learner's own scripts are private."""
     for record in (record for record in runs.readable(paths, exercise_id)[0] if not record.own_script):
         files = runs.files_of(paths, record)
         yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))

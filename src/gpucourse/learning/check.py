@@ -86,7 +86,7 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
 
 
 def find_namesakes(paths: WorkspacePaths, record: RunRecord) -> list[str]:
-    """Return the other scripts with the same file name. Their runs are in the same folder as those of this script."""
+    """Return the other scripts with the same file name. Their runs are in the same folder as the runs of this script."""
     records = runs.readable(paths, record.folder)[0]
     scripts = {candidate.own_script for candidate in records if candidate.own_script and candidate.subject == record.subject}
     return sorted(scripts - {record.own_script})

@@ -15,8 +15,8 @@ from gpucourse.workspace.exercises import all_names, ensure_copies, restore
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """The restored files, each with the path of the copy of the learner's file, or None if there was none. Unchanged files are
-    left out."""
+    """The restored files. Each has the path at which the learner's version was saved, or None if there was no such version.
+    Unchanged files are left out."""
 
     exercise: Exercise
     files: dict[str, Path | None]

@@ -43,7 +43,7 @@ class CudaOptions:
     `defines`: macros, as NAME or NAME=VALUE.
     `order`: one of ORDERS.
     `limit_s`: the time after which the program is ended.
-    `requests`: how many requests of each kernel to look at, for pictures.
+    `requests`: how many memory requests of each kernel to record for pictures.
     `every`: whether every block is watched instead of a sample.
     `devices`: how many GPUs the program finds.
     `arguments`: the arguments of the program.
@@ -163,7 +163,8 @@ def _find_error(source: Path, options: CudaOptions, report: CudaReport) -> Gpuco
 
 
 def list_sources(paths: Sequence[Path], *, compare: bool) -> tuple[Path, ...]:
-    """Return the programs to run. Raises UsageError for several without `compare`, or for a comparison of other than two."""
+    """Return the programs to run. Raises UsageError for several programs without `compare`, or if `compare` gets more or
+    fewer than two."""
     names = " ".join(map(str, paths))
     if compare and len(paths) != 2:
         raise UsageError(f"--compare needs two programs, not {len(paths)}", hint="gpucourse cuda before.cu after.cu --compare")

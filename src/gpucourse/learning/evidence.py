@@ -304,7 +304,8 @@ _NOT_GIVEN = "is in answers.yaml, but not submitted yet: gpucourse answer"
 
 
 def _list_handed_in(paths: WorkspacePaths, exercise: Exercise, record: RunRecord, seal: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the titles of the deliverables that are present and, by the run's `seal`, unchanged since the run."""
+    """Return the titles of the deliverables that are present and that, according to the run's `seal`, have not changed since
+    the run."""
     files, folder = runs.files_of(paths, record), paths.deliverables(exercise.id)
     titles: list[str] = []
     for deliverable in exercise.deliverables:

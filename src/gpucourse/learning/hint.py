@@ -27,7 +27,7 @@ def show_hints(
     context: Context, exercise_id: str, *, number: int | None = None, part: str | None = None, is_whole: bool = False
 ) -> ShownHints:
     """Return the hints to show, and store that the learner has seen them: the hint `number`, all hints with `is_whole`,
-    otherwise the next one. After the last hint, the last one is shown again. `part` limits the hints to those of one part.
+    otherwise the next one. After the last hint, the last one is shown again. `part` limits the hints to those about one part.
 
     Raises UnknownName for an unknown part, UsageError if there is no such hint.
     """

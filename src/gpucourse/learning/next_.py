@@ -60,11 +60,11 @@ class Progress:
 
 
 def find_next_step(context: Context, place: str = "") -> NextStep:
-    """Return the next thing to do.
+    """Return the next thing to do, in the first exercise that needs something.
 
-    It is in the exercise or module `place`, by default in the exercise of the newest run, `try` or answer, otherwise in the
-    same module or in the module of the newest lab, otherwise in the first exercise that is not done. Raises MissingError for a
-    course without exercises.
+    The search begins with `place`, an exercise or a module. By default, it begins with the exercise of the newest run, `try`
+    or answer, or with the module of the newest lab. It continues with the other exercises of that module, and then with the
+    rest of the course. Raises MissingError for a course without exercises.
     """
     number, current, drill = _find_place(context.paths)
     if place and place != number:
@@ -143,7 +143,7 @@ def read_module_signs(context: Context, module: Module) -> dict[str, Signs]:
 
 
 def _count_done(context: Context, module: Module) -> int:
-    """Return how many exercises of a module are done. An exercise without a run is not, so its evidence is not read."""
+    """Return how many exercises of a module are done. An exercise without a run is not done, so its evidence is not read."""
     exercises = (exercise for exercise in module.exercises if (context.paths.runs / exercise.id).is_dir())
     return sum(read_signs(gather(context, item, thorough=False, with_prediction=False)).is_done for item in exercises)
 
@@ -158,7 +158,8 @@ def _find_place(paths: WorkspacePaths) -> tuple[str, str, RunRecord | None]:
     """Return the module and the exercise that the learner worked on last, according to the newest run, `try`, answer or lab.
     Also return the run if it is the newest of these and a drill.
 
-    A lab has no exercise: return the one tried last if it is in the same module, otherwise an empty string.
+    A lab belongs to no exercise. For a lab, return the exercise tried last if it is in the same module, otherwise an empty
+    string.
     """
     labs = deployments.readable(paths)[0]
     newest = next((record for record in runs.iterate_newest_first(paths) if not record.own_script), None)
@@ -212,8 +213,8 @@ def _choose_after_drill(context: Context, module: Module, drill: RunRecord) -> C
 
 
 def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseEvidence, signs: Signs) -> Choice | None:
-    """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None. An earlier good run
-    still counts after a failed one, if it ran with the learner's part as it should be."""
+    """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None. If an earlier run is
+    good, and the learner's parts in it are right, a later failed run does not matter."""
     record = _find_newest_run(paths, evidence.exercise)
     if record is None:
         return None

@@ -142,7 +142,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         unmeasured = _open(solved.get("verdict") or {}, wanted_verdict="not_measured", about=_list_part_checks(exercise))
         complaints += (f"with its solution: {line}" for line in unmeasured)
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
-    if not complaints:  # otherwise, other checks may fail as well
+    if not complaints:  # otherwise, checks may fail for another reason than the edit
         complaints += _prove_mutations(stage, module, exercise, nodes)
     if solutions:
         _type(stage, "reset", exercise.id)
@@ -158,8 +158,8 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
 
 
 def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
-    """Run the exercise with the edit of each mutation. Yield a complaint for each run in which other checks failed than the one
-    of the mutation."""
+    """Run the exercise with the edit of each mutation. Yield a complaint for each run that did not succeed, or in which the
+    mutation's check was not the only one that failed."""
     places = stage.catalog.sources(module, exercise)
     for question in exercise.questions:
         if question.kind != "mutation" or question.edit not in places:  # lint reports an unknown file

@@ -5,7 +5,7 @@
     run {name, argv}            done {code, output, errors}
     add {the node's spec}       node {what Terraform reads}   or   ending
     remove {uid, name}          kept   or   last
-    remove {uid, count}         the same: every node whose number is the count or higher is gone
+    remove {uid, count}         the same, for every node whose number is `count` or higher
     ping {}                     here
     anything                    error {why}
 

@@ -137,8 +137,8 @@ def check_name(name: object) -> str:
 
 
 def select_nodes(names: Collection[str], request: Mapping[str, Any]) -> list[str]:
-    """Return the nodes that a request selects. A request has the `name` of one node, or a `count`: then it selects those of
-    `names` whose number is `count` or higher.
+    """Return the nodes that a request selects. A request with a `name` selects that node. A request with a `count` selects
+    every node in `names` whose number is `count` or higher.
 
     Raises ValueError if `name` is not the name of a node, or `count` is not a number of nodes.
     """

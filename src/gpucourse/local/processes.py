@@ -23,7 +23,7 @@ DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # set for a run that outlives the connection
 
 _PROC = Path("/proc")
 _POLL_S = 0.02
-_STARTS_S = 2.0  # for one look at all processes: longer than a program needs to start, even on a busy computer
+_STARTS_S = 2.0  # seconds for one examination of all processes: even on a busy computer, a program starts within them
 _FLAGS, _ENVIRONMENT, _ENVIRONMENT_END = 6, 47, 48  # flags, env_start, env_end of proc(5), counted from the state
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 _EMPTY_LOOKS = 5
@@ -44,7 +44,7 @@ def list_carriers(*marks: str, spare: str | None = None) -> list[int]:
 
 
 def list_session_processes(mark: str, group: int | None, spare: str) -> list[int]:
-    """Return the processes with `mark` and those of the process group `group`, whose environment may be hidden.
+    """Return the processes with `mark`, and the processes in the group `group`, because their environment may be hidden.
 
     Processes with a variable named `spare` are left out.
     """
@@ -198,7 +198,8 @@ def _read_environment(process: Path, until: float, pause: Callable[[float], None
 
 
 def _has_no_program(stat: list[bytes]) -> bool:
-    """Return whether a process has ended or belongs to the kernel. `stat` has the fields of its stat from the state on."""
+    """Return whether a process has ended or belongs to the kernel. `stat`: the fields of its /proc/PID/stat, beginning with
+    the state."""
     return len(stat) <= _ENVIRONMENT_END or stat[0] in {b"Z", b"X"} or bool(int(stat[_FLAGS]) & _KERNEL_THREAD)
 
 

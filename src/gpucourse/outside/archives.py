@@ -53,7 +53,7 @@ class TarReader:
     Raises OutsideError if the tar is damaged, ends within a member, or announces more than `max_members` members or `max_total`
     bytes of content. The content is not read before this check.
 
-    It does not notice if the tar ends between two members. So the last member must show that the tar is complete.
+    The reader does not notice if the tar ends between two members. So the last member must show that the tar is complete.
     """
 
     def __init__(self, pieces: Iterable[bytes], *, max_members: int, max_total: int) -> None:
@@ -199,7 +199,7 @@ def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
     if contents > limits.contents_bytes:
         raise OutsideError(f"the zip has a table of contents of {contents} bytes; the limit is {limits.contents_bytes}")
     file.seek(max(0, tail_at + at - contents))
-    if file.read(contents).count(_ZIP_ENTRY_MARK) > limits.members:  # `zipfile` reads all of it, however many it says
+    if file.read(contents).count(_ZIP_ENTRY_MARK) > limits.members:  # `zipfile` reads every entry, whatever their stated number
         raise OutsideError(f"the zip contains more files than it says; the limit is {limits.members}")
     return size
 

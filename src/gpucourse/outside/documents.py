@@ -22,8 +22,8 @@ MAX_ITEMS = 200_000
 all."""
 
 _WIDE_BYTES = 16 << 20
-"""The maximum number of bytes of a document with characters beyond ASCII. A text with one such character needs four bytes for
-each of its characters."""
+"""The maximum number of bytes of a document with characters beyond ASCII. A text with one such character may need four bytes
+for each of its characters."""
 
 _MAX_NUMBER = 1 << 1023
 _STRUCTURE = b"[{,:"

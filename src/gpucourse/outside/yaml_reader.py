@@ -28,14 +28,14 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INT = re.compile(r"[-+]?[0-9]{1,300}")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_AMOUNT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)? \S+")  # 242 TFLOP/s; 000 GB is half of 1,000 GB
+_AMOUNT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)? \S+")  # such as `242 TFLOP/s`, but not `000 GB`, half of `1,000 GB`
 _SPLIT_NUMBER = re.compile(r"0\d\d(?:\.\d+)?")  # the second half of 1,000
 
 
 @dataclass(frozen=True)
 class Complaint:
     """An error at one place in a file. `line` and `column` count from 1; `line` is None if the error is about the whole file,
-    and `column` if it is not known."""
+    and `column` is None if it is not known."""
 
     path: Path
     reason: str

@@ -29,8 +29,8 @@ MAX_FRAME = 8 << 20  # the longest message of a run: the longest valid one has 1
 MAX_END_ITEMS = 400_000
 MAX_JOBS = 10_000
 MAX_ENVIRONMENT = 1 << 16  # a machine with 16 GPUs describes itself in 4 KiB
-_FIRST_YEARS_S = 1e11  # seconds since 1970: a larger value cannot be written as a date
-MAX_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong shows 1970, never a later year
+_FIRST_YEARS_S = 1e11  # seconds since 1970: the year 5138; Python's dates end in 9999
+MAX_CLOCK_S = float(1 << 32)  # the year 2106; a wrong clock usually shows an early year, such as 1970
 _MAX_HOURS = 1e9
 ExitCode = Annotated[int, Meta(ge=0, le=255)]
 Rank = Annotated[int, Meta(ge=0, lt=MAX_RANKS)]

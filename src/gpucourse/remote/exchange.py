@@ -30,7 +30,7 @@ MAX_ANSWER = 4 << 20
 _PIECE = 1 << 20
 _PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; the last 64 bytes would need a packet of their own
 _STDERR_KEPT = 256 << 10
-_ERRORS_AT_ONCE = 16  # pieces of standard error that are read between two of standard output
+_ERRORS_AT_ONCE = 16  # pieces of standard error that are read between two pieces of standard output
 _BESIDE_S = 0.25  # the end mark of one stream follows the other's within this time, unless the two streams are joined
 
 

@@ -84,7 +84,7 @@ def launch(
             raise
         finally:
             if head:
-                head_has_begun.set()  # also if it failed: the others must not wait forever
+                head_has_begun.set()  # even if the head failed, because the other nodes wait for it
 
     outcomes = fleet.each_node(launch_on, plan.nodes)
     if failures := [outcome for outcome in outcomes if outcome.error is not None]:

@@ -69,8 +69,8 @@ class FollowResult:
         return end.code != 0 and end.restart < self.max_restarts
 
     def find_first_failure(self, restart: int) -> RankExit | None:
-        """Return the rank that failed first after that restart. The other ranks often fail because of it. The times are
-        corrected to one clock."""
+        """Return the rank that failed first after that restart. The other ranks often fail because of that failure. The times
+        are corrected to one clock."""
         failed_ranks = (rank for rank in self.rank_exits if rank.code and rank.restart == restart)
         return min(failed_ranks, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 
@@ -298,7 +298,7 @@ class _NodeFollower(threading.Thread):
                 if self._state.leave():
                     return
                 self._fleet.drop(self._node)
-                if self._heard >= lost_s:  # lost just now: a silent connection is noticed only after a while, then tried again
+                if self._heard >= lost_s:  # the node was heard since the last loss, so this is a new loss
                     lost_s = time.monotonic()
                 if time.monotonic() - lost_s >= self._give_up_s:
                     raise UnreachableError(

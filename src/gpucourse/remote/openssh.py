@@ -27,12 +27,12 @@ from gpucourse.remote.process_channel import ProcessChannel
 from gpucourse.remote.ssh import KeyRefused
 from gpucourse.remote.ssh_config import SshCommand, find_ssh_command
 
-_LOST_CODE = 255  # ssh's own exit code
+_LOST_CODE = 255  # ssh's exit code if ssh itself fails
 _CHECK_S = 10.0
 _END_S = 2.0
-_MAX_PLACE = 60  # the path of a socket may have 103 bytes, and ssh appends 17 while it makes it
+_MAX_PLACE = 60  # the path of a socket may have 103 bytes, and ssh appends 17 bytes while it creates the socket
 _READY = b"ready\n"
-# The learner's configuration may ask for what is meant for a person: a terminal, forwarded ports, another command.
+# The learner's configuration may request features that are meant for a person: a terminal, forwarded ports, another command.
 _ALWAYS = (
     "BatchMode=yes",
     "RequestTTY=no",
@@ -111,7 +111,7 @@ class _Master:
     def __init__(self, node: Node, command: SshCommand, words: Sequence[str], timeout_s: float) -> None:
         place = tempfile.gettempdir()
         place = place if len(place) < _MAX_PLACE else "/tmp"  # noqa: S108  # other users can neither guess the name nor use the socket
-        # Directly there, because ssh itself removes its socket, also if this process was killed.
+        # The socket needs no folder of its own, because ssh itself removes it, even if this process was killed.
         self.path = f"{place}/gpucourse-{secrets.token_hex(8)}"
         descriptor, name = tempfile.mkstemp(prefix="gpucourse-", suffix=".log", dir=place)
         os.close(descriptor)
@@ -146,7 +146,7 @@ class _Master:
         if self._channel is not None:
             self._channel.close()
             self._channel.wait(_END_S)
-        Path(self.path).unlink(missing_ok=True)  # if it was killed, because it did not end
+        Path(self.path).unlink(missing_ok=True)  # ssh leaves the socket if it had to be killed
 
     def _hold_input(self) -> Iterator[bytes]:
         """Keep the input of the command on the node open until the end, and send nothing."""

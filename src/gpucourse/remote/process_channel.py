@@ -149,7 +149,7 @@ class _Stream:
 
 
 def _poll(timeout_s: float, *streams: int, event: int = select.POLLIN) -> set[int]:
-    """Return those of the streams that are ready within the time."""
+    """Return the streams that are ready within the time."""
     poll = select.poll()
     for stream in streams:
         poll.register(stream, event)

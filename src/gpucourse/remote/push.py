@@ -18,7 +18,7 @@ HASHED_BELOW = 1 << 20
 """Smaller files are identified by their content, larger files by size, times of change and name."""
 
 _WHOLE = "whole"
-# Done by the shell itself: no program is started for it.
+# The shell itself does this, so no program is started.
 _LIST = (
     "umask 077; cd ./.gpucourse/store 2>/dev/null || { mkdir -p .gpucourse/store && cd ./.gpucourse/store; } && "
     "printf '%s\\n' *"

@@ -59,8 +59,8 @@ class SilenceMonitor:
                     rank_state.ended = True
 
     def list_newly_silent(self) -> list[Silence]:
-        """Return the ranks to report now: they are silent for longer than the limit, and this silence has not been remembered
-        yet."""
+        """Return the ranks to report now: those that have been silent for longer than the limit, and whose silence has not
+        been remembered yet."""
         silent = [] if self.limit_s is None else self.quiet(self.limit_s)
         with self._lock:
             return [silence for silence in silent if self._ranks[silence.node, silence.rank].kept is None]

@@ -192,7 +192,8 @@ def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
 
 
 def remove_runs(link: Link, run_ids: Sequence[str]) -> None:
-    """Remove the folders of runs that have no jobs. The link works in the lab's folder. Raises InfrastructureError."""
+    """Remove the folders of runs that have no jobs. Commands over the link start in the lab's folder. Raises
+    InfrastructureError."""
     result = link.run(shlex.join(["rm", "-rf", *(f".gpucourse/jobs/{run_id}" for run_id in run_ids)]), timeout_s=ANSWER_S)
     if not result.ok:
         raise InfrastructureError(

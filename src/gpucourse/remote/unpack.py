@@ -24,15 +24,16 @@ from gpucourse.workspace.seals import sha256
 T = TypeVar("T")
 
 _NOTE_BYTES, _NOTE_ITEMS = 16 << 20, 400_000
-"""The limits for a listing. The longest names MAX_FILES files that are already here, and the files that are not sent."""
+"""The limits for a listing. The longest listing names MAX_FILES files that are already here, and the files that are not
+sent."""
 OUTPUT_LIMIT = 10 << 30
 """The maximum number of bytes of one node's outputs that are stored, unless the settings set another limit."""
 _BESIDE = 4 * _NOTE_BYTES
 """The maximum number of bytes that a tar contains besides its files: two notes and the headers."""
 _AFTER_THE_END = 1 << 20
 _BATCH = 256 << 20
-"""After so many bytes, a node's files get their names. If the program is killed, at most this many bytes, or one larger file,
-must be fetched again."""
+"""After this many bytes, the complete files of a node get their final names. If the program is killed, at most this many
+bytes, or one larger file, must be fetched again."""
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EEXIST, errno.EISDIR}
 
 

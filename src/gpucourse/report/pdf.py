@@ -27,17 +27,17 @@ from gpucourse.model.report import LOCAL, MACHINES, Chapter, Grid, Picture, Repo
 FAMILY = "body"
 INK, SOFT, MARK, WARN = (28, 36, 48), (91, 102, 117), (37, 99, 168), (138, 75, 8)
 SIZE, SMALL, LINE, ROW = 9.5, 8.0, 4.6, 5.6
-"""The units are points, points, millimetres and millimetres; ROW is the height of a table's row of one line."""
+"""SIZE and SMALL are in points, LINE and ROW in millimetres. ROW is the height of a table row with one line of text."""
 MARGIN, FOOT = 15.0, 16.0
 GAP = 4.5
 """The space between two columns of a table, in millimetres."""
 PICTURE_MM = 118.0
 """The width of a picture. At this width, two pictures and their chapter's text fit on a page."""
 MIN_SHARE = 0.62
-"""The smallest share of PICTURE_MM, for a page with too little room."""
+"""The smallest width of a picture on a page with little room, as a share of PICTURE_MM."""
 MAX_PAGES, SCALES = 4, (1.0, 0.94, 0.87, 0.8)
 MIN_FILL = 0.3
-"""The smallest share of the last page that has something on it."""
+"""The last page counts as nearly empty if a smaller share of its height is used."""
 MIN_REST = 0.35
 """If the rest of a page is a smaller share than this, a chapter or table that does not fit there begins on the next page."""
 TOP = 42.0

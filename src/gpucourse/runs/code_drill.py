@@ -101,12 +101,12 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
 
 
 def is_open_drill(paths: WorkspacePaths, record: RunRecord) -> bool:
-    """Return whether a run is one of a copy with a fault in its code that has not been found yet."""
+    """Return whether a run executed a copy of an exercise with a code fault that has not been found yet."""
     return record.drill and not record.repair and record.verdict != "passed" and not paths.drill(record.id).exists()
 
 
 def is_newest_drill(context: Context, exercise_id: str) -> bool:
-    """Return whether the newest drill of an exercise is one with an injected code fault."""
+    """Return whether the newest drill of an exercise has a fault in its code."""
     _, exercise = context.catalog.exercise(exercise_id)
     drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]
     return bool(drills) and not context.paths.drill(drills[-1].id).exists()

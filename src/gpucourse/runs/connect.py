@@ -50,7 +50,8 @@ def reach(watch: Watcher, fleet: Fleet) -> None:
 def make_fleet(
     transport: Transport, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool, timeout_s: float | None = None
 ) -> Fleet:
-    """Return a fleet of the nodes, not connected yet. For a run under Slurm, it works in the folder that all machines share.
+    """Return a fleet of the nodes, not connected yet. For a run under Slurm, its commands start in the folder that all
+    machines share.
 
     `timeout_s`: the time limit of a connection, if it is not the usual one.
     """

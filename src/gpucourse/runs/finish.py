@@ -38,7 +38,7 @@ _MAX_NOTES = 20
 """The maximum number of uncollected files to list by name on the screen."""
 
 _JUDGING = threading.Lock()
-"""Held while one run is drawn and judged: there is only one process that judges, and matplotlib is for one thread.
+"""A lock that is held while one run is drawn and judged: only one process judges, and matplotlib must stay in one thread.
 Several runs may be collected in parallel."""
 
 
@@ -137,7 +137,8 @@ def seal_screen(files: RunPaths) -> None:
 
 
 def deliver(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> None:
-    """Copy the exercise's deliverables into `deliverables/`, if this run is good and the deliverables there are not newer.
+    """Copy the exercise's deliverables into `deliverables/`, if this run is good and the deliverables there are not from a
+    newer run.
 
     Files of an earlier run that this run does not have are removed. The learner's own files stay.
     """

@@ -63,8 +63,8 @@ def keep_edited_files(context: Context, record: RunRecord) -> None:
 def find_mutated_file(
     context: Context, module: Module, exercise: Exercise, question: Question, *, is_right: bool
 ) -> Path | None:
-    """Return the learner's copy of the question's file if it still is as in a run with the right prediction, otherwise None.
-    Without `is_right`, it may be as in a run with any prediction."""
+    """Return the learner's copy of the question's file if it still equals the file of a run with the right prediction,
+    otherwise None. Without `is_right`, a run with any prediction counts."""
     file = find_edited_files(context, module, exercise).get(str(question.edit))
     if file is None:
         return None

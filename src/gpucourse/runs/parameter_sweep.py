@@ -68,7 +68,7 @@ def values_of(catalog: Catalog, run_request: RunRequest, assignment: str) -> tup
     """Return the parameter and the values in `batch_size=16,32,64`. Each value is checked before anything starts.
 
     Raises UnknownName for a parameter that the exercise does not have. Raises UsageError for a value that is not accepted or
-    appears twice, for fewer than two values, and for a parameter that is also set.
+    appears twice, for fewer than two values, and for a parameter that is also set with --set.
     """
     from gpucourse.course.parameters import read_value, resolve
 
@@ -111,8 +111,8 @@ def sweep(
     On a Slurm cluster of other people, the runs are one job array if the cluster accepts it: see `slurm_sweep`.
 
     `run_one` is called with the value, its number (from 1) and the function that runs it, so that the caller can show the run.
-    Results are kept even if the sweep is stopped. Raises the errors of the first run before it starts (MissingError: no lab);
-    Interrupted when the user presses Ctrl-C.
+    Results are kept even if the sweep is stopped. Raises the errors that prevent the first run from starting, such as
+    MissingError without a lab, and Interrupted when the user presses Ctrl-C.
     """
     _, exercise = context.catalog.exercise(run_request.exercise)
     place = run_request.place

@@ -53,7 +53,7 @@ SHARED = "shared"  # the folder of `exercises/` with files that are uploaded nex
 class PlannedRun:
     """A run that is planned on connected nodes.
 
-    `plans`: the plan, and those of the runs that are submitted with it as one job array.
+    `plans`: the plan of the run, and the plans of the runs that are submitted with it as one job array.
     `phases_s`: how long each stage took.
     `skew_s`: how far each node's clock is ahead.
     """

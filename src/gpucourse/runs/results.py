@@ -51,7 +51,7 @@ def read_handed_in_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseV
 
 
 def read_prediction(paths: WorkspacePaths, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
-    """Return the learner's prediction for a run, beside the measured value.
+    """Return the learner's prediction for a run, together with the measured value.
 
     Return None if there is no prediction, or if the course now asks a different question. Raises MissingError for a damaged
     file.

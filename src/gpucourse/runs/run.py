@@ -60,7 +60,7 @@ def run(
         if not resolved.is_scheduled:
             _warn_of_others(context, planned_run.deployment, {node.name for node in planned_run.fleet.nodes})
         run_id = runs.new_run(context.paths, resolved.request.place)
-        # Locked before there is a record: another command would assume that a run that has not started yet never will.
+        # The lock comes before the record: otherwise, another command would assume that the run will never start.
         with hold_lock(runs.lock_of(context.paths, run_id), f"run {resolved.exercise.id}"):
             plan = replace(planned_run.plan, run_id=run_id)
             record = new_record(context, resolved, planned_run.deployment, plan)

@@ -116,7 +116,7 @@ def ask_clusters(records: Sequence[RunRecord], connections: Connections) -> dict
 
 
 def describe_waits(records: Sequence[RunRecord], connections: Connections) -> dict[str, str]:
-    """Ask the clusters of these runs, and return why each run waits whose jobs have not started, by its id."""
+    """Ask the clusters of these runs. For each run whose jobs have not started, return why it waits, by its id."""
     states = ask_clusters(records, connections)
     waits: dict[str, str] = {}
     for record in records:
@@ -164,7 +164,8 @@ def _mark_lost(paths: WorkspacePaths, record: RunRecord, reason: str) -> RunReco
 def cancel(context: Context, record: RunRecord) -> RunRecord:
     """End a run on every node, with the jobs that its own jobs submitted, and collect its outputs.
 
-    Raises UsageError if all of them have already ended, and another error if no node was reached or Slurm refused.
+    Raises UsageError if the run and all these jobs have already ended, and another error if no node was reached or Slurm
+    refused.
     """
     from gpucourse.remote.execute import cancel as cancel_on
     from gpucourse.remote.fleet import combine_errors

@@ -122,7 +122,8 @@ def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployme
 
 
 def merge_settings(deployment: Deployment, run: ResolvedRun) -> SlurmSettings:
-    """Return the settings of the lab, overridden by those that were typed for this run. They are empty for other labs.
+    """Return the settings of the lab, overridden by those that were typed for this run. For a lab that is no Slurm cluster,
+    they are empty.
 
     Raises UsageError if settings were typed for a lab that is no Slurm cluster.
     """
@@ -202,7 +203,7 @@ def _plan_own_batch(
 ) -> LaunchPlan:
     """Return the plan for a learner's batch file. Only its partition is checked here; sbatch checks everything else.
 
-    The file's own lines come before the settings of the lab, but not before what was typed for this run.
+    The file's own lines override the settings of the lab, and the options that were typed for this run override both.
     """
     batch_file = own_batch.read(script)
     deployment = run.require_deployment()
@@ -267,8 +268,8 @@ def _choose_partition(
     """Return the partition for the job: the one that was named, otherwise the cluster's default.
 
     On a Slurm cluster of other people, a partition that only the course's files name, and that does not exist, is replaced by
-    one that has the GPUs and allows the time. In the course's own clusters, a partition called `gpu` comes before the default.
-    Refuses a partition that does not exist or is down.
+    one that has the GPUs and allows the time. In the course's own clusters, a partition called `gpu` has priority over the
+    default. Refuses a partition that does not exist or is down.
     """
     is_terminal = find_launcher(request.launcher).is_terminal
     login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition
@@ -363,7 +364,8 @@ def _check_gpu_type(partition: Partition, settings: SlurmSettings, typed: RunReq
 
 
 def _list_gpus(partition: Partition, gpu: str) -> list[int]:
-    """Return the number of GPUs of each node, the largest first. Nodes without the type `gpu` have none, if it is named."""
+    """Return the number of GPUs of each node, the largest first. If `gpu` names a type of GPU, nodes without that type count
+    as nodes without GPUs."""
     counts = [(0 if gpu and gpu not in node.gpu_types else node.gpus, node.count) for node in partition.nodes]
     return [gpus for gpus, count in sorted(counts, reverse=True) for _ in range(count)]
 
@@ -466,7 +468,8 @@ def describe_wait(record: RunRecord) -> str:
 def ending_of(row: JobRow) -> Ending:
     """Return how the job of a terminal session ended.
 
-    A failed job counts as exited: the shell's exit code is that of its last command and does not describe the session.
+    A failed job counts as exited, because the shell exits with the code of its last command, which does not describe the
+    session.
     """
     from gpucourse.remote.agent.slurm.words import ending
 

@@ -150,7 +150,8 @@ def _is_one_task(batch: Batch) -> bool:
 
 
 def _forget(context: Context, fleet: Fleet, records: Sequence[RunRecord]) -> None:
-    """Remove runs that were not submitted. Their folders on the cluster go first: `destroy` finds them by the records."""
+    """Remove runs that were not submitted. Their folders on the cluster are removed before their records, because `destroy`
+    finds the folders by the records."""
     from gpucourse.remote.slurm_client import remove_runs
 
     remove_runs(fleet.link(fleet.nodes[0]), [record.id for record in records])

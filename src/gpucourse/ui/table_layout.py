@@ -15,7 +15,7 @@ from gpucourse.ui.tables import Table, text_of
 from gpucourse.ui.text import clean_line, strip_code_marks
 
 GAP = 2  # blank columns between two columns of a table
-MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of columns that wrap: as long as spare columns can be dropped, and afterwards
+MIN_WIDTH, MIN_WIDTH_LAST = 16, 8  # of a column that wraps: before and after spare columns are dropped
 MAX_WORD = 24  # a word of at most this many columns is not broken
 _NOTHING = {"", UNICODE.absent}
 

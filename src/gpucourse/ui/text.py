@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Every alternative begins with a character, not with a class or a group: `re` can then search for it eight times as fast.
 # A whole escape sequence means nothing to a reader: CSI (colours, cursor), OSC/DCS/APC/PM/SOS with their text, two-byte ones.
-# A text also ends where another begins: otherwise each of many unfinished ones would be read to the end of the line.
+# A sequence also ends where another begins: otherwise, each of many unfinished ones would be read to the end of the line.
 _TEXT = r"[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]"

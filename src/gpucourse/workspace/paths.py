@@ -33,7 +33,7 @@ class StackPaths(Folder):
     error_state = Place("terraform/errored.tfstate")
     # The stack's variables: Terraform reads this file by itself, so `destroy` uses the same values as `deploy`.
     variables = Place("terraform/gpucourse.auto.tfvars.json")
-    # The file in which the stack's Terraform files may declare a variable for each value, as those of version 0.1 do.
+    # The file in which the stack's Terraform files may declare a variable for each value, as the files of version 0.1 do.
     declarations = Place("terraform/variables.tf")
     plan_file = Place("terraform/gpucourse.tfplan")  # the plan that was shown and is about to be applied
     # The lock that a running Terraform holds as long as it lives, even if the command that started it has died.
@@ -123,7 +123,8 @@ class WorkspacePaths(Folder):
         return self.deliverables(exercise) / "yours" / file
 
     def review(self, exercise: str) -> Path:
-        """Return the file with the learner's judgements of their own free text. They are shown but never counted."""
+        """Return the file with the learner's judgements of their own free text. They count half until a reviewer judges the
+        text."""
         return self.deliverables(exercise) / "review.json"
 
     def peer_review(self, key: str, exercise: str) -> Path:

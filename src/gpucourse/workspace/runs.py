@@ -28,7 +28,7 @@ _SCRIPTS = "scripts"  # the folder for runs of the learner's own scripts
 _MAX_NAME = 80
 LATEST = "latest"
 """The name of the newest run, for every argument and option that accepts a run."""
-_NUMBER = re.compile(r"\w+\.\d+")  # of an exercise
+_NUMBER = re.compile(r"\w+\.\d+")  # the number of an exercise
 _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
 

@@ -141,7 +141,7 @@ def _place(path: Path, complaint: Complaint) -> str:
 
 
 def _list_keys(steps: Sequence[object]) -> list[str]:
-    """Return the keys that are allowed where the last of these steps is."""
+    """Return the keys that are allowed at the last step of this path into the settings."""
     if len(steps) == 1:
         return list(Settings.model_fields)
     kinds = {2: SlurmClusters, 4: SlurmSettings}

@@ -46,7 +46,7 @@ def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
     outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)
-    # Other users cannot get below a folder that is closed to them, whatever the modes there.
+    # Other users cannot get below a folder that is closed to them, whatever the modes of the files in it.
     inner = _find_objections(_inner(paths), owners, writable_matters=not _is_closed(paths.private))
     scripts = _find_objections(_tree(paths.exercises), owners, writable_matters=not _is_closed(root))
     _require(root, chain(_find_objections_above(root, owners), outer, inner, scripts), "workspace", environ)
@@ -188,7 +188,7 @@ def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_
 
 def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
     """Return why the file at `path` cannot be trusted, or None if it can. A file that does not exist can be trusted."""
-    text = printable(str(path), 4096)  # others choose the names in their folders
+    text = printable(str(path), 4096)  # other users choose names, which may contain anything
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -203,7 +203,7 @@ def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: boo
         return None
     if status.st_mode & stat.S_IWOTH:
         return f"every user of this computer may write to {text}"
-    if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # these bits then limit what the list allows
+    if status.st_mode & stat.S_IWGRP and _has_access_list(path):  # the group's bits are the limit of what the list allows
         return f"an access list (getfacl) lets others write to {text}"
     if status.st_mode & stat.S_IWGRP and not _private_group(status):
         return f"the group {_group(status.st_gid)} may write to {text}"

@@ -195,7 +195,7 @@ def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: Readiness
 
 
 def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableError) -> UnreachableError:
-    """Return the error. If SSH is no longer open to this computer's address, return an error that says so instead."""
+    """Return the error or, if SSH is no longer open to this computer's address, an error that says so."""
     if context.settings.ssh_cidr:
         return error
     try:

@@ -115,7 +115,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         late_nodes: list[list[str]] = []
 
         def move() -> None:
-            """Write the deadline immediately: an old one on the disk ends the node five minutes after it boots."""
+            """Write the deadline immediately: an old deadline on the disk ends the node five minutes after the node boots."""
             late_nodes.append(_move_deadline(context.transport, deployment))
 
         try:

@@ -153,7 +153,7 @@ class _HereLab:
             **extra_variables,
         }
         words = [sys.executable, "-I", "-S", str(Path(driver.__file__)), verb, str(layout.description(self.paths.nodes, NODE))]
-        # An `up` that outlives a killed command has the lab's mark, so the next destroy finds it; `down` ends all with it.
+        # An `up` that outlives a killed command has the lab's mark, so the next destroy finds it; `down` ends marked processes.
         mark = {processes.STACK: self.deployment.uid} if verb == "up" else {}
         environment = {**os.environ, driver.SPEC_VARIABLE: json.dumps(spec), **mark}
         try:

@@ -23,7 +23,7 @@ from gpucourse.remote.patience import ANSWER_S
 
 PATIENCE_S = 10
 MAX_PORTS_BYTES = len("65535 65535\n")
-# It ends once every other machine has reported that it tried all addresses; then the shell can run other commands.
+# The listener ends once every other machine has reported that it tried all addresses; then the shell can run other commands.
 _LISTEN = """
 import os, random, socket, sys, time
 word, end, parent = sys.argv[1].encode(), time.monotonic() + float(sys.argv[2]), os.getppid()

@@ -69,7 +69,8 @@ def _slurm(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Computer:
-    """Finds out whether this computer can run simulated nodes as separate machines. Tests pass one with other answers."""
+    """Finds out whether this computer can run simulated nodes as separate machines. Tests replace it with an object that
+    returns other answers."""
 
     require: Callable[..., None] = requirements.require
     unpackable: Callable[[], list[str]] = requirements.unpackable

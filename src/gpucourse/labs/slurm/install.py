@@ -82,8 +82,8 @@ def list_packages() -> list[str]:
 def install(context: Context, link: Link, deployment: SlurmDeployment, partition: PartitionFacts) -> str:
     """Create the environment and return its folder. If it exists already, do nothing.
 
-    The link works in the lab's folder. Raises MissingError without a suitable Python, InfrastructureError if pip fails, and the
-    errors of `slurm_refusals`.
+    Commands over the link start in the lab's folder. Raises MissingError without a suitable Python, InfrastructureError if
+    pip fails, and the errors of `slurm_refusals`.
     """
     answer = _run(context, link, deployment, partition, source="")
     if answer is not None and answer.result == "failed" and _NO_NETWORK.search(answer.output):

@@ -19,7 +19,7 @@ from gpucourse.ports import Link
 from gpucourse.remote import host_probe
 from gpucourse.remote.patience import ANSWER_S
 
-# Another program may change a comment, so a job also counts if it was submitted in a folder of the lab.
+# Another program may change the comment of a job, so a job also counts if it was submitted in a folder of the lab.
 _LIST = "{places}; {home}; export PATH HOME; squeue -h -a -u \"$(id -un)\" -o '%A|%k|%Z'"
 _END = "{places}; {home}; export PATH HOME; scancel {jobs}; for second in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do "
 _END += "squeue -h -a -j {listed} -o %A 2>/dev/null | grep -q . || exit 0; sleep 1; done"

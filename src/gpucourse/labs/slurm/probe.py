@@ -37,7 +37,8 @@ _LATE_S = 10.0  # a network file system may show a new file on the login node so
 _MINUTES = 5
 
 HOME = 'HOME="$(eval "printf %s ~$(id -un)")"'
-"""A shell assignment that sets the home folder of the user, because a link that works in a shared folder has another one."""
+"""A shell assignment that sets HOME to the user's own home folder, because a link that works in a shared folder has another
+HOME."""
 
 _SCRIPT = """#!/bin/bash -l
 # Look at the compute nodes: which Python has torch, and whether the nodes see this folder and each other.
@@ -155,7 +156,7 @@ def submit(
 ) -> ProbeFacts:
     """Submit the probe to a partition, and cancel an earlier probe that is still waiting. Return its state, `pending`.
 
-    The link works in the lab's folder. Raises the errors of `slurm_refusals` if Slurm refuses the job.
+    Commands over the link start in the lab's folder. Raises the errors of `slurm_refusals` if Slurm refuses the job.
     """
     settings = deployment.settings
     count = max(1, min(nodes, MAX_NODES, partition.count_nodes(gpus=1 if partition.gpus else 0, gpu=settings.gpu)))
@@ -190,7 +191,8 @@ def submit_job(
     """Write these files into a folder of the lab, and submit the last one as a job. Return the job's number.
 
     `minutes`: the job's time limit, unless the partition allows less.
-    `prepare`: shell commands to run first. The link works in the lab's folder. Raises the errors of `slurm_refusals`.
+    `prepare`: shell commands to run first. Commands over the link start in the lab's folder. Raises the errors of
+    `slurm_refusals`.
     """
     seconds = minutes * 60.0 if partition.max_s is None else min(minutes * 60.0, partition.max_s)
     settings = replace(deployment.settings, partition=partition.name, cpu_partition="")
@@ -248,7 +250,8 @@ def write_script(settings: SlurmSettings, ports: tuple[int, int]) -> str:
 
 
 def wait(link: Link, deployment: SlurmDeployment, stop: threading.Event, *, wait_s: float = WAIT_S) -> ProbeFacts:
-    """Return the result of the probe, or its state in the queue after `wait_s` seconds. The link works in the lab's folder."""
+    """Return the result of the probe, or its state in the queue after `wait_s` seconds. The link's commands start in the
+    lab's folder."""
     probe, start_s, missing_since = deployment.probe, time.monotonic(), 0.0
     polls = iter(_POLL_S)
     poll_s = next(polls)

@@ -213,8 +213,8 @@ def read_logs(files: RunPaths, trouble: list[str]) -> Iterator[LogExcerpt]:
 
 
 def _limit_lines(begin: bytes, end: bytes, max_lines: int) -> tuple[bytes, bytes]:
-    """Return both parts without the lines between the first quarter and the last three quarters of `max_lines`. If `end` is
-    empty, `begin` is the whole log."""
+    """Return at most `max_lines` lines of a log: a quarter of them from its beginning, and three quarters from its end. If
+    `end` is empty, `begin` is the whole log."""
     if begin.count(b"\n") + end.count(b"\n") <= max_lines:
         return begin, end
     first = max_lines // 4

@@ -82,7 +82,7 @@ class ComparedValue:
 
     def find_mark(self, base: ComparedValue) -> str:
         """Return the mark for the difference from a base: NOISE, UNKNOWN, or an empty string. It is empty if the difference
-        exceeds the spreads, or if nothing was measured."""
+        exceeds the spreads, or if the value is not a measurement."""
         if not self.measured:
             return ""
         spreads = self._find_spreads(base)

@@ -102,8 +102,8 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
     user, group = root.ids("munge") if name == "munged" else (0, 0)
     # A variable marks processes so that they can be found from outside; a session inherits its variables from sshd.
     environment = {"PATH": PATH, "LANG": "C.UTF-8", **machine["marks"]}
-    # Not a pipe: sshd keeps its end open as long as it lives. Not a new session either: if sshd is a child of the first process
-    # and has its own session, it assumes that it is a daemon already, and does not return.
+    # The output goes to a file, because sshd keeps its end of a pipe open as long as it lives. sshd gets no session of its
+    # own: as a child of the first process with its own session, it would assume that it is a daemon already, and not return.
     output_file = Path(f"/run/{name}.out")
     with output_file.open("wb") as output:
         process = subprocess.run(

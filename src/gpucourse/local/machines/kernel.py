@@ -15,7 +15,7 @@ NEW_MACHINE = 0x00020000 | 0x04000000 | 0x08000000 | 0x40000000  # mounts, host 
 # linux/mount.h
 READ_ONLY, NO_SETUID, NO_DEVICES = 1, 2, 4
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
-_DETACH = 2  # umount2: invisible now, gone when no process uses it
+_DETACH = 2  # umount2: hide the mount now, and remove it when no process uses it
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 _UNITS = {"kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
 _MIN_BITS, _MAX_BITS = 1_000_000, 100_000_000_000
 _MAX_MS = 1000.0
-_BURST_S = 0.001  # the burst, as time at full rate: with a longer one, a short message would take no time
+_BURST_S = 0.001  # seconds of the full rate in one burst: with a longer burst, a short message would take no time
 _MIN_BURST = 131_072  # bytes: above one segment of 64 KiB, which the kernel passes on in one piece
-_QUEUE_MS = 50  # what waits longer is dropped, as in a switch
+_QUEUE_MS = 50  # a packet that would wait longer is dropped, as in a switch
 
 
 @dataclass(frozen=True, kw_only=True)

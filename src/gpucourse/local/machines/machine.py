@@ -10,7 +10,7 @@ from typing import Any
 
 from gpucourse.local.machines import daemons, kernel, link, network, root
 
-_INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # the last one changes what /proc is
+_INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # mnt is the last, because it changes /proc
 
 
 def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpucourse.local.machines import link, userspace
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
-_OUTSIDE = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux"}  # run before there is a machine
+_OUTSIDE = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux"}  # programs that run outside the machines
 _INSIDE = {"sshd": "openssh-server"}
 _SLURM = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
 _TRIAL = "mount -t proc proc /proc && mount -t tmpfs trial /tmp && ip link add trial type bridge"

@@ -54,7 +54,7 @@ class Daemon:
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start the daemon's process. Raises OSError."""
         with self._output.open("wb") as output:
-            # In this thread, which lives as long as the host: the kernel ends a child with the thread that started it.
+            # Start it in this thread, which lives as long as the host: the kernel ends a child with the thread that started it.
             self._process = subprocess.Popen(
                 command,
                 env=dict(environment),

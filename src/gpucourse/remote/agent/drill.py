@@ -21,7 +21,7 @@ _FIRST_WORDS_S = 60.0
 def begin(job: Job, order: dict[str, Any], not_mine: tuple[int, ...]) -> int:
     """Start the process and return its id when it is ready to act.
 
-    `not_mine`: descriptors that the process must close, because others wait on them.
+    `not_mine`: descriptors that the new process must close, because other processes wait until every copy is closed.
     """
     listen, say = os.pipe()
     supervisor = os.getpid()
@@ -91,8 +91,8 @@ def read_load_per_core(loadavg: str, cores: int) -> float:
     """Return how many processes compete for each core right now, at least 1. `loadavg` is the text of /proc/loadavg, such as
     "0.52 0.58 0.59 3/512 4711".
 
-    If all processes wait for a core, a process that was stopped runs first when it is resumed, so it loses little. The load
-    averages are not used, because they lag a minute behind.
+    If all processes wait for a core, a process that was stopped runs first when it is resumed, so it loses little. Only the
+    fourth field of `loadavg` is used, because the load averages lag a minute behind.
     """
     try:
         running = int(loadavg.split()[3].split("/", maxsplit=1)[0]) - 1  # without this process

@@ -16,14 +16,14 @@ from gpucourse.remote.agent.job import MARK, Job
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _STEP_S = 0.03
-_LOOK_S = (
-    0.3  # with many processes, examining all of them is slow, so that meanwhile only the processes found so far are checked
-)
+# The time between two examinations of all processes, which are slow if there are many. In between, only the processes that were
+# found so far are checked.
+_LOOK_S = 0.3
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 
 def read_stat(pid: int) -> list[bytes]:
-    """Return the fields of a process's stat from its state on (Linux), or an empty list if there is no such process."""
+    """Return the fields of /proc/PID/stat, beginning with the state (Linux), or an empty list if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()
@@ -118,7 +118,8 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
 
 
 def _lives(pid: int) -> bool:
-    """Return whether a process has not ended. On macOS, always return False: only a look at all processes shows that there."""
+    """Return whether a process has not ended. On macOS, always return False, because only an examination of all processes
+    shows this there."""
     fields = read_stat(pid)
     return bool(fields) and fields[0] not in (b"Z", b"X")
 

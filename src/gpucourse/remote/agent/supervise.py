@@ -56,7 +56,7 @@ def supervise(job: Job, spec: dict[str, Any], agent: str, lock: int) -> None:
 
     reason = _wait(job, launcher, start_s + spec["timeout_s"], wake)
     if hand is not None:
-        drill.end(hand)  # before the others: it would stop processes that have to end
+        drill.end(hand)  # before the run's processes: it might stop a process that has to end
         hand = None
     was_killed = 0
     if reason != "exited":

@@ -25,7 +25,7 @@ LEFT, RIGHT, TOP, BOTTOM = 88, 690, 14, 318
 COLOURS, DASHES = 6, 5
 MAX_MARKS = 120  # at most this many points of a line have a mark that shows their value
 LETTER = 7.2  # approximate width of a letter in units of the drawing
-MANY_OF_ANOTHER, MAX_CORNERS = 40, 400  # the same for a line of another run, and the maximum number of corners of that line
+MANY_OF_ANOTHER, MAX_CORNERS = 40, 400  # the maximum numbers of marks and corners of another run's line
 
 
 class OtherRun(NamedTuple):

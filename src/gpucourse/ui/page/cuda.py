@@ -10,13 +10,13 @@ from gpucourse.ui.page.markup import TEMPLATES
 from gpucourse.ui.views.cuda import WORDS, sum_lines
 
 LANES = 32
-MAX_HEAT = 31  # sectors or conflicts of a request from which a line has the hottest colour
+MAX_HEAT = 31  # a line with this many sectors or conflicts per request has the hottest colour
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceLine:
-    """A line of the source. `heat` is from 0 (cold) to 1 (hot). `sectors`, `conflicts` and `lanes` are those of one request, or
-    None."""
+    """A line of the source. `heat` is from 0 (cold) to 1 (hot). `sectors`, `conflicts` and `lanes` are the counts of one
+    request, or None."""
 
     number: int
     text: str
@@ -30,10 +30,12 @@ class SourceLine:
 class Picture:
     """A request of a warp as boxes: for each lane, the column of its bank, or of its sector, and the row of its turn.
 
-    `boxes`: label, column and row. The label is a lane or, if several lanes share the box, their number: `x32`.
+    `boxes`: label, column and row. The label is the number of a lane or, if several lanes share the box, how many they are:
+    `x32`.
     `columns` and `rows`: the size of the picture.
     `caption`: what it shows.
-    `wider`: a sentence on the turns if each row of the array had one element more, or an empty text.
+    `wider`: a sentence that says how many turns the request would need if each row of the array had one more element, or an
+    empty text.
     """
 
     title: str

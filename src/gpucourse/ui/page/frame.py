@@ -110,6 +110,6 @@ def exercise_file(exercise_id: str) -> str:
 
 
 def find_neighbours(links: Sequence[Link]) -> dict[str, tuple[Link | None, Link | None]]:
-    """Return the previous and the next link of each link, by its file."""
+    """Return, for the file of each link, the links before and after that link."""
     predecessors, successors = [None, *links], [*links[1:], None]
     return {link.place: (predecessors[index], successors[index]) for index, link in enumerate(links)}

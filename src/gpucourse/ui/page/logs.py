@@ -21,7 +21,7 @@ LogOwner = tuple[str, int | None]
 """The node and the rank of a log; the rank of a launcher's log is None."""
 
 MAX_LINE = 4000  # characters of one line on a page
-_MAX_NEW_BYTES, _MIN_NEW_BYTES, _MAX_NEW_LINES = 256 << 10, 2 << 10, 1000  # of all logs, each time they are read
+_MAX_NEW_BYTES, _MIN_NEW_BYTES, _MAX_NEW_LINES = 256 << 10, 2 << 10, 1000  # limits for one reading of all logs
 
 
 class Process(NamedTuple):

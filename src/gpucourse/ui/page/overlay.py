@@ -40,7 +40,8 @@ class ShownRun:
         return self.record.id.rpartition("-")[2]
 
     def describe(self, other: RunRecord) -> str:
-        """Return when the run began, in UTC, and those of its ranks and parameters that differ from the other run."""
+        """Return when the run began, in UTC, then the number of its ranks and its parameters if they differ from the other
+        run's."""
         start = format_moment(self.record.created)
         ranks = "" if self.record.rank_count == other.rank_count else format_count(self.record.rank_count, "rank")
         other_parameters = {

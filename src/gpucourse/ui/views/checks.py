@@ -19,7 +19,7 @@ Detail = Literal["names", "counts", "failed"]
 
 MAX_FAILED = 3  # checks that did not pass, with their hints; more are counted
 MAX_UNMEASURED = 3  # checks that need a GPU, named; more are counted
-_SOURCE = re.compile(r" \(((?:\w+\()?(?:metrics|plan|run)\.[\w.-]+\)?)\)$")  # of an expected value: 2 ranks (plan.world_size)
+_SOURCE = re.compile(r" \(((?:\w+\()?(?:metrics|plan|run)\.[\w.-]+\)?)\)$")  # the source in `2 ranks (plan.world_size)`
 
 if TYPE_CHECKING:
     from gpucourse.learning.check import Recheck

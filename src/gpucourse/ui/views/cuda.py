@@ -31,7 +31,7 @@ WORDS = {
     "shared_store": "shared store",
 }
 ABSENT = "–"
-SOURCE_COLUMNS = 50  # with the counts and the number of the line, 80
+SOURCE_COLUMNS = 50  # a row has 80 columns: these, the counts and the line number
 COLUMNS = (
     name_column("access"),
     number_column("requests"),
@@ -92,7 +92,7 @@ def _tabulate(kernel: CudaKernel) -> Table:
 
 
 def _name_block(block: Sequence[int]) -> str:
-    """Return the threads of a block as `32 x 8`, without the last directions that have only one."""
+    """Return the threads of a block as `32 x 8`, without dimensions of 1 at the end."""
     size = max((place for place, count in enumerate(block, 1) if count > 1), default=1)
     return " x ".join(map(str, block[:size]))
 

@@ -345,7 +345,7 @@ def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
 
 
 def _name_missing(parts: Sequence[ModuleScore]) -> Block:
-    """Return everything that the rows of one exercise lack, each item once, beside its kinds of evidence."""
+    """Return everything that the rows of one exercise lack: each item once, with the kinds of evidence that lack it."""
     kinds: dict[str, dict[str, None]] = {}
     for piece in (piece for part in parts for row in part.rows for piece in row.pieces if piece.note):
         kinds.setdefault(piece.note, {})[piece.kind] = None

@@ -146,8 +146,8 @@ def headline(record: RunRecord, verdict: ExerciseVerdict | None, *, short: bool 
 
 
 def describe_own(record: RunRecord) -> str:
-    """Return the note about a run of the learner's own script: it counts for no exercise, and how it is judged. Return an empty
-    text for other runs."""
+    """Return the note about a run of the learner's own script, which says that it counts for no exercise, and how it is
+    judged. Return an empty text for other runs."""
     if not record.own_script:
         return ""
     return f"for no exercise: your own script is judged by its exit code{' and its checks' if record.checks else ''}"

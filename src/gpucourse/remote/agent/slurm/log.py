@@ -20,7 +20,7 @@ MAX_LINES = 32
 MAX_ERROR_BYTES = 1 << 20
 """The maximum number of bytes from the end of an error file that are added to a log. The file itself is collected unchanged."""
 
-_INDENT = " " * 9  # below the text that follows the time
+_INDENT = " " * 9  # aligns further lines with the text after the time
 _LOG_END_BYTES = 64 << 10
 _PREEMPTED = re.compile(rb"CANCELLED AT (\S+) DUE TO PREEMPTION")
 _ENDS = {
@@ -123,7 +123,7 @@ def _note_requeue(job: Job, old: Row, new: Row) -> None:
     cause = f"because its node failed ({down})"
     if _is_preempted(job, old):
         cause = f"because a job of higher priority needed {node} (preemption)"
-    elif not down:  # it is back already, or it was not the node
+    elif not down:  # the node is back already, or it was not the cause
         cause = f"because {node} or the controller failed, a job of higher priority came, or a person typed scontrol requeue"
     skip = _write_head_command(job, f"scontrol update JobId={new['job']} StartTime=now")
     lines = [f"Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {skip}"]
@@ -236,8 +236,8 @@ def _module(job: Job) -> str:
 
 
 def add_error_files(job: Job, rows: list[Row]) -> None:
-    """Add every job's error file to the job's log, but only once. If it is missing or is not a regular file, add a line about
-    that."""
+    """Add every job's error file to the job's log, but only once. If an error file is missing or is not a regular file, add a
+    line that says so."""
     patterns = {file["name"]: file.get("error") for file in read_request(job)["files"]}
     first_logs = {name.partition("-")[0]: name for name in sorted(os.listdir(job.path("logs")), reverse=True)}
     for row in rows:

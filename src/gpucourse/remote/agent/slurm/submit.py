@@ -186,7 +186,7 @@ def _make_places(job: Job) -> dict[str, str]:
     If no path to the temporary folder is short enough for sockets, the jobs use the folder that the cluster sets for them.
     """
     places = scratch.make_caches(commands.environment())
-    if jobs.read_request(job).get("is_shared"):  # temporary files stay on the disks of the machines, as the cluster has it
+    if jobs.read_request(job).get("is_shared"):  # the cluster decides where temporary files are
         return places
     temporary = scratch.make_shared(job, _is_on_one_machine)
     return {**places, "TMPDIR": temporary} if temporary else places

@@ -191,7 +191,8 @@ def _list_numbers(rows: list[Row]) -> list[str]:
 
 
 _asked: Row = {}
-"""The answers that serve several runs: `numbers` and the rows by their job, and in `queues` the priorities in a partition."""
+"""Slurm's answers for several runs. `numbers`: the jobs that were asked about. `rows`: a row for each job. `queues`: the
+priorities in each partition."""
 
 
 def ask_for_all(runs: list[Job]) -> None:

@@ -103,14 +103,14 @@ _LIMITS = (
     (r"QOSMin\w*", "it asks for less than its {} requires"),
     (r"(Assoc|QOS)?(Max|Grp)\w+", "you or your group already use as much as its {} allows at a time"),
 )
-"""Patterns of the reasons that name a limit of accounting, with their meaning. The blank is the account or the QoS."""
+"""Patterns of the reasons that name a limit of accounting, with their meaning. The account or the QoS replaces `{}`."""
 
 _NEVER = re.compile(
     r"DependencyNeverSatisfied|PartitionTimeLimit|PartitionNodeLimit|PartitionConfig|InvalidAccount|InvalidQOS|AccountNotAllowed"
     r"|QOSNotAllowed|BadConstraints|ReservationDeleted|(Assoc|QOS)(Max|Grp)Wall\w*|(Assoc|QOS)Max\w*Per(Job|Node)\w*|QOSMin\w*"
     r"|(Assoc|QOS)Grp\w*Minutes\w*"
 )
-"""The reasons for which a job does not start, however long it waits, unless it or a limit is changed."""
+"""The reasons for which a job does not start, however long it waits, unless the job or a limit is changed."""
 
 HELD = ("JobHeldUser", "JobHeldAdmin", FAILED_START, "job requeued in held state")
 
@@ -124,8 +124,8 @@ NODES = "%N|%P|%T|%G|%c|%a|%E"
 GROUPS = "%l|%D|" + NODES
 
 MAX_RANGE = 10_000
-"""The maximum number of numbers that are read from one range, because a script can print any line, and a hostile node can name
-any nodes."""
+"""The maximum length of one range that is read. A longer range may come from a script, which can print any line, or from a
+hostile node."""
 
 _TASK_FAILED = re.compile(
     r"^srun: error: (?P<node>[^:\s]+): tasks? (?P<tasks>[0-9,\-]+): (?P<how>Exited with exit code (?P<code>\d+)|[A-Z][a-z ]+)"
@@ -170,7 +170,7 @@ def queue(text: str) -> dict[str, Row]:
             row.update(expected=row["started"], started="")
         else:
             row.update(reason="", expected="")
-        jobs[job] = row if job_phase == ENDED else {**row, "ended": ""}  # the end of its time limit does not count
+        jobs[job] = row if job_phase == ENDED else {**row, "ended": ""}  # `ended` was the end of its time limit
     return jobs
 
 
@@ -234,8 +234,8 @@ def count_hours(tres: str, seconds: float) -> Row:
 
 
 def nodes(text: str) -> list[Row]:
-    """Parse the output of `sinfo -h -a -N -o NODES`, with a row for each node of each partition. A default partition ends with
-    a star."""
+    """Parse the output of `sinfo -h -a -N -o NODES`, with a row for each node of each partition. The name of a default
+    partition ends with a star."""
     return [
         {
             "name": row["name"],
