@@ -88,7 +88,7 @@ def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
 
 
 def compute_saving(key: str) -> float | None:
-    """Return what a sync after every micro-step sends, divided by what the learner's groups send (infinity if nothing)."""
+    """Return what a sync after every micro-step sends, divided by what the learner's groups send (infinity if that is 0)."""
     return (rows[1][key] / yours[key] if yours[key] else math.inf) if yours else None
 
 

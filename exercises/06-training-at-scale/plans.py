@@ -181,8 +181,9 @@ def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
 def bubble(plan: Plan) -> float:
     """Return the share of a step in which a stage waits for micro-batches: q / (m + q), with q = p - 1 for 1F1B.
 
-    Interleaved stages of v chunks wait for q = (p - 1) / v. With ZB-H1, a stage waits for (p - 1) (F + I - W); forward, the
-    gradients of the inputs and those of the weights count as equally long here, so that q = (p - 1) / 3.
+    Interleaved stages of v chunks wait for q = (p - 1) / v. With ZB-H1, a stage waits for (p - 1) (F + I - W), with F for
+    forward, I for the gradients of the inputs, and W for those of the weights. These three count as equally long here, so that
+    q = (p - 1) / 3.
     """
     waits = (plan.pp - 1) / {"1f1b": 1, "interleaved": CHUNKS, "zero-bubble": 3}[plan.schedule]
     return waits / (plan.micro_batches + waits)

@@ -96,7 +96,7 @@ _BEST_OF_CUBE = Best({2: (102, -4), 4: (101, -6)}, (102, -8))
 
 
 def rank_link(link: str) -> int:
-    """Return the rank of a link: the higher, the faster. NVLink is above all PCIe links, and counts its lanes."""
+    """Return the rank of a link: the higher, the faster. NVLinks are above all PCIe links: the more, the higher."""
     return 100 + int(link[2:]) if link.startswith("NV") else 1 + PCIE.index(link)
 
 

@@ -35,7 +35,7 @@ LINKS = {
 class SliceClock:
     """A clock for `slices` GPUs that share each step of a model. With one slice and bf16, its times are those of `clock`.
 
-    `number_format` is the format of the weights. Products are computed in 16 bits, and the cache has 16 bits, with either.
+    `number_format` is the format of the weights. With any of them, products are computed in 16 bits, and the cache has 16 bits.
     """
 
     clock: Clock

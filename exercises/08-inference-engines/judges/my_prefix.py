@@ -357,7 +357,7 @@ class Play:
                 self._compare_shared(request)
 
     def _note_room(self, tokens: list[int], salt: str = "") -> None:
-        """Note how many free pages there are before a start, and how many of these it finds."""
+        """Note how many pages are free before a start, how many pages the request finds, and how many others it needs."""
         hits = 0
         while (hits + 1) * SIZE < len(tokens) and (salt, tokens[: (hits + 1) * SIZE]) in self.reference.texts:
             hits += 1

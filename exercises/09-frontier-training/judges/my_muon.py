@@ -120,7 +120,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge three steps on 3, 4 and 2 ranks, with other gradients on each rank and in each step."""
+    """Judge three steps on 3, 4 and 2 ranks, with different gradients on each rank and in each step."""
     import shard_bytes  # noqa: F401  # before the ranks are forked
 
     sharded = part.function("ShardedMuon")
