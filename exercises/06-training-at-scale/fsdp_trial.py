@@ -146,8 +146,8 @@ def describe_order(events: Sequence[Event], pending: Sequence[int], layers: int)
     """Return how often each block was gathered in a step, how many gathers were issued while another block computed, and how
     many of these were still under way.
 
-    Each gather should be issued before the preceding block has ended, except that of the first block in forward and of the last
-    block in backward.
+    Each gather should be issued before the preceding block has ended, except the gathers of the first block in forward and of
+    the last block in backward.
     """
     loss = events.index(("loss", -1))
 

@@ -47,7 +47,7 @@ class Shape:
 
     @property
     def active_parameters(self) -> int:
-        """Return the parameters of one layer that a token meets: all of them, but only `top` of the experts."""
+        """Return the parameters of one layer that a token uses: those of `top` experts, and all outside the experts."""
         return self.layer_parameters - (
             self.expert_parameters * (self.experts - self.top) // self.experts if self.experts else 0
         )

@@ -252,7 +252,7 @@ def _ask(schedule: Scheduler, decision: _Decision) -> object:
 
 
 def keep_order(queue: list[dict], free: dict[str, int], _running: list[dict], size: int) -> dict[str, Place]:
-    """Start gangs in the order of the queue, and nothing behind a gang that has to wait."""
+    """Start gangs in the order of the queue, up to the first that has to wait."""
     starts: dict[str, Place] = {}
     for gang in queue:
         if not (place := _take(gang["nodes"], free, size)):

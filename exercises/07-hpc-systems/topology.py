@@ -137,7 +137,7 @@ def listings(puzzle: int) -> list[Listing]:
 def compose(puzzle: int) -> Listing:
     """Return a computer with eight GPUs on two sockets. The GPUs' numbers say nothing about their links.
 
-    It has pairs linked by NVLinks, a hybrid cube, or two islands joined by two NVLinks. The same puzzle gives the same
+    It has pairs linked by NVLinks, a hybrid cube, or two islands joined by two NVLinks. The same puzzle always has the same
     computer.
     """
     chance = random.Random(puzzle)

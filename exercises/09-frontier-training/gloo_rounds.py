@@ -147,7 +147,7 @@ def measure_yours(world: Any, numbers: int, per_node: int, cluster: dict[str, An
 
 
 def list_flat(cluster: dict[str, Any], algorithms: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return rows {ranks, bytes, algorithm, s} by the clock, with a node for each rank. Impossible ones are left out."""
+    """Return rows {ranks, bytes, algorithm, s} from the clock, with a node for each rank. Impossible ones are left out."""
     _, link = make_links(cluster)
     rows = []
     for ranks in FLAT_RANKS:
