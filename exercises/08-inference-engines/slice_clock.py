@@ -1,4 +1,4 @@
-"""The time of a step if a model is cut into slices: each GPU reads its share, and all of them add up twice in each layer.
+"""The time of a step if a model is cut into slices: each GPU reads its share, and each layer adds up the GPUs' results twice.
 
 A model, not a measurement, in integers like the clock that it uses.
 """

@@ -122,7 +122,7 @@ def cut_striped(length: int, ranks: int, rank: int) -> torch.Tensor:
 
 
 def count_pairs(positions: torch.Tensor, length: int, causal: bool) -> int:
-    """Return the number of pairs of a query at these positions and a key of the whole sequence that it sees."""
+    """Return the number of pairs of a query at these positions and a key that this query may see."""
     return int((positions + 1).sum()) if causal else len(positions) * length
 
 
