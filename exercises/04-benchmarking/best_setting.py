@@ -50,9 +50,9 @@ def use_part(_world: object, sweep: dict[str, dict[str, Any]], limit_ms: float) 
 def count_wrong(sweep: Mapping[int, Mapping[str, Any]], answer: Mapping[str, Any], limit_ms: float) -> int:
     """Return how many figures of the learner's part are wrong.
 
-    A p99 is wrong if it is not the time of the right request. A batch size is wrong if its TPOT is above the limit, if it is
-    slower than the fastest one within the limit, or if a smaller one is as good. No batch size is wrong if one is within the
-    limit.
+    A p99 is wrong if it is not the time of the right request. A batch size is wrong if its p99 of TPOT is above the limit,
+    if it is slower than the fastest one within the limit, or if a smaller one is as good. The answer None is wrong if a batch
+    size is within the limit.
     """
     wrong_count, within = 0, []
     for batch, record in sweep.items():
