@@ -74,10 +74,10 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
 
     If layers differ, the first number is their mean.
 
-    The terms follow Korthikanti et al., for width h, a heads and length s: outside the slices (10 h in 16 bits), inside them
-    (24 h), and the attention matrices (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens
-    (sequence parallelism). They are counted here number by number, so that 32 bits and a gated MLP are covered. With experts, a
-    token passes through `top` MLPs.
+    The terms follow Korthikanti et al., where h is the width, a the number of heads and s the length: outside the slices
+    (10 h in 16 bits), inside them (24 h), and the attention matrices (5 a s). tp divides all of them: the inside by heads and
+    columns, the outside by tokens (sequence parallelism). They are counted here number by number, so that 32 bits and a gated
+    MLP are covered. With experts, a token passes through `top` MLPs.
     """
     h, masks, mlps = shape.width, 0 if shape.gated else 1, max(1, shape.top)
     shared_bytes = (4 * element + 2 * masks) * h
