@@ -123,7 +123,7 @@ with memory:
     try:
         grow(args.steps)
     except torch.OutOfMemoryError as error:
-        caught = error  # and with it its traceback, whose frames still hold every tensor of `grow`
+        caught = error  # the frames of its traceback still hold every tensor of `grow`
         say(f"\nout of memory at tensor {steps_done[0] + 1}: {str(error).splitlines()[0][:200]}")
     note("out of memory" if caught else "memory lasted")
     held_by_error = memory.allocated() - baseline

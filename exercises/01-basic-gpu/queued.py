@@ -26,7 +26,7 @@ MIN_RATIO, MAX_RATIO = 0.75, 1.35  # limits of a figure divided by the device's 
 class Device:
     """A device that multiplies matrices of n x n. `call` puts a product into its queue, `synchronize` waits for all of them.
 
-    Each product belongs to a period, which `synchronize` ends. One period has half of the work, and in another one call is
+    Each product belongs to a period, which `synchronize` ends. One period has half of the work. In another period, a call is
     disturbed, as by another program.
     """
 

@@ -176,7 +176,7 @@ try:
     say(call_slurm("squeue", "--me"))
     say(f"usage.txt has {len(read_usage())} lines: time, node, utilisation of its GPU in percent")
 
-    # --- my_release.sh gives the GPU back, or this script if my_release.sh is not written yet ------------------------------
+    # --- my_release.sh releases the GPU; if my_release.sh is not written yet, this script does -----------------------------
     calls, failure = ([], "") if metrics["open"] else start_part()
     cancelled = {word for call in calls for word in call[1:] if not word.startswith("-")}
     by_part = jobs["notebook"] in cancelled

@@ -7,7 +7,7 @@ Run it            python distributed_hello.py                                   
                   torchrun --nproc-per-node=2 distributed_hello.py --elements 1000000     (two ranks, one machine)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_hello.py                     (on the first node; --node-rank=1 on the second)
-Your part         my_ring.py, your own AllReduce, which this run times beside the library's; then change --elements
+Your part         my_ring.py, your own AllReduce, which this run times alternately with gloo's; then change --elements
 Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs"
 """
 

@@ -7,7 +7,7 @@ Run it            python gradient_accumulation.py --micro-batch 32 --accumulatio
                   torchrun --nproc-per-node=2 gradient_accumulation.py --micro-batch 32 --hidden 512          (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_accumulation.py        (on the first node; --node-rank=1 on the second)
-Your part         my_group.py, your own group with no_sync, which then trains here beside the three ways
+Your part         my_group.py, your own group with no_sync, which then trains here like the three ways
 Reading           modules/03-parallel-computing/lesson-2-training.md, "Gradient accumulation"
 """
 
@@ -88,7 +88,7 @@ def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
 
 
 def compute_saving(key: str) -> float | None:
-    """Return what a sync after every micro-step sends, divided by what the learner's groups send (infinity if nothing)."""
+    """Return what a sync after every micro-step sends, divided by what the learner's groups send (infinity if that is 0)."""
     return (rows[1][key] / yours[key] if yours[key] else math.inf) if yours else None
 
 

@@ -6,7 +6,7 @@ You will produce  a row for each hook: bytes really sent, step time, loss after 
 Run it            torchrun --nproc-per-node=2 gradient_compression.py --hidden 512 --batch-size 128     (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            gradient_compression.py                     (on the first node; --node-rank=1 on the second)
-Your part         `half_hook` in my_hook.py, which then trains here beside the others
+Your part         `half_hook` in my_hook.py, which then trains here like the others
 Reading           modules/03-parallel-computing/lesson-4-bytes.md, "Sending fewer bytes"
 """
 

@@ -216,7 +216,7 @@ if first:
     times = two_stages and two_stages["bubble_replayed_percent"] / one_stage["bubble_replayed_percent"]
     overlap_points = max(0.0, naive["bubble_predicted_percent"] - naive["bubble_wall_percent"])
     for row in every_way if device.type == "cpu" else ():
-        row["bubble_wall_percent"] = None  # ranks that share cores, and copies on them, hide the bubble whatever m is
+        row["bubble_wall_percent"] = None  # ranks share cores: other work fills the bubble
     parts = [{"rank": r, "host": hosts[r], "first_layer": s.start, "layers": len(s)} for r, s in enumerate(shares)]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "stages": parts, "one_process": bench.spread_ms(alone_s),

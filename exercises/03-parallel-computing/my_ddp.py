@@ -3,7 +3,7 @@
 You will learn    where the gradients of all ranks are combined; why that takes less time than it seems, because backward
                   overlaps it; and why gradients travel in buckets
 You will produce  `share_gradients`, after which every rank has the same gradients as with DistributedDataParallel
-Try it            gpucourse try 3.2; then gpucourse run 3.2 trains with it, and times it beside three other ways to send
+Try it            gpucourse try 3.2; then gpucourse run 3.2 trains with it, and compares its times with four other ways
 Your part         the body of `share_gradients`; keep its name and its parameters
 Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel"
 """

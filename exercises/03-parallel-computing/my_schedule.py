@@ -19,8 +19,8 @@ def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[st
 
     - never deadlock,
     - keep the activations of at most `stages` - `stage` micro-batches on this stage (forward done, backward not yet),
-    - leave no larger bubble than (p - 1) / (m + p - 1), if all forwards take the same time and all backwards
-      take the same time.
+    - leave no larger bubble than (p - 1) / (m + p - 1), with p = `stages` and m = `micro_batches`, if all forwards take the
+      same time and all backwards take the same time.
 
     `micro_batches` may be smaller than `stages`.
     """

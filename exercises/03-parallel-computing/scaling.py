@@ -16,7 +16,7 @@ def counts(maximum: int) -> list[int]:
 
 
 def speedup(samples_per_s: float, samples_per_s_of_one: float) -> float:
-    """Return S: the work done, in multiples of one worker's work. For the same amount of work, this is T1 / Tn."""
+    """Return S: the samples per second as a multiple of one worker's. For the same amount of work, this is T1 / Tn."""
     return samples_per_s / samples_per_s_of_one
 
 

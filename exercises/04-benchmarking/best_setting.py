@@ -48,9 +48,12 @@ def use_part(_world: object, sweep: dict[str, dict[str, Any]], limit_ms: float) 
 
 
 def count_wrong(sweep: Mapping[int, Mapping[str, Any]], answer: Mapping[str, Any], limit_ms: float) -> int:
-    """Return how many figures of the learner's part are wrong: a p99 that is not the time of the right request, or a batch size
-    that is beyond the limit, slower than the fastest one, or larger than one that is as good; or none although one is within
-    the limit."""
+    """Return how many figures of the learner's part are wrong.
+
+    A p99 is wrong if it is not the time of the right request. A batch size is wrong if its p99 of TPOT is above the limit,
+    if it is slower than the fastest one within the limit, or if a smaller one is as good. The answer None is wrong if a batch
+    size is within the limit.
+    """
     wrong_count, within = 0, []
     for batch, record in sweep.items():
         waits = [arrived[0] * 1e3 for arrived in record["arrived"]]
@@ -62,8 +65,8 @@ def count_wrong(sweep: Mapping[int, Mapping[str, Any]], answer: Mapping[str, Any
 
 
 def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> bool:
-    """Return whether a batch size reaches the slowest round of the fastest one, and no smaller one does. If medians are equal,
-    each of their batch sizes may be the fastest."""
+    """Return whether a round of the chosen batch size is as fast as the slowest round of the fastest batch size, and no round
+    of a smaller batch size is. If several batch sizes have the highest median, each of them may count as the fastest."""
     if chosen not in speeds:
         return chosen is None and not speeds
     medians = {batch: statistics.median(rounds) for batch, rounds in speeds.items()}
@@ -73,7 +76,7 @@ def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> boo
 
 
 def _is_tail(times: Sequence[float], tail: float) -> bool:
-    """Return whether at least 99 % of the times do not exceed `tail`, and fewer are below it."""
+    """Return whether at least 99 % of the times do not exceed `tail`, and less than 99 % are below it."""
     min_count = 0.99 * len(times) - 1e-9
     at_most_count, below_count = (sum(time <= tail * factor for time in times) for factor in (1 + 1e-9, 1 - 1e-9))
     return at_most_count >= min_count > below_count

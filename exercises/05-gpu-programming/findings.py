@@ -30,7 +30,7 @@ SIZES = (1, 31, 257, 1000)  # elements; 257 is one more than the threads of a bl
 ORDERS = (1, 2, 3)  # of the threads, in addition to the plain one
 COUNTED = 4096  # elements when requests are counted: whole blocks of every size, and whole tiles
 FIRST_COUNTED_SIZE = 992  # the same for 5.0, whose map has a single block, of at most 1,024 threads
-# Up to the name of a kernel; __launch_bounds__(256) may be before or behind void.
+# This matches everything before the name of a kernel; __launch_bounds__(256) may be before or behind void.
 _KERNEL = r"__global__(?:[^;{}()]|\([^()]*\))*?\bvoid\b(?:[^;{}()]|\([^()]*\))*?\b"
 LIMIT_S = 8.0  # of one run, which takes a few hundredths of a second
 

@@ -46,7 +46,7 @@ class Graphs:
         self.captures += 1
         if self.device.type != "cuda":
             return Graph(self, recorder, output, recorder.replay)
-        recorder.operations.clear()  # and with them the memory of intermediate results; the addresses of tensors stay known
+        recorder.operations.clear()  # frees the memory of intermediate results as well; the addresses of tensors stay known
         graph, output = capture_on_gpu(call)
         return Graph(self, recorder, output, graph.replay)
 

@@ -2,7 +2,7 @@
 
 You will learn    what ends a graph, what makes torch compile again, and how to find the line that does
 You will produce  a block that is one graph, compiled at most twice for all lengths and steps, with the same values
-Try it            gpucourse try 5.12 counts the graphs; gpucourse run 5.12 shows them beside those of this version
+Try it            gpucourse try 5.12 counts the graphs; gpucourse run 5.12 compares them with those of this version
 Your part         the bodies of `block` and `compile_block`; add functions as you like
 Reading           modules/05-gpu-programming/lesson-14-compile.md
 """

@@ -33,7 +33,7 @@ from pipeline import BATCH, FAULTS, train_delivered
 from profiles import limit_samples_per_s, take_profile
 
 SEED, WARM, WATCHED, ABLATED, PROFILED = 100, 128, (256, 384), 512, 256  # the seed, then numbers of samples
-MEDALS = (("gold", 15.0), ("silver", 10.0), ("bronze", 5.0))  # and the speed-ups that earn them
+MEDALS = (("gold", 15.0), ("silver", 10.0), ("bronze", 5.0))  # each with the speed-up that earns it
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="slow training against yours: the same results, in how much less time?")

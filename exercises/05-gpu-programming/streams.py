@@ -203,7 +203,7 @@ def _take_in_order(
     while ready:
         earliest, number = heapq.heappop(ready)
         operation = operations[number]
-        if earliest < free[operation.engine]:  # its engine has become busy since: it is taken when the engine is free
+        if earliest < free[operation.engine]:  # its engine has become busy since; try again when it is free
             heapq.heappush(ready, (free[operation.engine], number))
             continue
         yield operation, earliest

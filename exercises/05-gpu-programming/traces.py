@@ -23,7 +23,7 @@ LAUNCH_US, PYTHON_US = 5, 3
 class Planter:
     """A training run under construction: its `events`, and what is right for them.
 
-    `busy` and `exchanging` contain the microseconds in which the GPU does anything, and in which only an all-reduce runs.
+    `busy` contains the microseconds in which the GPU does anything, `exchanging` those in which only an all-reduce runs.
     `range_us` has the microseconds of work by the innermost range that contains its launch.
     """
 
@@ -64,7 +64,7 @@ class Planter:
         self, name: str, duration: int, *, stream: int = COMPUTE, thread: int = MAIN, after: int = 0, kind: str = "kernel",
         blocks: bool = False, python_us: int = 0,
     ) -> int:  # fmt: skip
-        """Write a launch and its work on the GPU, and return when the work ends. A blocking call ends with its work.
+        """Write a launch and its work on the GPU. Return the time at which the work ends. A blocking call ends with its work.
 
         `python_us` is what Python needs before the launch.
         """
@@ -156,7 +156,7 @@ class Sizes:
 
 
 def _load(planter: Planter, fault: str) -> int:
-    """Copy a batch, and return when it is there."""
+    """Copy a batch. Return the time at which the copy ends."""
     planter.open("data")
     planter.launch("Memcpy HtoD (Pageable -> Device)", planter.draw(2, 4), kind="gpu_memcpy")  # the labels
     if fault == FAULTS[1]:
@@ -173,7 +173,7 @@ def _load(planter: Planter, fault: str) -> int:
 
 
 def _compute(planter: Planter, fault: str, sizes: Sizes, thread: int, after: int = 0) -> int:
-    """Launch the kernels of a layer, forward or backward, and return when they end."""
+    """Launch the kernels of a layer, forward or backward. Return the time at which they end."""
     if fault == FAULTS[2]:
         for _ in range(planter.draw(30, 40)):
             end = planter.launch("elementwise_kernel", planter.draw(2, 4), thread=thread, after=after, python_us=12)
@@ -185,7 +185,7 @@ def _compute(planter: Planter, fault: str, sizes: Sizes, thread: int, after: int
 
 
 def _go_back(planter: Planter, fault: str, sizes: Sizes) -> int:
-    """Launch the backward pass on its own thread, with an all-reduce for each layer, and return when all have ended."""
+    """Launch the backward pass on its own thread, with an all-reduce for each layer. Return the time at which all end."""
     planter.clock[AUTOGRAD] = max(planter.clock[AUTOGRAD], planter.clock[MAIN])
     planter.open("backward", AUTOGRAD)
     buckets = []
@@ -203,7 +203,7 @@ def _go_back(planter: Planter, fault: str, sizes: Sizes) -> int:
 
 
 def _all_reduce(planter: Planter, duration: int, after: int) -> int:
-    """Launch an all-reduce from the thread of the backward pass, and return when it ends."""
+    """Launch an all-reduce from the thread of the backward pass. Return the time at which it ends."""
     name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
     return planter.launch(name, duration, stream=COMMUNICATION, thread=AUTOGRAD, after=after)
 

@@ -15,7 +15,7 @@ import torch
 from dispatch import Operations
 from torch import nn
 
-OFTEN, EVERY_STEP = pipeline.BATCH / 2, 0.2  # times per step: in a loop over the samples, and in each step
+OFTEN, EVERY_STEP = pipeline.BATCH / 2, 0.2  # least counts per step of a loop over the samples, and of each step
 HOW = {
     1: "rows that Python loops over, per sample and call",
     2: "float64 results, per step",

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_iter
 from transformer import Block, Transformer, counting_text
 
 SEED, VOCABULARY, HEAD = 0, 64, 64
-ADAMW = {"lr": 2e-3, "betas": (0.9, 0.99), "eps": 1e-2, "weight_decay": 0.01}  # with a small eps, a sum trains like a mean
+ADAMW = {"lr": 2e-3, "betas": (0.9, 0.99), "eps": 1e-2, "weight_decay": 0.01}  # with a small eps, a sum would train like a mean
 COUNTED = 1  # the second step is counted: DDP arranges its buckets in the first
 MAX_WHOLE = 2  # the block that computes, and the next
 _RELEASE_S = 2.0
@@ -71,7 +71,8 @@ class Recorder(SentBytes):
 
     `events` are ("begin" or "end", block), ("gather", block), ("reduce", -1) and ("loss", -1), in the order of time. `pending`
     has, for each of them, how many collectives were issued and not yet waited for. `alive` has how many blocks are in memory. A
-    block is, if at least half of the bytes that an all-gather wrote for it, or with which it computes, are not freed.
+    block counts as in memory until more than half of the bytes that an all-gather wrote for it, or that it computes with, are
+    freed.
     """
 
     def __init__(self, ranks: int, block_numbers: int, shares: Iterable[torch.Tensor] = ()) -> None:
@@ -145,8 +146,8 @@ def describe_order(events: Sequence[Event], pending: Sequence[int], layers: int)
     """Return how often each block was gathered in a step, how many gathers were issued while another block computed, and how
     many of these were still under way.
 
-    Each gather should be issued before the preceding block has ended, except that of the first block in forward and of the last
-    block in backward.
+    Each gather should be issued before the preceding block has ended, except the gathers of the first block in forward and of
+    the last block in backward.
     """
     loss = events.index(("loss", -1))
 

@@ -90,7 +90,8 @@ class Choice:
 def ask_limits() -> tuple[list[dict[str, Any]], str]:
     """Return a row for each cluster and way with the learner's largest number of ranks, and the error of my_limits.py, or "".
 
-    A row has the time that computing waits in each further layer, in percent, with that number of ranks and with twice as many.
+    A row also has how much longer a step waits with each further layer (see `step_limits.read_exposed_percent`), with that
+    number of ranks and with twice as many.
     """
     rows: list[dict[str, Any]] = []
     error_text = ""

@@ -118,8 +118,8 @@ def lay_out(layout: Layout, order: Sequence[str] = DIMENSIONS) -> torch.Tensor:
 def count_weights(shape: Shape, layout: Layout, stage: int) -> int:
     """Return how many numbers a rank of that stage holds.
 
-    A layer has 12 w * w + 13 w numbers. tp divides all of them except 6 w: the norms, and the biases that are added after a
-    sum.
+    A layer of width w has 12 w * w + 13 w numbers. tp divides all of them except 6 w: the norms, and the biases that are added
+    after a sum.
     """
     width = shape.width
     numbers = len(shape.share_layers(layout.pp, stage)) * ((12 * width**2 + 7 * width) // layout.tp + 6 * width)

@@ -3,7 +3,7 @@
 You will learn    to derive memory and traffic from what a step does, instead of from a formula
 You will produce  one function, which agrees to the byte with what the ranks of your run hold and send under nine plans
 Try it            gpucourse try 6.2
-Your part         the body of `count`; keep its name and parameter, and write whatever you need beside it
+Your part         the body of `count`; keep its name and parameter, and add functions as you like
 Reading           modules/06-training-at-scale/lesson-4-counting.md, "Plans between the stages"
 """
 

@@ -3,7 +3,7 @@
 You will learn    when a rank needs whole weights, how their memory is really freed, and how a gather hides behind a computation
 You will produce  blocks whose weights, gradients and moments are divided among the ranks, and that train as DDP does
 Try it            gpucourse try 6.7
-Your part         the body of `shard`; keep its name and parameters, and write whatever you need beside it
+Your part         the body of `shard`; keep its name and parameters, and add functions as you like
 Reading           modules/06-training-at-scale/lesson-12-fsdp.md
 """
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 
 def largest(way: str, cluster: dict) -> int:
-    """Return the largest power of two of ranks, up to 4,096, with which computing does not wait for messages in inner layers.
+    """Return the largest number of ranks with which computing does not wait for messages in inner layers: a power of two, at
+    most 4,096.
 
     `way` is "data", "sharded" or "tensor". `cluster` has the values of step_limits.Cluster: width, heads, length, sequences,
     weight_bytes, gradient_bytes, flop_per_s, ranks_per_node, inside_bytes_per_s and between_bytes_per_s. The batch of a step is

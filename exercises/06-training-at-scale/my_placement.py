@@ -11,7 +11,8 @@ from __future__ import annotations
 
 
 def place(kept: list[int], left: list[int], operations: list[int], limit: int) -> list[int] | None:
-    """Return the numbers of the blocks to recompute: the fewest operations with which activations never exceed `limit` bytes.
+    """Return the numbers of the blocks to recompute, so that activations never exceed `limit` bytes, and as few operations as
+    possible are repeated.
 
     Block i computes after block i - 1, and backward goes from the last block to the first. After its forward, block i has
     `kept[i]` bytes of activations, its output included. If it is recomputed, forward keeps only `left[i]` of them, and its

@@ -92,7 +92,7 @@ def _row(work: Work, place: str, seconds: float, plan: Plan, *, is_shown: bool) 
 
 
 def _name_layout(plan: Plan) -> str:
-    """Return dp x pp x tp, and what a plan has besides them."""
+    """Return dp x pp x tp, and cp, ep and the schedule if they are not the usual ones."""
     others = [f"cp {plan.cp}"] * (plan.cp > 1) + [f"ep {plan.ep}"] * (plan.ep > 1) + [plan.schedule] * (plan.schedule != "1f1b")
     return ", ".join([f"{plan.dp}x{plan.pp}x{plan.tp}", *others])
 
@@ -102,7 +102,7 @@ def list_bars(work: Work, plan: Plan | None) -> list[dict[str, Any]]:
 
     There is a bar for plain copies with one sequence at a time, and one for your plan.
     """
-    plans = {"plain copies": Plan(1, 1, 1, 0, "none", work.batch, "fp16")}  # each copy takes what one alone does
+    plans = {"plain copies": Plan(1, 1, 1, 0, "none", work.batch, "fp16")}  # each copy takes as much as a single one
     plans |= {"your plan": plan} if plan else {}
     return [
         {"plan": name, "device_gb": work.cluster.usable_bytes / GB}

@@ -74,10 +74,10 @@ def activation_bytes(shape: Shape, length: int, tp: int, checkpointing: str, ele
 
     If layers differ, the first number is their mean.
 
-    The terms follow Korthikanti et al.: outside the slices (10 h in 16 bits), inside them (24 h), and the attention
-    matrices (5 a s). tp divides all of them: the inside by heads and columns, the outside by tokens (sequence parallelism).
-    They are counted here number by number, so that 32 bits and a gated MLP are covered. With experts, a token passes through
-    `top` MLPs.
+    The terms follow Korthikanti et al., where h is the width, a the number of heads and s the length: outside the slices
+    (10 h in 16 bits), inside them (24 h), and the attention matrices (5 a s). tp divides all of them: the inside by heads and
+    columns, the outside by tokens (sequence parallelism). They are counted here number by number, so that 32 bits and a gated
+    MLP are covered. With experts, a token passes through `top` MLPs.
     """
     h, masks, mlps = shape.width, 0 if shape.gated else 1, max(1, shape.top)
     shared_bytes = (4 * element + 2 * masks) * h
@@ -181,8 +181,9 @@ def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
 def bubble(plan: Plan) -> float:
     """Return the share of a step in which a stage waits for micro-batches: q / (m + q), with q = p - 1 for 1F1B.
 
-    Interleaved stages of v chunks wait for q = (p - 1) / v. With ZB-H1, a stage waits for (p - 1) (F + I - W); forward, the
-    gradients of the inputs and those of the weights count as equally long here, so that q = (p - 1) / 3.
+    p is the number of stages, m that of micro-batches. Interleaved stages of v chunks wait for q = (p - 1) / v. With ZB-H1, a
+    stage waits for (p - 1) (F + I - W), with F for forward, I for the gradients of the inputs, and W for those of the weights.
+    These three count as equally long here, so that q = (p - 1) / 3.
     """
     waits = (plan.pp - 1) / {"1f1b": 1, "interleaved": CHUNKS, "zero-bubble": 3}[plan.schedule]
     return waits / (plan.micro_batches + waits)

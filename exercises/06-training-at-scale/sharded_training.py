@@ -45,7 +45,7 @@ class Training:
 
 
 def count_parameters(width: int, layers: int) -> int:
-    """Return the parameters of the whole model: 12 w^2 + 13 w per layer, two embeddings, the last norm and the scores."""
+    """Return the parameters of the model: 12 w² + 13 w per layer of width w, two embeddings, the last norm and the scores."""
     return layers * (12 * width**2 + 13 * width) + width * (2 * VOCABULARY + LENGTH + 2) + VOCABULARY
 
 

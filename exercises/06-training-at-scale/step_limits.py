@@ -47,13 +47,13 @@ CLUSTERS = (
 
 
 def read_exposed_percent(way: str, ranks: int, cluster: Cluster) -> float | None:
-    """Return the seconds that computing waits for each further layer, in percent of that layer's computing, as exposed.json has
-    them for powers of two. Return None for another number of ranks."""
+    """Return how much longer a step waits with each further layer, in percent of the time in which that layer computes. The
+    figures are in exposed.json, for powers of two. Return None for another number of ranks."""
     return _read(way, cluster)["exposed_percent"].get(str(ranks))
 
 
 def read_largest(way: str, cluster: Cluster) -> int:
-    """Return the largest power of two of ranks that hide their messages, as exposed.json has it."""
+    """Return the largest number of ranks, a power of two, that hide their messages. It is in exposed.json."""
     return int(_read(way, cluster)["largest"])
 
 

@@ -47,7 +47,7 @@ class Shape:
 
     @property
     def active_parameters(self) -> int:
-        """Return the parameters of one layer that a token meets: all of them, but only `top` of the experts."""
+        """Return the parameters of one layer that a token uses: those of `top` experts, and all outside the experts."""
         return self.layer_parameters - (
             self.expert_parameters * (self.experts - self.top) // self.experts if self.experts else 0
         )
@@ -72,7 +72,8 @@ class Shape:
         """Return the operations of a step, forward and backward.
 
         Each token takes 6 for each weight of a product that it meets, and 12 h s for the attention of each layer. For GPT, this
-        is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without recomputation.
+        is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without recomputation. A step has B sequences of s
+        tokens; the model has L layers of width h, and V tokens in its vocabulary.
         """
         products = self.layers * self.active_parameters + self.width * self.vocabulary
         return tokens * (6.0 * products + 12.0 * self.layers * self.width * length)

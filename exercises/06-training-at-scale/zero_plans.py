@@ -92,8 +92,9 @@ def measure(name: str, world: Any, nodes: int, build: Callable[[], nn.Module], b
 def compare(rows: Sequence[Row], plans: Sequence[Row], parameters: int, nodes: int, ranks: int) -> tuple[Row, str]:
     """Add the results of my_count.py to the row of each stage and of each plan.
 
-    Return the largest differences: in bytes from the stages, in percent held and in bytes sent from the plans, and in GB from
-    the paper. The second result is "no error", or the error of my_count.py; then nothing is added, and nothing differs.
+    Return the largest differences: from the stages in bytes, from the plans in percent of what is held and in bytes of what is
+    sent, and from the paper in GB. The second result is "no error", or the error of my_count.py; then nothing is added, and
+    nothing is compared.
     """
     try:
         import my_count

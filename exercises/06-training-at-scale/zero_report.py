@@ -75,7 +75,7 @@ def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) 
 
 def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | None:
     """Return the largest difference, in percent, between the bytes that Linux counted in a step and those that its collectives
-    write alone."""
+    write if each is measured alone."""
     times = {row["collective"]: row["wire_times"] for row in collectives}
     if None in times.values():
         return None

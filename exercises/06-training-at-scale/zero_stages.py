@@ -220,9 +220,9 @@ def average(value: int | None) -> float | None:
 
 
 def measure_collectives() -> list[dict[str, object]]:
-    """Return how many times the bytes of a message a rank sends for each collective.
+    """Return what a rank sends for each collective, as a multiple of the message's bytes.
 
-    Return this for a ring by formula, and for gloo as counted by Linux.
+    Return this multiple for a ring by formula, and for gloo as counted by Linux.
     """
     whole = torch.zeros((1 << 18) // size * size, device=device)
     own_share = whole[: len(whole) // size].clone()

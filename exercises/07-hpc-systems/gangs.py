@@ -92,8 +92,8 @@ def run_day(day: Day, schedule: Scheduler, *, rules: bool = True) -> dict[str, i
     """Return the minute in which each gang starts. `schedule` is called whenever a gang arrives or ends.
 
     Raises Fault if an answer assigns nodes that are not free or starts half a gang. With `rules`, it is also raised if an
-    answer splits a gang without need, delays the first gang that waits, or leaves nodes idle that another gang could use until
-    then.
+    answer splits a gang without need, delays the first gang that waits, or leaves nodes idle that another gang could use
+    until the first one starts.
     """
     free = {chr(ord("a") + number): day.size for number in range(day.racks)}
     coming, queue, running, starts = list(day.gangs), list[Gang](), list[_Run](), dict[str, int]()
@@ -252,7 +252,7 @@ def _ask(schedule: Scheduler, decision: _Decision) -> object:
 
 
 def keep_order(queue: list[dict], free: dict[str, int], _running: list[dict], size: int) -> dict[str, Place]:
-    """Start gangs in the order of the queue, and nothing behind a gang that has to wait."""
+    """Start gangs in the order of the queue, up to the first that has to wait."""
     starts: dict[str, Place] = {}
     for gang in queue:
         if not (place := _take(gang["nodes"], free, size)):

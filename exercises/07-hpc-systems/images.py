@@ -33,7 +33,7 @@ class Fault:
 
 
 def newest_cuda(driver: str) -> tuple[int, int]:
-    """Return the newest CUDA for a driver such as 580.126: that of the newest branch that is not newer than the driver."""
+    """Return the newest CUDA for a driver such as 580.126: the CUDA of the newest driver branch that is not newer than it."""
     branch = int(driver.partition(".")[0])
     branches = [number for number in CUDA_OF_DRIVER if number <= branch]
     return CUDA_OF_DRIVER[max(branches)] if branches else (11, 8)

@@ -167,7 +167,7 @@ class Cost:
 
 
 def measure(call: Callable[[], object]) -> Cost:
-    """Measure the cost of a call, by the clock and by /proc/self/io."""
+    """Measure the cost of a call with the computer's clocks and /proc/self/io."""
     io_before, cpu, start = _count_io(), time.process_time(), time.perf_counter()
     call()
     seconds, cpu_s, io_after = time.perf_counter() - start, time.process_time() - cpu, _count_io()

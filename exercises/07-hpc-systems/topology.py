@@ -96,7 +96,7 @@ _BEST_OF_CUBE = Best({2: (102, -4), 4: (101, -6)}, (102, -8))
 
 
 def rank_link(link: str) -> int:
-    """Return the rank of a link: the higher, the faster. NVLink is above all PCIe links, and counts its lanes."""
+    """Return the rank of a link: the higher, the faster. NVLinks are above all PCIe links: the more, the higher."""
     return 100 + int(link[2:]) if link.startswith("NV") else 1 + PCIE.index(link)
 
 
@@ -137,7 +137,7 @@ def listings(puzzle: int) -> list[Listing]:
 def compose(puzzle: int) -> Listing:
     """Return a computer with eight GPUs on two sockets. The GPUs' numbers say nothing about their links.
 
-    It has pairs linked by NVLinks, a hybrid cube, or two islands joined by two NVLinks. The same puzzle gives the same
+    It has pairs linked by NVLinks, a hybrid cube, or two islands joined by two NVLinks. The same puzzle always has the same
     computer.
     """
     chance = random.Random(puzzle)

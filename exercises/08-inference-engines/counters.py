@@ -208,7 +208,7 @@ def count_step(decoder: Decoder, rows: Sequence[tuple[int, int]]) -> Counts:
 
 
 def count_products(decoder: Decoder, tokens: int) -> Counts:
-    """Return the costs of a step of `tokens` tokens without attention and its cache, and with the scores after one of them."""
+    """Return the costs of a step of `tokens` tokens without attention and its cache, but with the scores after one token."""
     operations, reads = _count(decoder.kinds, lambda: decoder.step([(0, tokens)], lambda _layer, query, _key, _value: query))
     return Counts(operations, reads["weights"], 0, 0)
 

@@ -93,8 +93,9 @@ def draw_loads(experts: int) -> list[int]:
 def place_experts(loads: list[int], ranks: int, places: int) -> list[float]:
     """Return the load of each rank, if each has `places` places for experts and free places get copies of the busiest ones.
 
-    Each copy is of the expert whose copies have the highest load. Then the heaviest copy goes to the rank with the least load
-    that has a free place (what DeepSeek's balancer for experts does, without its groups of nodes).
+    Each further copy is one of the expert whose copies have the highest load. Then the copies are placed, the heaviest first,
+    each on the rank with the least load that has a free place. DeepSeek's balancer for experts does the same, and also forms
+    groups of nodes.
     """
     copies = [1] * len(loads)
     for _ in range(ranks * places - len(loads)):

@@ -3,7 +3,7 @@
 You will learn    why the resulting text is exactly the large model's, although a small model guessed most of it
 You will produce  a `verify` that keeps as many guesses as possible, and changes no probability
 Try it            gpucourse try 8.5
-Your part         the body of `verify`; keep its name and parameters, and write whatever you need beside it
+Your part         the body of `verify`; keep its name and parameters, and add functions as you like
 Reading           modules/08-inference-engines/lesson-6-speculation.md, "The rule"
 """
 

@@ -21,10 +21,10 @@ def wait_s(per_s: float, service_s: list[float]) -> float:
 
 
 def count_inside(per_s: float, ttft_s: float, tpot_s: float, answer: int) -> float:
-    """Return the mean number of requests in the service, by Little's law. A request is in it until its last token.
+    """Return the mean number of requests in the service, by Little's law. A request stays in it until its last token.
 
-    `per_s` requests arrive in a second. Each gets its first token `ttft_s` seconds after it arrives, then the other tokens of
-    its `answer` tokens, one every `tpot_s` seconds.
+    `per_s` requests arrive in a second. Each gets its first token `ttft_s` seconds after it arrives, then the rest of its
+    `answer` tokens, one every `tpot_s` seconds.
     """
     raise NotImplementedError("count_inside: how long is one request inside?")
 

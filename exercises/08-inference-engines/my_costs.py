@@ -24,7 +24,7 @@ from typing import Any
 def cache_bytes(card: Any, tokens: int, number_bytes: float) -> int:
     """Return the bytes that the cache holds for a sequence of `tokens` tokens, with `number_bytes` bytes for each number.
 
-    A layer with a window keeps only what a later token can look back at, counted with the newest token.
+    A layer with a window keeps at most `window` tokens: those that the newest token looks back at, itself included.
     """
     raise NotImplementedError("cache_bytes: what does one layer keep of one token for later tokens?")
 

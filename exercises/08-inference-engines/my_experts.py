@@ -31,8 +31,9 @@ def forward(
     the numbers of each token's experts, and `gates` (tokens, k) their weights. A token's output is the sum over its experts of
     weight times output.
 
-    Of `experts` experts, a multiple of the number of ranks, rank r of n has those from r * experts / n to the next rank's
-    first. `compute(expert, rows)` returns the output of an expert of this rank for rows (any number, width).
+    Of `experts` experts, a multiple of the number of ranks, rank r of n has those from r * experts / n up to, but not
+    including, (r + 1) * experts / n. `compute(expert, rows)` returns the output of an expert of this rank for rows (any number,
+    width).
 
     All of `group` call this at the same time. A rank sends a row of `x` only to ranks that have one of the token's experts, at
     most once for each expert, and gets at most as many rows back. Other ranks do not know how many rows they will receive, so

@@ -21,7 +21,7 @@ def quantise(weight: torch.Tensor, bits: int, group: int) -> tuple[torch.Tensor,
     zeros.
 
     scales: float16 [out, in / group]; zeros: uint8 [out, in / group]. codes: uint8 [out, in]; with 4 bits two codes share a
-    byte, [out, in / 2]: the code of the even place is in the low four bits, that of the odd place beside it in the high four.
+    byte, [out, in / 2]: the code of an even place is in the low four bits, that of the next place in the high four.
     """
     raise NotImplementedError("quantise: which range do the codes of a group cover, and which code means 0.0?")
 

@@ -2,7 +2,7 @@
 they need.
 
 The prompt is computed in pieces. Then it is forked for each answer, and all answers grow together, a token in each step. The
-tokens are drawn in advance, and differ from the first on.
+tokens are drawn in advance. Those of the answers differ from the first one on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_iter
 
 PIECE = 48  # tokens of a prompt that are computed in a step
 SPARE = 3  # pages more than needed
-ROOM = 3  # of the longest request: that many requests fit into the pages of the engine
+ROOM = 3  # requests of the longest kind that fit into the pages of the engine
 LONGEST_TIMED = 1024  # tokens of the cache in which `time_attention` reads
 Row = dict[str, Any]
 

@@ -100,7 +100,7 @@ def compute_with_found_pages() -> dict[str, float]:
 
 
 def measure_false_hit() -> float:
-    """Return the error of the scores if the second page of a text was computed after another first page."""
+    """Return the error of the scores if the second page of a text was computed after a different first page."""
     model, texts = SmallModel(spread=SPREAD), make_texts()
     paged = PagedModel(model, MODEL_PAGES, MODEL_SIZE)
     for text, table in zip(texts, ([0, 1, 2], [3, 4, 5]), strict=False):

@@ -1,4 +1,4 @@
-"""Run schedulers by the clock of a data sheet, and their plans on a small model over pages."""
+"""Run schedulers on a clock that follows a data sheet, and their plans on a small model over pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def simulate(schedule: Schedule, settings: Row, **changes: Any) -> Run:
-    """Run a trace by the clock. `settings` are the script's; `changes` replaces some of them."""
+    """Run a trace on the simulated clock. `settings` are the script's; `changes` replaces some of them."""
     values = settings | changes
     trace = make_trace("chat", values["requests"], values["per_s"])
     limits = {name: values[name] for name in ("pages", "budget", "max_requests")}
@@ -33,7 +33,7 @@ def make_clock(settings: Row) -> Clock:
 
 
 def describe(schedule: Schedule, policy: str, settings: Row, **changes: Any) -> Row:
-    """Return the row of one run by the clock, or, if it did not end, the row without figures."""
+    """Return the row of one run on the simulated clock, or, if it did not end, the row without figures."""
     values = settings | changes
     row = {"policy": policy, "label": policy} | {name: values[name] for name in ("per_s", "budget", "pages")}
     run = simulate(schedule, settings, **changes)

@@ -1,4 +1,4 @@
-"""A service within its limits: a queue, routers, one pool or two, and what a plan costs. All by the clock of a data sheet.
+"""A service within its limits: a queue, routers, one pool or two, and what a plan costs, all on a simulated clock.
 
 You will learn    how long requests wait, why a router looks at caches and loads, when two pools win, what a good token costs
 You will produce  formulas of capacity, a router, and a plan for a load, each compared with a simulation; four pictures

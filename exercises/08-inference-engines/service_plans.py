@@ -1,4 +1,4 @@
-"""Plans for a service: machines with their prices, loads with their limits, and what a plan costs by the clock of a sheet."""
+"""Plans for a service: machines with their prices, loads with their limits, and what a plan costs on a simulated clock."""
 
 from __future__ import annotations
 

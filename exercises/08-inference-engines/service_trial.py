@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def list_service_s(gpu: str = "l4") -> list[float]:
-    """Return how long prompts of chats take on one GPU, in seconds: 512 equally likely times, by the clock."""
+    """Return how long prompts of chats take on one GPU, in seconds: 512 equally likely times, from the simulated clock."""
     clock = Clock(gpu=gpu)
     return [clock.ns([(0, min(8192, tokens))]) / 1e9 for tokens in read_table("chat")]
 

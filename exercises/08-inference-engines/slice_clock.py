@@ -1,4 +1,4 @@
-"""The time of a step if a model is cut into slices: each GPU reads its share, and all of them add up twice in each layer.
+"""The time of a step if a model is cut into slices: each GPU reads its share, and each layer adds up the GPUs' results twice.
 
 A model, not a measurement, in integers like the clock that it uses.
 """
@@ -35,7 +35,7 @@ LINKS = {
 class SliceClock:
     """A clock for `slices` GPUs that share each step of a model. With one slice and bf16, its times are those of `clock`.
 
-    `number_format` is the format of the weights. Products are computed in 16 bits, and the cache has 16 bits, with either.
+    `number_format` is the format of the weights. With any of them, products are computed in 16 bits, and the cache has 16 bits.
     """
 
     clock: Clock

@@ -163,7 +163,7 @@ def products_per_byte(batch: int) -> float:
 
 
 def attention_per_byte(past: int, new: int) -> float:
-    """Return the operations per byte of attention: those of a step of one request without its products with weights."""
+    """Return the operations per byte of attention: of a step of one request, without the products with weights."""
     decoder = counters.Decoder(one, device="meta", dtype=torch.bfloat16)
     costs, products = counters.count_step(decoder, [(past, new)]), counters.count_products(decoder, new)
     return (costs.operations - products.operations) / (costs.cache_read * scale)

@@ -117,12 +117,12 @@ def cut_contiguous(length: int, ranks: int, rank: int) -> torch.Tensor:
 
 
 def cut_striped(length: int, ranks: int, rank: int) -> torch.Tensor:
-    """Return the positions of one rank: every token whose position leaves the remainder `rank`."""
+    """Return the positions of one rank: those that leave the remainder `rank` if divided by `ranks`."""
     return torch.arange(rank, length, ranks)
 
 
 def count_pairs(positions: torch.Tensor, length: int, causal: bool) -> int:
-    """Return how many pairs of a query at these positions and a key of the whole sequence count."""
+    """Return the number of pairs of a query at these positions and a key that this query may see."""
     return int((positions + 1).sum()) if causal else len(positions) * length
 
 

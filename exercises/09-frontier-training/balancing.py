@@ -53,7 +53,7 @@ class _Data:
 def train(
     rank: int, ranks: int, steps: int, way: str, functions: Any = None, *, weight: float = 0, speed: float = 0
 ) -> dict[str, Any]:
-    """Return the largest and smallest load, in units of the mean, the loads of all experts, and the loss, of the last quarter.
+    """Return figures of the last quarter of the steps: the largest and smallest load in units of the mean, all loads, the loss.
 
     `functions` has `route`, `balance_loss` and `next_bias`; without them, tokens go to the experts in turns. Each rank computes
     its share of the tokens, and all ranks take the same step. With a `weight`, the balance loss is added; with a `speed`, the

@@ -58,7 +58,7 @@ class Case:
 
 
 def read_positions(positions: Any, length: int, ranks: int) -> torch.Tensor:
-    """Return the positions of one rank. Raise TypeError if they are none."""
+    """Return the positions of one rank. Raise TypeError or ValueError if they are not positions."""
     if not isinstance(positions, torch.Tensor) or positions.dtype != torch.int64 or positions.shape != (length // ranks,):
         raise TypeError(f"share returned no int64 tensor of {length // ranks} positions")
     if int(positions.min()) < 0 or int(positions.max()) >= length:

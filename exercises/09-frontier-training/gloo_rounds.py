@@ -95,7 +95,7 @@ def time_virtual(name: str, make: Any, cluster: dict[str, Any]) -> list[dict[str
 
 
 def find_crossover(ranks: int, latency_us: int) -> int:
-    """Return from how many bytes on the ring is faster than recursive doubling, on nodes of one GPU with links of 50 GB/s.
+    """Return the bytes from which the ring is faster than recursive doubling, on nodes of one GPU with links of 50 GB/s.
 
     The number is found by bisection on the clock, to the next multiple of `ranks` numbers of 4 bytes.
     """
@@ -147,7 +147,7 @@ def measure_yours(world: Any, numbers: int, per_node: int, cluster: dict[str, An
 
 
 def list_flat(cluster: dict[str, Any], algorithms: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return rows {ranks, bytes, algorithm, s} by the clock, with a node for each rank. Impossible ones are left out."""
+    """Return rows {ranks, bytes, algorithm, s} from the clock, with a node for each rank. Impossible ones are left out."""
     _, link = make_links(cluster)
     rows = []
     for ranks in FLAT_RANKS:

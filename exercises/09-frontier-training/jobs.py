@@ -78,7 +78,7 @@ class Layout:
 
 @dataclass
 class Hang:
-    """A job in which one rank does something else, and that ran until nothing moved any more.
+    """A job that ran until nothing moved any more, because one rank did something different from the others.
 
     `culprit` is that rank, `kind` what it did ("stopped" or "differs"), `records` the last operation of each rank in each of
     its groups, in order, and `members` the ranks of each group.

@@ -21,8 +21,8 @@ def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[st
 
     - never deadlock,
     - keep the activations of at most `stages` micro-batches on a stage, from "forward" until "weights" is done,
-    - leave no larger bubble than (p - 1)(F + I - W), if a forward takes F, an inputs I and a weights W on every stage, and W is
-      not longer than F and not longer than I.
+    - leave no larger bubble than (p - 1)(F + I - W), with p = `stages`, if each "forward" takes F, each "inputs" I and each
+      "weights" W, and W is not longer than F and not longer than I.
 
     `micro_batches` is at least `stages`.
     """

@@ -21,7 +21,7 @@ def halving_doubling(ranks: int, numbers: int) -> list[list[Message]]:
 
     There are 2 log2(ranks) rounds. In the first, each rank exchanges half of the numbers with a partner, in the next a quarter
     with another partner, and so on, until each rank has the finished sum of its own chunk. Then the chunks go back the same
-    way. A rank sends 2(n-1)/n of the numbers in all (`numbers` may not divide by `ranks`).
+    way. Of n ranks, each sends 2(n-1)/n of the numbers in all. `numbers` need not be a multiple of `ranks`.
 
     Ranks 0 to g - 1 are on the first node, g to 2g - 1 on the second; g is a power of two that you do not know. Choose the
     order of the partners so that as few numbers as possible go from one node to another.

@@ -19,7 +19,7 @@ def seconds(algorithm: str, ranks: int, size_bytes: int, latency_s: float, bytes
     round ends when its largest message has arrived. `size_bytes` is a multiple of `ranks`.
 
     `algorithm` is one of
-        "ring"      every rank passes a chunk to the next one, 2(n-1) times
+        "ring"      every rank of n passes a chunk to the next one, 2(n-1) times
         "doubling"  partners 1, 2, 4 ... ranks apart exchange the whole tensor
         "halving"   partners exchange a half, a quarter, an eighth ..., and then the finished chunks, back the same way
         "tree"      pairs, pairs of pairs ... send the whole tensor until rank 0 has the sum, which goes back the same way

@@ -15,7 +15,7 @@ Shape = tuple[int, int]
 def settings(kind: str, shape: Shape, base_shape: Shape) -> tuple[float, float, float]:
     """Return three numbers for a matrix W of `shape` (inputs, outputs), which the model uses as x @ (times W).
 
-    1. the standard deviation of its first values; 2. what its learning rate is multiplied by; 3. `times`.
+    1. the standard deviation of its first values; 2. the factor of its learning rate; 3. `times`.
 
     `base_shape` is the shape of the same matrix in the narrow model. If both shapes are equal, return the standard settings:
     the standard deviation 1 / sqrt(inputs), for an embedding 1, and no change of the rate or of the output. `kind` is:

@@ -37,7 +37,7 @@ def measure(world: Any) -> list[dict[str, Any]]:
 
 
 def find_times_of_clock(rows: list[dict[str, Any]]) -> float | None:
-    """Return the time of NCCL's ring at 16 MiB, in units of a latency and bytes over bandwidth, or None if it was not measured.
+    """Return the time of NCCL's ring at 16 MiB, divided by a latency plus bytes over bandwidth, or None if it was not measured.
 
     The latency is fitted to the smallest size, the bandwidth to the largest.
     """

@@ -49,7 +49,7 @@ def hang_really(world: World, fault: str, puzzle: int) -> dict[str, Any]:
     half = "first half" if world.rank < world.size // 2 else "second half"
     names = {_number_of(group): name for name, group in groups.items() if world.rank in list_halves(world.size)[name]}
     culprit, _ = find_planted(fault, world.size, puzzle)
-    root = (culprit + 1) % world.size  # of the broadcasts: it does not send before it has left its own all-reduce
+    root = (culprit + 1) % world.size  # the root of the broadcasts, which sends only after its own all-reduce has ended
     gradient, norm, error = torch.ones(16), torch.ones(2), ""
     world.wait_for_all()
     try:
@@ -57,7 +57,7 @@ def hang_really(world: World, fault: str, puzzle: int) -> dict[str, Any]:
             is_culprit = world.rank == culprit and step == FAULT_STEP
             dist.all_reduce(gradient[:8].clone(), group=groups[half])
             if is_culprit and fault == "sleeps":
-                time.sleep(TIMEOUT_S + 1.5)  # the fault: the others give up in the meantime
+                time.sleep(TIMEOUT_S + 1.5)  # the fault: meanwhile, the other ranks give up
                 break
             if is_culprit and fault == "other-operation":
                 dist.broadcast(gradient.clone(), root, group=groups["all"])

@@ -21,7 +21,7 @@ def order_1f1b(ranks: int, micro_batches: int) -> Orders:
 
 
 def order_interleaved(ranks: int, micro_batches: int, chunks: int) -> Orders:
-    """Return the interleaved schedule, in which rank r has the stages r, p + r, 2p + r and so on: `chunks` of them.
+    """Return the interleaved schedule, in which rank r of p has the stages r, p + r, 2p + r and so on: `chunks` of them.
 
     With more than one, `micro_batches` must be a multiple of `ranks`. Narayanan et al., 2021, section 2.2.
     """
@@ -48,7 +48,7 @@ def _find_piece(kind: str, place: int, rank: int, ranks: int, chunks: int) -> Sl
 
 
 def order_zero_bubble_v(ranks: int, micro_batches: int) -> Orders:
-    """Return ZB-V: rank r has the stages r and 2p - 1 - r, so that the first rank also computes the loss.
+    """Return ZB-V: rank r of p has the stages r and 2p - 1 - r, so that the first rank also computes the loss.
 
     Qi et al., 2023, section 6, in the order of torch's ScheduleZBVZeroBubble. Fewer micro-batches than 2p - 1 leave gaps.
     """
@@ -106,8 +106,8 @@ class _ZeroBubbleV:
 def order_dual_pipe(ranks: int, micro_batches: int) -> Orders:
     """Return DualPipe: half of the micro-batches begin on the first rank, the others on the last one.
 
-    Rank r computes stage r of the first half and stage p - 1 - r of the second, so it holds the weights of both. `ranks` and
-    `micro_batches` are even, with at least 2p micro-batches. The eight phases follow DualPipe's README.
+    Rank r of p computes stage r for the first half and stage p - 1 - r for the second, so it holds the weights of both stages.
+    `ranks` and `micro_batches` are even, with at least 2p micro-batches. The eight phases follow DualPipe's README.
     """
     return [list(_DualPipe(rank, ranks, micro_batches).list_slots()) for rank in range(ranks)]
 

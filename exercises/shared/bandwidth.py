@@ -24,7 +24,7 @@ def bus_factor(collective: str, ranks: int) -> float:
 
 
 def algbw(size: float, seconds: float) -> float:
-    """Return the algorithm bandwidth, S / t, as the caller sees it."""
+    """Return the algorithm bandwidth as the caller sees it: the size of the tensor divided by the time."""
     return size / seconds / 1e9
 
 

@@ -172,7 +172,7 @@ def find_place(files: tuple[str, ...]) -> str:
 
 
 def mend_numbers(interpreter: Any, version: str) -> None:
-    """Allow a number that a kernel computed as the bound of a `range`.
+    """Let the bound of a `range` be a number that a kernel computed.
 
     Before Triton 3.7, such a number is an array with one element, which NumPy 2.4 no longer accepts as a number. Each torch
     comes with its own Triton: torch 2.11 with 3.6.

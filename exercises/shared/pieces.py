@@ -157,7 +157,7 @@ def predict_bubble_time(schedule: str, ranks: int, times: Times, chunks: int = 1
     """Return the bubble of one step on `ranks` ranks by its published formula, in the unit of `times`.
 
     `times` are those of one micro-batch on all layers of a rank. Forward takes F, the gradient of the inputs I, that of the
-    weights W, and B = I + W. A rank of `interleaved` has `chunks` stages.
+    weights W, and B = I + W. p stands for `ranks`, v for `chunks`, the stages of a rank with `interleaved`.
 
     - gpipe, 1f1b: (p - 1)(F + B). Huang et al., "GPipe", 2019, section 2.3; Narayanan et al., 2021, section 2.2.
     - interleaved: (p - 1)(F + B) / v, from the same section, if the micro-batches are a multiple of p.

@@ -61,7 +61,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Job:
-    """A job in a recorded queue. A job that waits has no node. `begin` is the place in the table of its first line."""
+    """A job in a recorded queue. A job that waits has no node. `begin` is the position of its first line in the table."""
 
     number: str
     node: str

@@ -137,7 +137,7 @@ WAYS = {
     ),
 }
 
-CASES = {3: 1500, 2: 0, 1: 1500, 4: 2600}  # ranks and bytes of a bucket; on 2 ranks, dividing by n - 1 would be the sum
+CASES = {3: 1500, 2: 0, 1: 1500, 4: 2600}  # ranks and bytes of a bucket; on 2 ranks, dividing by n - 1 changes nothing
 STEPS = 3
 HANG = (
     "it never ended: does `finish` wait for a hook that is never called (a parameter without a gradient), or does one rank "

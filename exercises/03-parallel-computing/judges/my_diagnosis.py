@@ -154,7 +154,7 @@ def _case_of_efficiency(curve: Curve, answer: Mapping[str, Any]) -> Case:
 
 
 def _losses(curve: Curve) -> tuple[float, float]:
-    """Return the milliseconds that communication and slower computing cost the most workers."""
+    """Return the milliseconds that a step with the most workers loses to communication and to slower computing."""
     n, step, silent = curve.points[-1]
     return step - silent, silent - curve.points[0][1] / (n if curve.strong else 1)
 

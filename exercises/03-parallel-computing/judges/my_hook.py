@@ -7,7 +7,7 @@ from typing import Any
 from gpucourse.judge import Part, Verdict, Way
 
 STEPS, CHANGING, LARGEST = 100, 300, 60_000.0
-ROUNDING = 2.0**-10  # twice the largest rounding error, for half of a number below 2 as float16, times 2
+ROUNDING = 2.0**-10  # twice the largest error of a number below 2 that is halved, sent as float16 and doubled
 WAYS = {
     "sum": Way(
         "your hook returns the sum over {ranks} ranks: DDP uses its result as the gradient, so it must be the mean",

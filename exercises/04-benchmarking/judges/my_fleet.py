@@ -116,7 +116,7 @@ def _counts_spot_as_steady(service: Service, plan: Plan) -> bool:
 
 
 def _name_waste(service: Service, plan: Plan, cost: float) -> str | None:
-    """Return the mistake of an expensive plan, or None. It is named if the plan is the cheapest of all that make it."""
+    """Return the mistake of an expensive plan, or None. A mistake is named if the plan is the cheapest with it."""
     offer = next(offer for offer in service.offers if offer.gpu == plan.gpu)
     single_offer = replace(service, offers=(offer,))
     if len(set(service.demand)) > 1 and plan == rent(service, offer, plan.batch, hourly=False):

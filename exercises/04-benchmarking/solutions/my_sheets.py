@@ -1,4 +1,4 @@
-"""A solution of 4.1: a claim has a limit above, by the card, and one below, by the tests; a size is a sum of chips."""
+"""A solution of 4.1: the card limits a claim from above, and the tests limit it from below; the memory is a sum of chips."""
 
 from __future__ import annotations
 

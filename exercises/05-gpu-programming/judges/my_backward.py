@@ -136,7 +136,7 @@ LOOPS = {
     "not-causal": ("qk", "tiles"),
     "last-block-missing": ("q", "k", "qk"),
     "outside-weighted": ("q",),
-}  # forms: whose loops have the error
+}  # each error with its forms: the gradients whose loops have it
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def dense(
     weights = torch.exp(scores - log_sums)
     if way != "not-causal":
         weights = weights.masked_fill(hidden, 0)
-    elif loops == "tiles":  # those that no query sees are skipped
+    elif loops == "tiles":  # tiles that no query sees are skipped
         numbers = torch.arange(shape.length) // shape.block
         weights = weights.masked_fill(hidden & (numbers > numbers[:, None]), 0)
     delta = (true_grad * out).sum(-1, keepdim=True)
@@ -297,7 +297,7 @@ def judge_two_passes(part: Part, watched: WatchedKernels, function: Any) -> None
 
 def judge_costs(part: Part, watched: WatchedKernels, products: Products, function: Any, shape: Shape) -> float:
     """Return the products for each tile of the backward pass. Raises Verdict if it holds, computes or shares too much."""
-    from torch.utils.flop_counter import FlopCounterMode  # imports Triton, which asks at once whether to interpret
+    from torch.utils.flop_counter import FlopCounterMode  # imports Triton, which then decides whether to interpret
 
     inputs, memory, counter = shape.make(heads=1), PartMemory(), FlopCounterMode(display=False)
 

@@ -11,7 +11,7 @@ from gpucourse.judge import Part, Verdict, Way
 
 HIDDEN, BATCH, STEPS, RATE = 64, 32, 10, 1e-3
 TOLERANCE, MAX_GAP, HALF, SCALED, MAX_READS = 1e-4, 0.02, 90.0, 8.0, 0.1
-WEIGHTS_OFF = 2e-5  # relative; another order of sums makes 5e-7, another weight_decay 1e-4
+WEIGHTS_OFF = 2e-5  # relative; a different order of sums changes weights by 5e-7, a different weight_decay by 1e-4
 CPU = torch.device("cpu")
 WAYS = {
     "nothing-moved": Way(

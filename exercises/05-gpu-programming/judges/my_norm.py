@@ -12,8 +12,8 @@ from gpucourse.judge import Part, Verdict, Way
 SHAPES = ((2, 200), (2, 256), (2, 1), (2, 777))
 EPS, P, SEED, TOLERANCE = 1e-5, 0.3, 7, 1e-4
 SIGMAS = 5
-MIN_OVERLAP = 30  # places that two rows must have in common before they are compared: that many do not agree by chance
-ALIKE = 0.1  # above the share of neighbours that agree by chance, which varies by 0.01 at most
+MIN_OVERLAP = 30  # places that two rows must have in common before they are compared: this many do not all agree by chance
+ALIKE = 0.1  # added to the share of neighbours that agree by chance, which varies by 0.01 at most
 DRAWN = (12, 300)  # rows and columns of the dropout
 WAYS = {
     "masked-in-variance": Way(

@@ -73,7 +73,7 @@ class Blocks:
         self.direction = inverse @ torch.ones(M, 1)  # a key along it raises the scores of all queries
         self.parting = inverse @ torch.tensor(
             [[0.5], [-0.5], [0.0]]
-        )  # raises those of the first query, and lowers those of the second
+        )  # a key along it raises the scores of the first query, and lowers those of the second
 
     @property
     def highest(self) -> str:

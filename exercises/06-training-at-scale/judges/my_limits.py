@@ -208,7 +208,7 @@ def find_times(way: str, ranks: int, cluster: Cluster) -> tuple[float, float, di
 
 
 def find_exposed_percent(way: str, ranks: int, cluster: Cluster) -> float:
-    """Return the seconds that computing waits for each further layer, in percent of that layer's computing.
+    """Return how much longer a step waits with each further layer, in percent of the time in which that layer computes.
 
     The first and the last message of a step have nothing to hide behind. They are not counted, because they occur only once.
     """
@@ -223,7 +223,7 @@ def can_divide(way: str, ranks: int, cluster: Cluster) -> bool:
 
 
 def find_largest(way: str, cluster: Cluster) -> int:
-    """Return the largest power of two of ranks that hide their messages."""
+    """Return the largest number of ranks, a power of two, that hide their messages."""
     ranks = 1
     while ranks < MAX_RANKS and can_divide(way, 2 * ranks, cluster) and find_exposed_percent(way, 2 * ranks, cluster) < 0.01:
         ranks *= 2

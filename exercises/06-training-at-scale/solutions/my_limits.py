@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def largest(way: str, cluster: dict) -> int:
-    """Return the largest power of two of ranks with which computing does not wait for messages."""
+    """Return the largest number of ranks, a power of two, with which computing does not wait for messages."""
     ranks = 1
     while ranks < 4096 and hides(way, 2 * ranks, cluster):
         ranks *= 2

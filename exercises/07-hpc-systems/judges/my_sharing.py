@@ -182,7 +182,7 @@ def _judge_places(part: Part, place: Callable[..., Any], card: Card, names: Sequ
 
 
 def record(puzzle: int) -> dict[str, dict[str, Any]]:
-    """Return what needs.json has for a puzzle: a row for each card."""
+    """Return the entry of a puzzle in needs.json: a row for each card."""
     rows = {}
     for card in mig.CARDS.values():
         services = mig.make_services(puzzle, card)

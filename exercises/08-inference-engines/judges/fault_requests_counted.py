@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the share that is found is one of tokens, not of requests."""
+"""Judges a repaired copy: the share that is found counts tokens, not requests."""
 
 from __future__ import annotations
 

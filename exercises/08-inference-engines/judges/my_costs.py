@@ -175,7 +175,7 @@ def _sizes(name: str) -> list[float]:
 
 
 def _read_number(part: Part, answer: Any, name: str, case: str) -> float:
-    """Return the answer as a number. Raise Verdict if it is none."""
+    """Return the answer as a number. Raise Verdict if it is not a number."""
     number = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not abs(number) < LARGEST:
         kind = "None: is the return missing?" if answer is None else f"{answer!r:.40}, which is not a finite number"

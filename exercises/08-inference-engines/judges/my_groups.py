@@ -8,7 +8,7 @@ import torch
 
 from gpucourse.judge import Part, Verdict, Way, plant_ways
 
-ALIKE = 0.995  # the share of equal codes from which on two results count as equal
+ALIKE = 0.995  # two results count as equal if at least this share of their codes is
 ALMOST_HALF = 1e-3  # of a step: a weight this close to the middle between two codes may have either
 
 

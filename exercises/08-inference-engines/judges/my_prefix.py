@@ -357,7 +357,7 @@ class Play:
                 self._compare_shared(request)
 
     def _note_room(self, tokens: list[int], salt: str = "") -> None:
-        """Note how many free pages there are before a start, and how many of these it finds."""
+        """Note how many pages are free before a start, how many pages the request finds, and how many others it needs."""
         hits = 0
         while (hits + 1) * SIZE < len(tokens) and (salt, tokens[: (hits + 1) * SIZE]) in self.reference.texts:
             hits += 1
@@ -373,7 +373,7 @@ class Play:
         return Verdict("failed", "other", observation, self.case)
 
     def _call(self, name: str, request: str, arguments: Sequence[Any], right: Any) -> Any:
-        """Return the result of an operation. Raise Verdict if it says that there is room and there is none, or the reverse."""
+        """Return the result of an operation. Raise Verdict if it is wrong about whether there is room."""
         copies = [list(argument) if isinstance(argument, list) else argument for argument in arguments]
         try:
             result = self.part.call(getattr(self.cache, name), request, *copies, case=self.case)
@@ -389,7 +389,7 @@ class Play:
         return result
 
     def _read_table(self, request: str, tokens: list[int]) -> list[int]:
-        """Return the table of a request. Raise Verdict if it is none, or too short for the tokens."""
+        """Return the table of a request. Raise Verdict if it is not a table, or too short for the tokens."""
         table, count = self.part.call(self.cache.pages, request, case=self.case), -(-len(tokens) // SIZE)
         is_table = isinstance(table, (list, tuple)) and all(
             isinstance(page, numbers.Integral) and 0 <= page < self.script.pages for page in table

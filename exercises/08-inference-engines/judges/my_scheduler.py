@@ -265,7 +265,7 @@ def _name_cause(part: Part, logs: dict[str, Log], right: dict[str, Log], differe
 
 
 def _run_alike(schedule: Schedule, logs: dict[str, Log], right: dict[str, Log]) -> dict[str, Log]:
-    """Return the plans of another scheduler in all trials. Return none if the first difference of a trial is another one."""
+    """Return the plans of another scheduler in all trials, or none if the first difference in a trial is not the same."""
     others = {}
     for name, trial in TRIALS.items():
         others[name] = _run(schedule, trial)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 
 def page_keys(tokens: list[int], size: int, salt: str = "") -> list[Hashable]:
-    """Return one key for each whole page: the hash of the key before it and of its own tokens."""
+    """Return one key for each whole page: the hash of the previous page's key and of the tokens of the page."""
     keys: list[Hashable] = []
     parent = hashlib.sha256(salt.encode()).digest()
     for end in range(size, len(tokens) + 1, size):

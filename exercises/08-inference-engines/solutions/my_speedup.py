@@ -1,4 +1,4 @@
-"""A step yields at least k tokens if its first k - 1 guesses are accepted: the sum of the powers of alpha."""
+"""A step yields at least k tokens if its first k - 1 guesses are accepted, so the mean is a sum of powers of alpha."""
 
 from __future__ import annotations
 

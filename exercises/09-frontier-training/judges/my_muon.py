@@ -120,7 +120,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge three steps on 3, 4 and 2 ranks, with other gradients on each rank and in each step."""
+    """Judge three steps on 3, 4 and 2 ranks, with different gradients on each rank and in each step."""
     import shard_bytes  # noqa: F401  # before the ranks are forked
 
     sharded = part.function("ShardedMuon")
@@ -221,7 +221,7 @@ def _check_equal(part: Part, size: int, answers: list[dict[str, Any]]) -> None:
 
 
 def _reference(size: int, way: str = "") -> list[dict[str, Any]]:
-    """Return the weights after each step of a Muon in one process, or of one with the mistake of a way."""
+    """Return the weights after each step of a Muon in one process, or of one with the mistake of a wrong way."""
     import torch
 
     weights = {name: _draw(name, 0, 0) for name in SHAPES}

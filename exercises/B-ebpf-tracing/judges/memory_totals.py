@@ -88,7 +88,7 @@ def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
 
 
 def judge_probes(part: Part, names: list[str]) -> None:
-    """Raise the verdict on a tracer that probes functions that do not belong to memory."""
+    """Raise the verdict on a tracer that probes other functions than those of memory."""
     if names:
         raise part.wrong("not-only-memory", names=", ".join(names[:4]))
 

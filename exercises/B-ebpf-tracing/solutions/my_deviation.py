@@ -1,4 +1,4 @@
-"""The course's solution of my_deviation.py: it adds up the calls of weights and requests, and compares each possible sum."""
+"""The course's solution of my_deviation.py: it compares the trace with the sum of calls that each cause would leave."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def _list_expressions(operands: str) -> Iterator[str]:
 
 
 def _split_asm(text: str, code: str, start: int, end: int) -> list[list[str]]:
-    """Return the template, outputs, inputs and clobbers of an asm statement: of each, what commas separate."""
+    """Return the template, outputs, inputs and clobbers of an asm statement, each as the parts that commas separate."""
     sections: list[list[str]] = [[]]
     first, depth = start + 1, 0
     for place in range(start, end):

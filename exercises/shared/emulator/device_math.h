@@ -22,7 +22,7 @@ T saturate_to(double x) {  // as conversions of a GPU do: beyond the range of T,
 }
 }  // namespace emulator
 
-// --- min and max of every pair of arithmetic types: the same for equal types, as C++ converts otherwise -------------------------
+// --- min and max of every pair of arithmetic types, in their common type (std::common_type) ----------------------------------
 template <class A, class B, class = std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>>>
 constexpr std::common_type_t<A, B> min(A a, B b) {
   using T = std::common_type_t<A, B>;
@@ -82,7 +82,7 @@ inline float __fdividef(float a, float b) { return a / b; }
 inline float fdividef(float a, float b) { return a / b; }
 namespace emulator::rounding {
 enum Mode { rn, rz, ru, rd };  // to the nearest number, to zero, up, down
-// A number in this rounding, from the nearest one and the sign of what the exact result has beyond it.
+// The exact result in this rounding, from the nearest number and the sign of `rest`, the exact result minus that number.
 template <Mode MODE, class T>
 T round(T nearest, T rest) {
   const bool is_up = MODE == ru || (MODE == rz && nearest < 0), is_down = MODE == rd || (MODE == rz && nearest > 0);

@@ -1,5 +1,5 @@
 // Copies between host and device, and the host's own accesses to memory that kernels also use: whether something orders them
-// after the launches and copies before. Kernels compare their accesses with launches (races.hpp) and with copies (here).
+// after earlier launches and copies. Kernels compare their accesses with launches (races.hpp) and with copies (here).
 #pragma once
 #include "memory.hpp"
 #include "races.hpp"

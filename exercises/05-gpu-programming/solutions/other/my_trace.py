@@ -10,7 +10,7 @@ Event = dict[str, Any]
 
 
 def kind(event: Event) -> str:
-    """Return whether work communicates, is a copy from pageable memory, or anything else; "" for events that are not work."""
+    """Return the kind of work: communication, a copy from pageable memory, or other work; "" for events that are not work."""
     if event.get("cat") not in {"kernel", "gpu_memcpy", "gpu_memset"}:
         return ""
     if event["name"].startswith("nccl"):

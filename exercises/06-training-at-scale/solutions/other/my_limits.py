@@ -6,7 +6,7 @@ import math
 
 
 def largest(way: str, cluster: dict) -> int:
-    """Return the largest power of two of ranks with which computing does not wait for messages."""
+    """Return the largest number of ranks, a power of two, with which computing does not wait for messages."""
     divided = cluster["heads" if way == "tensor" else "sequences"]
     possible = math.gcd(divided, 4096)
     near = power_below(limit(way, cluster, cluster["inside_bytes_per_s"]))

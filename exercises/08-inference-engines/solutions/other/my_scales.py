@@ -12,7 +12,7 @@ def smooth(activation, weight, alpha):
 
 
 def search(weight, inputs, round_trip):
-    """Return the candidate with the smallest change; the geometric mean of each one's ends is scaled to 1, as in AWQ."""
+    """Return the candidate with the smallest change; in each, the geometric mean of its largest and smallest scale is 1."""
     output = torch.nn.functional.linear(inputs, weight)
     logarithms = torch.maximum(inputs.abs().mean(0), torch.tensor(1e-5)).log()
 

@@ -1,4 +1,4 @@
-// The functions of cuBLAS before version 4, which take no handle and letters for operations.
+// The functions of cuBLAS before version 4, which take letters for operations, and no handle.
 #pragma once
 #include "cublas_v2.h"
 

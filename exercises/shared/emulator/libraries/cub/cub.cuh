@@ -559,7 +559,7 @@ inline bool asks_for_size(void* storage, size_t& bytes) {
   if (!storage) bytes = 1;
   return !storage;
 }
-// Whether the device has the elements. Iterators that are not pointers make theirs.
+// Whether the device has the elements. Iterators that are not pointers compute theirs.
 template <class I, class N>
 bool has(I first, N count, bool writes) {
   if constexpr (std::is_pointer_v<I>)
