@@ -160,7 +160,7 @@ def test_what_shared_memory_allows_tiled_on_other_gpus() -> None:
     assert f"multiply-adds for {words[2 * clocks * T4.cores_per_sm // warp]} warps, but performs them for one" in text
     assert f"one clock on most GPUs, {words[clocks]} on a T4" in lesson("5")
     assert SHARED_BYTES_PER_CLOCK[T4.capability] / 4 / T4.cores_per_sm == 0.25
-    assert "serves a quarter of a read per product. R = 4 needs twice that, and R = 8 exactly that" in text
+    assert "a quarter of a read per product. R = 4 needs twice as many reads, and R = 8 exactly as many" in text
 
 
 def count_numbers_of_the_inner_loop(length: int, d: int, block: int, keys_outside: bool) -> int:
