@@ -303,7 +303,10 @@ def test_shares_that_prefix_caches_find_are_those_of_the_search() -> None:
         "{:.1f} percent with 16 tokens, {:.1f} with 64, {:.1f} with 256. If single tokens could be found, it would be {:.1f}"
     )
     assert quoted.format(*sizes) in text
-    for place, words in (("front", "{:.1f} percent of the 300 requests above is found"), ("behind", "{:.1f} percent is found")):
+    for place, words in (
+        ("front", "{:.1f} percent of the tokens of the 300 requests above is found"),
+        ("behind", "{:.1f} percent is found"),
+    ):
         stamped = prefixes.make_requests(300, 8, stamp=place)
         assert words.format(prefixes.find_percent(stamped, prefixes.find_beginnings(stamped, 16))) in text
     last = prefixes.make_conversation(300, 5)[-1]
