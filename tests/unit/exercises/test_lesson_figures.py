@@ -160,7 +160,7 @@ def test_what_shared_memory_allows_tiled_on_other_gpus() -> None:
     assert f"multiply-adds for {words[2 * clocks * T4.cores_per_sm // warp]} warps, but performs them for one" in text
     assert f"one clock on most GPUs, {words[clocks]} on a T4" in lesson("5")
     assert SHARED_BYTES_PER_CLOCK[T4.capability] / 4 / T4.cores_per_sm == 0.25
-    assert "serves a quarter of a read per product. R = 4 needs twice that, and R = 8 exactly that" in text
+    assert "a quarter of a read per product. R = 4 needs twice as many reads, and R = 8 exactly as many" in text
 
 
 def count_numbers_of_the_inner_loop(length: int, d: int, block: int, keys_outside: bool) -> int:
@@ -303,7 +303,10 @@ def test_shares_that_prefix_caches_find_are_those_of_the_search() -> None:
         "{:.1f} percent with 16 tokens, {:.1f} with 64, {:.1f} with 256. If single tokens could be found, it would be {:.1f}"
     )
     assert quoted.format(*sizes) in text
-    for place, words in (("front", "{:.1f} percent of the 300 requests above is found"), ("behind", "{:.1f} percent is found")):
+    for place, words in (
+        ("front", "{:.1f} percent of the tokens of the 300 requests above is found"),
+        ("behind", "{:.1f} percent is found"),
+    ):
         stamped = prefixes.make_requests(300, 8, stamp=place)
         assert words.format(prefixes.find_percent(stamped, prefixes.find_beginnings(stamped, 16))) in text
     last = prefixes.make_conversation(300, 5)[-1]
