@@ -27,9 +27,9 @@ def test_low_precision_solved_gives_the_figures_of_the_lesson(tmp_path: Path) ->
     assert run.metrics["nearest_value"] == 1
     text = " ".join((find_course({}).modules / "09-frontier-training/lesson-6-formats.md").read_text(encoding="utf-8").split())
     errors = {row["scheme"]: row["others_percent"] for row in run.metrics["blocks"]}
-    assert f"| MXFP8 | 32 | power of two | 8.25 | {errors['MXFP8']:.1f} % |" in text
-    assert f"| MXFP4 | 32 | power of two | 4.25 | {errors['MXFP4']:.1f} % |" in text
-    assert f"| NVFP4 | 16 | E4M3 | 4.5 | {errors['NVFP4']:.1f} % |" in text
+    assert f"| MXFP8 (E4M3) | 32 | power of two | 8.25 | {errors['MXFP8']:.1f} % |" in text
+    assert f"| MXFP4 (E2M1) | 32 | power of two | 4.25 | {errors['MXFP4']:.1f} % |" in text
+    assert f"| NVFP4 (E2M1) | 16 | E4M3 | 4.5 | {errors['NVFP4']:.1f} % |" in text
     gaps = {row["recipe"]: row["loss_gap_percent"] for row in run.metrics["trained"]}
     assert "MXFP8 ends within 0.1 % of float32's loss and NVFP4 within 1 %" in text
     assert abs(gaps["mxfp8"]) < 0.1
