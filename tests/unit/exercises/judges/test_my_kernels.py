@@ -39,7 +39,7 @@ FATES_OF_GEMM = {
         f"{GEMM.split('template <int M', 1)[0]}template <int M{OPEN_REGISTERS}",
         "open",
         "",
-        "registers fetches no number yet",
+        "registers is not written yet",
     ),
     "syntax-on-line-1": (f"int x = ;\n{GEMM}", "failed", "not-compiled", "my_gemm.cu:1: "),
     "renamed": (GEMM.replace("void tiled(", "void tile("), "failed", "not-compiled", "it does not fit what calls it"),
