@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import warnings
 from collections.abc import Sequence
@@ -148,9 +147,7 @@ if outcome.state == "open":
     say(f"my_fsdp.py is not written yet: here two rows would follow, yours. {outcome.text}")
 elif outcome.state == "failed":
     say(f"my_fsdp.py: {outcome.text}")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-if (source := Path(__file__).resolve().parent / "my_fsdp.py").parent != out:
-    shutil.copyfile(source, out / source.name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, "my_fsdp.py")
 path = bench.write_metrics("fsdp_by_hand/1", world.device, world_size=size, seed=fsdp_trial.SEED, metrics=metrics)
 bench.say_end(path, world.device)
 dist.destroy_process_group()

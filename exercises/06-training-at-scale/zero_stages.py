@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import shutil
 import sys
 import time
 import traceback
@@ -306,9 +305,6 @@ for name, reason in {"my_count.py": counts_broken, "my_sharded.py": sharded_brok
         say(f"{name}: {reason}")
 if device.type == "cpu":
     say("Bytes, collectives and losses are the same anywhere. Times are not: these ranks share cores. (device: cpu)")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-for source in (Path(__file__).resolve().parent / name for name in ("my_count.py", "my_sharded.py")):
-    if source.parent != out:
-        shutil.copyfile(source, out / source.name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, "my_count.py", "my_sharded.py")
 path = bench.write_metrics("zero_stages/1", device, world_size=size, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

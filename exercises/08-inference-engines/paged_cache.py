@@ -10,8 +10,6 @@ Reading           modules/08-inference-engines/lesson-3-pages.md
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -115,9 +113,6 @@ for name, result in zip(PARTS, (outcome, reading), strict=True):
         say(f"{name} is not written yet: its row would say yours. {result.text}")
     elif result.state == "failed":
         say(f"{name}: {result.text}")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-for name in PARTS:
-    if (source := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(source, out / name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, *PARTS)
 path = bench.write_metrics("paged_cache/1", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -193,8 +192,6 @@ else:
     say(
         f"my_template.yaml: {templates[3]['found_percent']:.1f} % are found; {templates[2]['found_percent']:.1f} % are possible"
     )
-for name in ("my_prefix.py", "my_template.yaml"):
-    if folder != out:
-        shutil.copyfile(folder / name, out / name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, "my_prefix.py", "my_template.yaml")
 path = bench.write_metrics("prefix_cache/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
 bench.say_end(path, device)

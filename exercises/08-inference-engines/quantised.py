@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -181,9 +179,6 @@ for name, outcome in outcomes.items():
         say(f"{name} is open: once it is written, {rows_of[name]} will be here. {outcome.text}")
     elif outcome.state == "failed":
         say(f"{name}: {outcome.text}")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-for name in names:
-    if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, *names)
 path = bench.write_metrics("quantised/1", torch.device("cpu"), world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, torch.device("cpu"))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -187,8 +186,6 @@ for name, result in zip(PARTS, (outcome, formulas), strict=True):
         say(f"{name}: {result.text}")
 text = "\n\n".join("\n".join([f"Steps of {name}, around the fullest", *lines]) for name, lines in steps.items())
 (out / "steps.txt").write_text(text + "\n", encoding="utf-8")
-for name in PARTS:
-    if (original := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(original, out / name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, *PARTS)
 path = bench.write_metrics("scheduler/1", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

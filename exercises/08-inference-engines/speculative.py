@@ -11,8 +11,6 @@ Reading           modules/08-inference-engines/lesson-6-speculation.md
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -189,9 +187,6 @@ for outcome, name, rows_of_part in (
         say(f"{name} is open: once it is written, {rows_of_part} appear here. {outcome.text}")
     elif outcome.state == "failed":
         say(f"{name}: {outcome.text}")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-for name in ("my_accept.py", "my_speedup.py"):
-    if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, "my_accept.py", "my_speedup.py")
 path = bench.write_metrics("speculative/1", device, world_size=1, seed=trial.SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -14,7 +14,6 @@ import dataclasses
 import math
 import os
 import random
-import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -280,7 +279,6 @@ if clock_fit:
     say(f"The clock of 8.3 fits these times with {clock_fit['memory_percent']} % of the sheet's bandwidth, "
         f"{clock_fit['compute_percent']} % of its speed and {clock_fit['overhead_us']:.0f} us a step; off by at most "
         f"{clock_fit['off_percent']:.0f} %.")  # fmt: skip
-if (part := Path(__file__).resolve().parent / "my_costs.py").parent != out:
-    shutil.copyfile(part, out / part.name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, "my_costs.py")
 path = bench.write_metrics("token_costs/1", device, world_size=1, seed=args.puzzle, metrics=metrics)
 bench.say_end(path, device)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -168,10 +167,7 @@ for name, outcome in outcomes.items():
         say(f"{name} is open: once it is written, {more[name]} will be here. {outcome.text}")
     elif outcome.state == "failed":
         say(f"{name}: {outcome.text}")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-for name in parts:
-    if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, *parts)
 path = bench.write_metrics("context-parallel/1", find_device(gpus), world_size=size, seed=3, metrics=metrics)
 bench.say_end(path, find_device(gpus))
 dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""What only GPUs show, for 9.2, 9.3, 9.6 and 9.7: times of exchanges, blocks and iterations, and a trace of FSDP.
+"""Measure what only GPUs show, for 9.2, 9.3, 9.6 and 9.7: times of exchanges, blocks and iterations, and a trace of FSDP.
 
 The exercises compute compared results on CPUs, in float64. If every rank has a GPU, these functions measure on the GPUs.
 """

@@ -10,8 +10,6 @@ Reading           modules/09-frontier-training/lesson-6-formats.md
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -174,9 +172,6 @@ for name, outcome in outcomes.items():
         say(f"{name} is open: once it is written, {more[name]} will be here. {outcome.text}")
     elif outcome.state == "failed":
         say(f"{name}: {outcome.text}")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-for name in parts:
-    if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # the measured file, kept with the measurements
+bench.keep_files(__file__, *parts)
 path = bench.write_metrics("low-precision/1", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

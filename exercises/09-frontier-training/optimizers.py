@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -181,10 +180,7 @@ for name, outcome in outcomes.items():
         say(f"my_{name}.py is not written yet: a row of yours would follow. {outcome.text}")
     elif outcome.state == "failed":
         say(f"my_{name}.py: {outcome.text}")
-out = Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
-for name in ("my_orthogonal.py", "my_muon.py", "my_widths.py"):
-    if (file := Path(__file__).resolve().parent / name).parent != out:
-        shutil.copyfile(file, out / name)  # what was measured, to keep with the measurements
+bench.keep_files(__file__, "my_orthogonal.py", "my_muon.py", "my_widths.py")
 path = bench.write_metrics("optimizers/1", world.device, world_size=size, seed=0, metrics=metrics)
 bench.say_end(path, world.device)
 dist.destroy_process_group()

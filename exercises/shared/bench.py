@@ -10,6 +10,7 @@ import math
 import os
 import platform
 import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -266,6 +267,15 @@ def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: i
         file.write("\n")
     Path(aside).chmod(0o644)
     return Path(aside).replace(folder / "metrics.json")
+
+
+def keep_files(script: str, *names: str) -> None:
+    """Copy these files of the script's folder into GPUCOURSE_OUT or the current folder, if that is another folder. The files
+    that were measured are then kept with the measurements. Call this on rank 0 only."""
+    folder, out = Path(script).resolve().parent, Path(os.environ.get("GPUCOURSE_OUT") or ".").resolve()
+    if folder != out:
+        for name in names:
+            shutil.copyfile(folder / name, out / name)
 
 
 def _finite(value: object) -> object:

@@ -1,4 +1,4 @@
-"""What 9.2, 9.3, 9.6 and 9.7 measure on GPUs: what a trace shows, and which GPUs ranks have."""
+"""The measurements of 9.2, 9.3, 9.6 and 9.7 on GPUs: the times in a trace, and the GPUs of ranks."""
 
 from __future__ import annotations
 
