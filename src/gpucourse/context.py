@@ -37,7 +37,8 @@ class ReviewedWork:
 
 
 def _ssh_transport(key: Path) -> Transport:
-    """Return a transport that connects to each node by the way in its record, over SSH with this private key."""
+    """Return a transport that connects to each node over SSH with this private key, in the `way` that the node's record
+    names."""
     from gpucourse.remote.transport import NodeTransport
 
     return NodeTransport(key)

@@ -37,8 +37,8 @@ class Link(Protocol):
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         """Run a shell command in the node's home folder and return its result.
 
-        Raises UnreachableError if nothing arrives for `timeout_s`, or if the whole answer takes more than twice as long. Raises
-        NodeUntrusted if the answer is longer than any honest answer.
+        Raises UnreachableError if nothing arrives for `timeout_s`, or if the whole answer takes more than twice that time.
+        Raises NodeUntrusted if the answer is longer than any honest answer.
         """
         ...
 
@@ -58,7 +58,7 @@ class Transport(Protocol):
     """Makes links to nodes."""
 
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
-        """Connect to a node and log in. Raises UnreachableError, also if the node's host key is not the recorded one.
+        """Connect to a node and log in. Raises UnreachableError, including when the node's host key is not the recorded one.
 
         `shared`: a folder that all machines of a cluster share. If it is set, HOME is the user's own folder below it, and
         commands start there.

@@ -36,7 +36,7 @@ def find_home(environ: Mapping[str, str], remedy: str) -> Path:
     """
     setting = environ.get("HOME", "")
     home = Path(setting or _find_account_home())
-    # Access is checked first: `is_dir` may raise an error for a folder that is closed to this person.
+    # Access is checked first: `is_dir` may raise an error for a folder that this user may not enter.
     if home.is_absolute() and os.access(home, os.X_OK) and home.is_dir() and not home.samefile("/"):
         return home
     origin = f"HOME is {setting}" if setting else f"HOME is not set, and the home folder of this account is {home}"
@@ -93,7 +93,7 @@ def storing(path: Path | str) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its missing parents, which no other user may write to. Raises OSError.
+    """Make a folder and its missing parents. No other user may write to a folder that it makes. Raises OSError.
 
     A parent's access list (ACL) may allow other users to write. It overrides the umask but not the mode, so the mode is set.
     """
@@ -148,7 +148,8 @@ class FileBatch:
     ) -> str:
         """Write the content of `target` under a temporary name and return its sha256. The folder of `target` must exist.
 
-        `changed_ns`: the modification time. Raises StorageError, also if the disk does not accept a file of that name.
+        `changed_ns`: the modification time. Raises StorageError, including when the disk does not accept a file with that
+        name.
         """
         with storing(target):
             is_new = not _exists(target)
@@ -220,7 +221,7 @@ def find_shortage(folder: Path) -> str:
     if free >= _RESERVE:
         return ""
     reserve = format_bytes(_RESERVE)
-    return f"the disk of {folder} has {format_bytes(free)} free: outputs are collected only while {reserve} stay free"
+    return f"the disk of {folder} has {format_bytes(free)} free: outputs are collected only while at least {reserve} is free"
 
 
 class DiskSpace:

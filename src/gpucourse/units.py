@@ -55,7 +55,8 @@ def format_seconds(seconds: float) -> str:
 
 
 def write_duration(seconds: float) -> str:
-    """Return the duration as it is typed: `90s` is `1m30s`, and half an hour is `30m`. It is rounded to whole seconds."""
+    """Format a duration as a user would type it: 90 seconds become `1m30s`, half an hour `30m`. It is rounded to whole
+    seconds."""
     minutes, rest_s = divmod(round(seconds), 60)
     parts = ((minutes // 60, "h"), (minutes % 60, "m"), (rest_s, "s"))
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
@@ -73,7 +74,8 @@ def format_share(earned: float, points: float) -> str:
 
 
 def now_utc(timespec: str = "seconds") -> str:
-    """Return the current time as records contain it: ISO 8601 in UTC. A finer `timespec` shows the order of two events."""
+    """Return the current time in the format of the records: ISO 8601 in UTC. A finer `timespec` shows the order of two
+    events."""
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 

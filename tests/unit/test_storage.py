@@ -94,7 +94,7 @@ def test_find_shortage_names_a_disk_that_is_nearly_full(
     free: int, short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_disk(monkeypatch, tmp_path, free=free)
-    text = f"the disk of {tmp_path} has 256.0 MiB free: outputs are collected only while 256.0 MiB stay free"
+    text = f"the disk of {tmp_path} has 256.0 MiB free: outputs are collected only while at least 256.0 MiB is free"
     assert find_shortage(tmp_path) == (text if short else "")
 
 

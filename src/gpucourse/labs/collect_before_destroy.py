@@ -28,7 +28,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 LABS_AT_ONCE = 4
 """The number of labs that are taken down in parallel: Terraform needs a few hundred megabytes per stack in the cloud."""
 MAX_LOCK_WAIT_S = 10.0
-"""The longest wait, in seconds, for another command that attends a run."""
+"""The longest wait, in seconds, for another command that works on a run."""
 
 
 @dataclass(kw_only=True)
@@ -249,7 +249,7 @@ def _give_up(paths: WorkspacePaths, record: RunRecord, outcome: CollectedRuns, r
     record.collected, record.error = True, record.error or reason
     if record.slurm is not None:
         record.slurm.later = []
-    for node in record.nodes:  # what a killed command fetched, and no command will fetch again
+    for node in record.nodes:  # data that a killed command fetched, and that no command will fetch again
         shutil.rmtree(runs.files_of(paths, record).transfer(node), ignore_errors=True)
     with suppress(StorageError):  # a full disk must not keep a lab alive
         runs.save(paths, record)

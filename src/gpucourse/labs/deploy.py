@@ -26,7 +26,7 @@ D = TypeVar("D", bound=Deployment)
 
 
 def choose_target(settings: Settings, request: DeployRequest) -> Target[Any, Any]:
-    """Return the target that is named, otherwise the only one that the request can mean, otherwise the one in the settings.
+    """Return the target that the request names, otherwise the target that its flags imply, otherwise the one in the settings.
 
     Raises UsageError for flags that only another target has, MissingError for a target that is not installed.
     """

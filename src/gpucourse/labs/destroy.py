@@ -80,9 +80,9 @@ class DestroyResult:
 def survey(context: Context, request: DestroyRequest) -> Survey:
     """Return the requested labs and, from the targets, this workspace's resources that no record lists.
 
-    The targets are queried only if all labs are requested, or if the request names no GPU and no recorded lab fits it. Raises
-    UnknownName for a module that the course does not have. Raises UsageError if labs should be forgotten, but none of them
-    may be.
+    The targets are queried only if all labs are requested, or if the request names no GPU and no recorded lab matches it.
+    Raises UnknownName for a module that the course does not have. Raises UsageError if labs should be forgotten, but none of
+    them may be.
     """
     module = None if request.module is None else context.catalog.module(request.module).id
     records, errors = deployments.readable(context.paths)
@@ -121,7 +121,7 @@ def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything
     ]
     if other_labs and len(other_labs) == len(labs) and not everything:
         raise UsageError(
-            f"--forget-unreachable is for labs on machines of your own (--target hosts). {'; '.join(reasons)}",
+            f"--forget-unreachable is for labs on your own machines (--target hosts). {'; '.join(reasons)}",
             hint=f"gpucourse destroy {other_labs[0].module}{other_labs[0].flag}",
         )
     for lab, reason in zip(other_labs, reasons, strict=True):
@@ -206,13 +206,13 @@ def _destroy_untracked(context: Context, name: str, things: list[CloudResource],
 def _make_forgotten_error(receipt: Receipt) -> LeftoverError:
     """Return the error that lists what may be left on each machine.
 
-    The receipt contains the commands that remove it. Short commands are in the error as well.
+    The receipt contains the commands that remove these items. If the commands are short, the error contains them as well.
     """
     item_ids = "; ".join(item.id for item in receipt.forgotten)
     commands = " and ".join(item.remove for item in receipt.forgotten)
-    remedy = commands if len(commands) <= MAX_SHOWN else "the commands in the receipt remove it"
+    remedy = commands if len(commands) <= MAX_SHOWN else "run the commands in the receipt"
     return LeftoverError(
-        f"{receipt.stack} is forgotten, and this may remain on machines that could not be reached: {item_ids}",
+        f"{receipt.stack} is forgotten; machines that could not be reached may still have these parts of it: {item_ids}",
         hint=f"once a machine can be reached again: {remedy}",
     )
 

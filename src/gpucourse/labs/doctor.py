@@ -42,7 +42,7 @@ def doctor(context: Context, target_name: str, module: str | None = None) -> lis
 
 
 def list_programs(module: Module) -> list[Finding]:
-    """Check the programs and rare packages that a module's exercises use.
+    """Check the programs and the uncommon packages that a module's exercises use.
 
     Without an optional program, figures are left out. Without a required one, the exercise stops.
     """

@@ -71,7 +71,7 @@ def _has_python(watch: Watcher, link: Link) -> None:
     if not result.ok:
         raise InfrastructureError(
             f"{link.node.name}: there is no program {link.node.python}",
-            hint="type gpucourse deploy again, from a Python environment that is not moved or removed",
+            hint="type gpucourse deploy again, from a Python environment that will not be moved or removed",
         )
 
 

@@ -108,7 +108,7 @@ def test_allow_ip_opens_ssh_to_another_address(lab_owner: CloudLearner) -> None:
     [change] = aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed
     assert change.startswith("198.51.100.4/32 instead of 203.0.113.7/32")
     assert lab_owner.deployment()["cloud"]["ssh_cidr"] == "198.51.100.4/32"
-    assert "was allowed already" in aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
+    assert "was already allowed" in aws_change.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
 
 
 def test_keep_pauses_the_idle_agent_until_it_is_cancelled(lab_owner: CloudLearner) -> None:

@@ -40,6 +40,6 @@ def test_run_names_the_address_at_which_the_nodes_do_not_meet(nodes: list[Node],
             return make_completed(code=1, complaint="Traceback\nDistNetworkError: timed out\n")
         return here(node, command)
 
-    with pytest.raises(InfrastructureError, match=r"all-reduce over the nodes, which meet at .*:\d+, fails\n") as caught:
+    with pytest.raises(InfrastructureError, match=r"all-reduce over the nodes, which meet at .*:\d+, failed\n") as caught:
         collective_check.run(context, fleet_of(answer_behind_a_wall, *nodes), nodes, set())
     assert "node1: DistNetworkError: timed out" in caught.value.what

@@ -1,4 +1,4 @@
-"""Connecting to the account that contains a lab, and finding the lab that a command means."""
+"""Connecting to the account that contains a lab, and finding the lab that a command refers to."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gpucourse.workspace import deployments
 def account_of(environ: Mapping[str, str], deployment: AwsDeployment) -> Account:
     """Return the account that contains a lab, in the lab's region.
 
-    Raises MissingError if the credentials belong to another account: there the lab would seem to be gone. Raises the errors of
-    `Account.call`.
+    Raises MissingError if the credentials belong to another account, in which the lab would seem to be gone. Raises the errors
+    of `Account.call`.
     """
     cloud = deployment.cloud
     account = Account(cloud.region, environ)
@@ -51,7 +51,7 @@ def make_pause(stop: threading.Event) -> Callable[[float], None]:
 
 
 def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
-    """Return the module's lab on AWS that the command means. `verb`: the command that was typed.
+    """Return the module's lab on AWS that the command refers to. `verb`: the command that was typed.
 
     Raises MissingError if there is no such lab, UsageError if several labs match.
     """

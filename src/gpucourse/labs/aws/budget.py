@@ -52,7 +52,7 @@ class Budget:
         """Check that the remaining budget covers this amount. Raises UsageError if it does not, unless `over_budget`.
 
         `command`: the command that was typed.
-        `remedy`: advice that lowers the cost.
+        `remedy`: advice on how to lower the cost.
         """
         if over_budget or self.allows(usd):
             return

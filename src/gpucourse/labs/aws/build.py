@@ -34,8 +34,8 @@ AT_ONCE = 4  # Terraform's provider needs a few hundred megabytes per stack
 def build(context: Context, proposal: PricedProposal) -> BuildResult:
     """Build all labs of the proposal in parallel. If one fails, the others are still built.
 
-    If there is only one lab, its error is raised. Ctrl-C sends each Terraform one SIGINT and waits for it. Raises UsageError if
-    another deploy has used up the budget in the meantime.
+    If there is only one lab, its error is raised. Ctrl-C sends one SIGINT to each Terraform process and waits for it to end.
+    Raises UsageError if another deploy has used up the budget in the meantime.
     """
     _reserve(context, proposal)
     plans, errors = proposal.plans, list[GpucourseError]()
@@ -114,7 +114,7 @@ def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
 
 
 def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
-    """Build the lab in the first place that has room; return its nodes. Raises the error of the last attempt, in the words of
+    """Build the lab in the first place that has capacity; return its nodes. Raises the error of the last attempt, worded as in
     the failure table."""
     deployment, lab = plan.deployment, plan.lab
     cloud = deployment.cloud
@@ -128,7 +128,7 @@ def _build_with_failover(context: Context, plan: LabPlan) -> Inventory:
             failure = classify_failure(error)
             if failure is None:
                 raise
-            # Existing nodes keep their place: in another zone, the people who work on them would lose them.
+            # Existing nodes stay in their zone: a move would destroy nodes on which people are working.
             next_launch = route.choose_next(launch, failure) if plan.fresh else None
             _note_attempt(context.watch, deployment, launch, failure, next_launch)
             if next_launch is None:
@@ -241,14 +241,14 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
     except GpucourseError as error:
         problem = f"EC2 does not say whether powering off ends {', '.join(spot)}: {error.what}"
         if not lab.cloud.backstop:
-            context.watch(Note(text=f"{problem}; the backstop ends it, ten minutes after the deadline", level="warning"))
+            context.watch(Note(text=f"{problem}; the backstop ends every node ten minutes after the deadline", level="warning"))
             return
         problem = f"{problem}; and there is no backstop, so a forgotten node may never be ended"
         mend = f"; {schedule.SET_UP}"
     else:
         if not survivors:
             return
-        problem = f"after powering off, EC2 would keep {', '.join(survivors)} as a stopped instance whose disk costs money"
+        problem = f"after a power-off, {', '.join(survivors)} would be stopped, not terminated, and the disks would cost money"
         mend = ""
     if fresh:
         _remove_refused(context, lab, problem)
@@ -258,7 +258,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
 def _remove_refused(context: Context, lab: CloudLab, problem: str) -> None:
     """Take down a new lab that cannot be kept; `problem` says why. Raises LeftoverError, with the same reason, if something
     remains."""
-    context.watch(Note(text=f"{problem}. So the lab is taken down", level="warning"))
+    context.watch(Note(text=f"{problem}. The lab is being taken down", level="warning"))
     try:
         _remove_failed_attempt(context, lab)
     except LeftoverError as error:
@@ -297,7 +297,7 @@ class Route:
             return None
         self._tried.add((place.zone, place.instance_type))
         following = self._find_next(failure.suggested, placement_group=place.placement_group)
-        if following is None and place.placement_group:  # there is more room for separate nodes than for adjacent ones
+        if following is None and place.placement_group:  # AWS has capacity for separate nodes more often than for adjacent ones
             self._tried.clear()
             following = self._find_next((), placement_group=False)
         return following
@@ -313,7 +313,7 @@ class Route:
 
 
 def _is_about_group(failure: Failure) -> bool:
-    """Return whether AWS lacked room for the placement group, rather than machines."""
+    """Return whether the placement group, rather than the number of machines, caused the failure."""
     text = f"{failure.code} {failure.message}".lower()
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)
 

@@ -23,7 +23,7 @@ from gpucourse.workspace import deployments
 
 @contextmanager
 def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[AwsDeployment]:
-    """Lock the lab on AWS that the command means, and yield its record. Raises the errors of `find_lab`, and StackBusy."""
+    """Lock the lab on AWS that the command refers to, and yield its record. Raises the errors of `find_lab`, and StackBusy."""
 
     stack = find_lab(context, module, gpu=gpu, verb=verb).stack
     with context.lock(stack, f"{verb} {module}"):
@@ -59,7 +59,7 @@ def make_result(
 
 
 def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
-    """Open SSH of a lab to `cidr`, otherwise to the address in the settings, otherwise to this computer's public address.
+    """Open a lab's SSH port to `cidr` or, if that is empty, to the address in the settings or this computer's public address.
 
     Raises UsageError if the value is not one public address. Raises MissingError if the address cannot be found or the lab has
     no rule for SSH.
@@ -74,7 +74,7 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
         return make_result(
             context,
             deployment,
-            f"SSH of {deployment.stack} is open to {address_range}",
-            groups or [f"{address_range} was allowed already"],
+            f"SSH to {deployment.stack} is open to {address_range}",
+            groups or [f"{address_range} was already allowed"],
             next_command=f"gpucourse ssh {deployment.module}",
         )

@@ -100,7 +100,8 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
 
 
 def list_labs(paths: WorkspacePaths, module: str) -> list[AwsDeployment]:
-    """Return the module's recorded labs on AWS. Ready labs come first: a command means them rather than failed attempts."""
+    """Return the module's recorded labs on AWS. Ready labs come first: a command refers to them rather than to failed
+    attempts."""
     labs = [result for result in deployments.list_of_module(paths, module) if isinstance(result, AwsDeployment)]
     return sorted(labs, key=lambda result: result.phase != "ready")
 
@@ -174,7 +175,7 @@ def _check_fits(request: DeployRequest, module: Module, existing: AwsDeployment,
     cloud = existing.cloud
     if cloud.gpu != gpu:
         raise UsageError(
-            f"{existing.stack} exists already, with {cloud.gpu.upper()}, because {gpu.upper()} was sold out then",
+            f"{existing.stack} exists already, with {cloud.gpu.upper()}, because {gpu.upper()} was sold out at the time",
             hint=f"continue with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or destroy it first: "
             f"gpucourse destroy {module.id} --gpu {cloud.gpu}",
         )

@@ -56,7 +56,8 @@ class CostPart:
 class Cost:
     """All costs and the budget, in USD.
 
-    `left_usd`: the remaining budget; None without a budget.
+    `usd_to_end`: the cost so far, plus the cost of the running labs until their deadlines.
+        `left_usd`: the remaining budget; None without a budget.
     `sources`: where and when the prices were read.
     `clusters`: the core hours and GPU hours of runs on Slurm clusters; `max_gpu_hours`: the limit in the settings.
     """
@@ -80,8 +81,8 @@ class Cost:
 def cost(context: Context, *, ask_aws: bool = False, offline: bool = False) -> Cost:
     """Return the known costs. First query the account for existing resources, unless `offline`.
 
-    If the account does not answer, only the ledger is used. With `ask_aws`, also query Cost Explorer, at a cent per request.
-    Raises the errors of that call.
+    If the account does not answer, only the ledger is used. With `ask_aws`, also query Cost Explorer, which costs one cent per
+    request. Raises the errors of that call.
     """
     labs = {item.uid: item for item in deployments.every(context.paths) if isinstance(item, AwsDeployment)}
     warnings = [] if offline else _settle_ledgers(context, labs)

@@ -124,7 +124,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             else:
                 failures = _do_on_nodes(context.transport, deployment, lambda link: node_files.remove(link, "hold"))
         if failures:
-            raise _same(failures, f"not every node of {deployment.stack} accepted it: {_join(failures)}")
+            raise _same(failures, f"not every node of {deployment.stack} accepted the change: {_join(failures)}")
         deadline = datetime.fromisoformat(cloud.expires)
         sentence = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC"
@@ -232,7 +232,7 @@ def _make_interrupted_error(deployment: AwsDeployment, extension: Extension) -> 
         f" ({datetime.fromisoformat(cloud.reservation.until):%H:%M} on nodes that accepted it)" if cloud.reservation else ""
     )
     return Interrupted(
-        f"giving {deployment.stack} more time was interrupted; it ends at {ends}{later_end}",
+        f"extending {deployment.stack} was interrupted; it ends at {ends}{later_end}",
         hint=f"type it again: {extension.command}; gpucourse status shows what will end it",
     )
 

@@ -70,7 +70,7 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
 
 
 def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:
-    """Return the error for a failure that no other zone or type can avoid, in the words of the failure table."""
+    """Return the error for a failure that no other zone or type can avoid, worded as in the failure table."""
     problem = failures.sentence(failure)
     if len(attempts) > 1:
         places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in attempts)

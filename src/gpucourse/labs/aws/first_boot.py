@@ -24,7 +24,7 @@ PATIENCE_S, PAUSE_S = 1200.0, 3.0
 _LOST_LOOKS = 5
 _MAX_TEXT = 4000
 _PROBLEMS = {"failed": "the set-up failed", "silent": "the set-up left no message"}
-# One answer: a word, then its details. cloud-init is queried only if the course's set-up left no mark at all.
+# One answer: a word, then its details. cloud-init is queried only if the course's set-up left no mark.
 _LOOK = """
 state="${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"
 echo "${GPUCOURSE_NODE_ROOT:+simulated}"

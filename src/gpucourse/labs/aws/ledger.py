@@ -214,8 +214,8 @@ def cents(amount: Decimal) -> Decimal:
 
 
 def machines(paths: WorkspacePaths, uid: str) -> list[str]:
-    """Return the ids of the stack's instances that cost money according to the ledger, the only source while the account does
-    not answer."""
+    """Return the ids of the stack's instances that cost money according to the ledger. While the account does not answer, the
+    ledger is the only source."""
     return [span.charge.item for span in read(paths.ledger).select(uid).open() if span.charge.kind == "instance"]
 
 
@@ -227,8 +227,7 @@ def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) ->
 
 
 def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
-    """Return the charge. If its item was stopped in the meantime, remove the start time, which is too early: the charge begins
-    now."""
+    """Return the charge. If its item was stopped after the charge's start time, remove that time: the charge begins now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 
@@ -299,7 +298,7 @@ def read_prices(paths: WorkspacePaths, region: str) -> PriceBook:
 
 
 def store_prices(context: Context, book: PriceBook) -> None:
-    """Store the prices that AWS reported, for the ledger and for commands that AWS does not answer.
+    """Store the prices that AWS reported, for the ledger and for commands that run while AWS does not answer.
 
     Raises StorageError, StackBusy.
     """

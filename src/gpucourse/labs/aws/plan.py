@@ -119,7 +119,7 @@ class LabPlan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what the user should know before confirming."""
+        """Return the notes to show before the user confirms."""
         if not self.ends:
             return ()
         nodes = f"{self.ends} of its nodes {'is' if self.ends == 1 else 'are'} removed or replaced"
@@ -173,7 +173,7 @@ class Survey:
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[PricedProposal]:
     """Check, plan and price the labs, and lock their stacks during the block. A lab that is not built in the block leaves
-    nothing.
+    nothing behind.
 
     Raises UsageError and UnknownName for unknown names and values, MissingError that lists everything that blocks the labs,
     CloudError, TerraformFailed.
@@ -481,7 +481,7 @@ def make_environment(
     context: Context, quotas: Quotas, labs: Sequence[LabNeed], book: PriceBook, market: Market, ssh_cidr: str
 ) -> LabEnvironment:
     """Return the input of the preflight checks for labs of this workspace. This computer's address is left out unless it is
-    known already.
+    already known.
     """
     budget = read_budget(context, ())
     public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")

@@ -205,14 +205,14 @@ def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableEr
     if address == lab.cloud.ssh_cidr:
         return error
     return UnreachableError(
-        f"{error.what} (SSH is open to {lab.cloud.ssh_cidr}, and this computer is {address} now)",
+        f"{error.what} (SSH is open to {lab.cloud.ssh_cidr}, and the address of this computer is now {address})",
         hint=f"gpucourse allow-ip {lab.deployment.module}",
     )
 
 
 def _check_driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
-    """Check that nvidia-smi lists as many GPUs as the instance type has. Skip nodes that report that they are simulated, with a
-    note."""
+    """Check that nvidia-smi lists as many GPUs as the instance type has. Skip nodes that report that they are simulated, and
+    say so in a note."""
 
     from gpucourse.remote.fleet import values
 
@@ -238,8 +238,8 @@ def _check_driver(watch: Watcher, fleet: Fleet, nodes: Sequence[Node], simulated
 
 
 def _check_slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
-    """Wait until Slurm lists every node as idle or at work, with its GPUs. If simulated nodes report no GPU, skip this check,
-    with a note."""
+    """Wait until Slurm lists every node as idle or busy, with its GPUs. If simulated nodes report no GPU, skip this check and
+    say so in a note."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
         text = f"{names}: the machine reports that it is simulated and has no GPU, so Slurm is not checked"

@@ -55,7 +55,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
         comparison = f" instead of ${former_rate:.2f}" if former_rate and ids else ""
         until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
         changes = [
-            f"{instance.node} ({instance.id}) is stopped" if instance.id in ids else f"{instance.node} was stopped before"
+            f"{instance.node} ({instance.id}) is stopped" if instance.id in ids else f"{instance.node} was already stopped"
             for instance in cloud_instances
         ]
         changes.append(f"its disks stay and cost ${rate or 0:.2f} an hour{comparison}; the data on the fast local disk is lost")
@@ -72,7 +72,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
 def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
     """Start a stopped lab, find its new addresses, and wait until it is ready. This also repairs a record with old addresses.
 
-    Raises CloudError of kind capacity if AWS has no room for the lab now, and the errors of the readiness checks. Raises
+    Raises CloudError of kind capacity if AWS has no capacity for the lab now, and the errors of the readiness checks. Raises
     UsageError if the lab has expired. Also raises UsageError if the lab costs more until its end than the budget allows, unless
     `over_budget`.
     """
@@ -82,9 +82,9 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         cloud = deployment.cloud
         remaining = datetime.fromisoformat(cloud.expires) - ledger.now()
         if remaining < MIN_TIME_LEFT:
-            word = "is over" if remaining < timedelta() else f"ends in {remaining.total_seconds() / 60:.0f} minutes"
+            word = "has passed" if remaining < timedelta() else f"is in {remaining.total_seconds() / 60:.0f} minutes"
             raise UsageError(
-                f"the time of {deployment.stack} {word}: if you start it now, it will end itself immediately",
+                f"the deadline of {deployment.stack} {word}: if you started it now, it would soon end itself",
                 hint=f"gpucourse extend {module} 2h, then gpucourse start {module}",
             )
         lab = open_cloud(context, deployment)
@@ -109,7 +109,7 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
                     deployment.inventory = update_addresses(deployment.inventory, running)
                 cloud.stopped = False
                 deployments.save(context.paths, deployment)
-            finally:  # what runs costs money, even if this was interrupted or AWS answered with an error
+            finally:  # running instances cost money, even after an interruption or an error
                 ledger.settle_if_possible(context, account, deployment)
         cloud.reservation = None  # also the reservation of a killed start: the ledger now has the lab's cost
         late_nodes: list[list[str]] = []
@@ -151,7 +151,7 @@ def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstan
     )
     raise MissingError(
         f"{deployment.stack} has no instance left: {reason}",
-        hint=f"rebuild them: gpucourse deploy {deployment.module} --target aws; or clear up: gpucourse destroy "
+        hint=f"rebuild them: gpucourse deploy {deployment.module} --target aws; or clean up: gpucourse destroy "
         f"{deployment.module}",
     )
 
@@ -181,11 +181,11 @@ def _start_instances(
             raise
         cloud = deployment.cloud
         error.what = (
-            f"AWS has no room for {cloud.instance_type} in {cloud.zone} right now, so {deployment.stack} stays stopped"
+            f"AWS has no capacity for {cloud.instance_type} in {cloud.zone} right now, so {deployment.stack} stays stopped"
             f"{ledger.describe_cost_meanwhile(context.paths, deployment)} for its disks"
         )
         error.hint = (
-            f"try again later: gpucourse start {deployment.module}; or build it where there is room: "
+            f"try again later: gpucourse start {deployment.module}; or build it where there is capacity: "
             f"gpucourse destroy {deployment.module}, then gpucourse deploy {deployment.module} --target aws"
         )
         raise
@@ -197,9 +197,9 @@ def _move_deadline(transport: Transport, deployment: AwsDeployment) -> list[str]
 
     moment = datetime.fromisoformat(deployment.cloud.expires)
     failures = write_deadline(transport, deployment, moment)
-    return [f"{error.what}: it may end itself sooner" for error in failures.values()]
+    return [f"{error.what}: the node may end at its earlier deadline" for error in failures.values()]
 
 
 def _describe_address(instance: CloudInstance, former: str) -> str:
-    address_note = f", {former} before" if former and former != instance.address else ""
+    address_note = f" (previously {former})" if former and former != instance.address else ""
     return f"{instance.node} ({instance.id}) runs at {instance.address}{address_note}"

@@ -46,7 +46,7 @@ from gpucourse.provision import state
 from gpucourse.workspace import deployments
 from gpucourse.workspace.paths import WorkspacePaths
 
-# What costs money, what has a unique name or address range, and what keeps Terraform waiting for the network's removal.
+# The kinds that cost money, have a unique name or address range, or keep Terraform from removing the network.
 BLOCKING = {kind.name for kind in (INSTANCE, KEY_PAIR, PLACEMENT_GROUP, SECURITY_GROUP, ROUTE_TABLE, SUBNET, GATEWAY)}
 BACKSTOP = {SCHEDULES.name, ROLE.name}  # not Terraform's: they are removed last, when they have nothing left to end
 
@@ -54,8 +54,8 @@ BACKSTOP = {SCHEDULES.name, ROLE.name}  # not Terraform's: they are removed last
 def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
     """Remove everything that belongs to this deployment. The receipt lists what existed, what was removed and what remains.
 
-    Raises CredentialsError or CloudError if the account cannot be reached at the start: nothing has been touched then. Raises
-    LeftoverError if the account becomes unreachable later, Interrupted, StackBusy.
+    Raises CredentialsError or CloudError if the account cannot be reached at the start; nothing has been changed in that case.
+    Raises LeftoverError if the account becomes unreachable later, Interrupted, StackBusy.
     """
     account = Account(deployment.cloud.region, context.environ)
     receipt.regions = list_regions(context.paths, deployment)
@@ -153,7 +153,7 @@ def _look_first(context: Context, account: Account, deployment: AwsDeployment, r
 
 
 def _settle_terraform(context: Context, deployment: AwsDeployment) -> CloudLab | None:
-    """Wait until the Terraform of a killed command has ended, so that a scan finds everything that it created.
+    """Wait until the Terraform process of a killed command has ended, so that a scan finds everything that it created.
 
     Return the lab, or None if Terraform cannot be used.
     """
@@ -183,7 +183,7 @@ def destroy_with_terraform(watch: Watcher, lab: CloudLab, existing: list[CloudRe
 
 
 def _report_failed_terraform(watch: Watcher, error: GpucourseError) -> None:
-    watch(Note(text=f"Terraform failed: {_shorten(error)}. Continuing without it, by tag.", level="warning"))
+    watch(Note(text=f"Terraform failed: {_shorten(error)}. Continuing without it, by searching for tags.", level="warning"))
 
 
 def _give_up(

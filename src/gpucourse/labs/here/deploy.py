@@ -51,7 +51,7 @@ class HereProposal(LabProposal):
 def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
     """Check this computer's GPUs and propose it as the lab of a module. Changes nothing.
 
-    Raises UsageError for a module or a number of nodes that one computer cannot provide, MissingError without a GPU.
+    Raises UsageError if the module needs a cluster or the request more than one node, MissingError if there are too few GPUs.
     """
     start_s = time.monotonic()
     module = context.catalog.module(request.module)

@@ -75,8 +75,9 @@ for address in reached[:1]: call(address, b"bye")
 def find_private_addresses(context: Context, entered: Sequence[EnteredHost], fleet: Fleet) -> tuple[list[Node], int]:
     """Return the nodes with their private addresses, and a free port of the first node.
 
-    The first node's private address is one at which every other machine reached it, at a port in the range `rendezvous_ports`.
-    The returned port is another port in that range, or 0 if there is only one machine. `fleet` connects to all machines.
+    The first node's private address is one at which every other machine reached it, through a port in the range
+    `rendezvous_ports`. The returned port is another port in that range, or 0 if there is only one machine. `fleet` connects to
+    all machines.
 
     Raises InfrastructureError with the names of the machines that do not reach the first one.
     """
@@ -150,8 +151,8 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
 
 
 def _addresses(head: EnteredHost) -> list[str]:
-    """Return the addresses at which the others try to reach the first machine: its own interfaces, then the learner's name for
-    it."""
+    """Return the addresses at which the others try to reach the first machine: those of its interfaces, then the address that
+    the learner's SSH uses, then loopback."""
     node_addresses = [address for name, address in head.facts.addresses.items() if not _inward(name, address)]
     return list(dict.fromkeys([*node_addresses, head.node.address, "127.0.0.1"]))
 

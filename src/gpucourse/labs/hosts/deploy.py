@@ -56,8 +56,8 @@ class HostsProposal(LabProposal):
 def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]:
     """Examine the machines and propose them for the lab of a module. Nothing is installed or left on them yet.
 
-    If the request has no `hosts`, use the recorded machines, otherwise those in the settings. Raises UsageError (also for a
-    login node of a Slurm cluster), MissingError (including UnknownHosts), UnreachableError, and InfrastructureError if the
+    If the request has no `hosts`, use the recorded machines, otherwise those in the settings. Raises UsageError (including for
+    a login node of a Slurm cluster), MissingError (including UnknownHosts), UnreachableError, and InfrastructureError if the
     machines cannot reach each other.
     """
     start_s = time.monotonic()
@@ -136,17 +136,18 @@ def _choose_hosts(settings: Settings, module: Module, hosts: Sequence[str], node
 
 
 def _refuse_slurm(module: Module, names: Sequence[str], *, has_lab: bool) -> UsageError:
-    """Return the error for a module that hands its work to Slurm: plain machines have none, and a cluster is another target."""
+    """Return the error for a module that hands its work to Slurm: plain machines do not run Slurm, and clusters have their own
+    target."""
     first = f"gpucourse destroy {module.id}, then " if has_lab else ""
     return UsageError(
-        f"module {module.id} hands its work to Slurm, and --target hosts computes on the machines themselves",
+        f"module {module.id} hands its work to Slurm, but --target hosts computes on the machines themselves",
         hint=f"if {names[0]} is the login node of a cluster: {first}gpucourse deploy {module.id} --target slurm "
         f"--login {names[0]}",
     )
 
 
 def _refuse_login_nodes(module: Module, entered: Sequence[EnteredHost], former: Sequence[Node]) -> None:
-    """Check that no machine is a login node of a Slurm cluster: runs of this lab compute on the machines themselves.
+    """Check that no machine is a login node of a Slurm cluster, because runs of this lab compute on the machines themselves.
 
     Login nodes that are already in the lab are allowed. Raises UsageError.
     """

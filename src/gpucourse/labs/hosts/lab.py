@@ -139,7 +139,7 @@ class HostsLab:
 
     def _name_folders(self, node: Node) -> str:
         shared = self._find_shared(node)
-        return "the folder ~/.gpucourse" + (f", and .gpucourse in our folder of {shared}" if shared else "")
+        return "the folder ~/.gpucourse" + (f", and .gpucourse in this user's folder below {shared}" if shared else "")
 
     def _write_removal(self, node: Node, ids: Sequence[str], *, scheduled: bool) -> str:
         """Return the command that a person types to remove everything that these runs and the lab left on a node."""

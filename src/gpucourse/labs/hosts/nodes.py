@@ -174,7 +174,7 @@ def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
         if host_facts.home in homes and host_facts.home[1]:
             raise UsageError(
                 f"{homes[host_facts.home]} and {name} share the home folder {host_facts.home[0]}",
-                hint="each needs its own home for the files of its ranks; on such a cluster, use only its Slurm head",
+                hint="each needs its own home folder for the files of its ranks; for a Slurm cluster: --target slurm --login HEAD",
             )
         names_by_identity[host_facts.identity] = homes[host_facts.home] = name
 
@@ -182,7 +182,7 @@ def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
 def _check_answers(outcomes: Sequence[Outcome[T]]) -> None:
     """Raise an error for the machines that failed, if any did.
 
-    If some do not answer at all, the hint says how to try them with plain ssh.
+    If some do not answer, the hint says how to try them with plain ssh.
     """
     try:
         values(outcomes)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ForgettableTarget(Target[P, D_contra]):
-    """A kind of lab on machines that belong to others. They may be gone permanently; such a lab can be forgotten.
+    """A kind of lab on machines that the course did not create. If they are gone for good, the lab can be forgotten.
 
     `is_gone`: the condition under which the learner may forget a node.
     """
@@ -59,7 +59,7 @@ class ForgettableTarget(Target[P, D_contra]):
 
 
 class HostsTarget(ForgettableTarget["HostsProposal", HostsDeployment]):
-    """Labs on machines of the learner. Nothing is installed on them, and only a lab's own files are removed."""
+    """Labs on the learner's machines. Nothing is installed on them, and only a lab's own files are removed."""
 
     name = "hosts"
     no_clock = "the course neither starts nor ends these machines"

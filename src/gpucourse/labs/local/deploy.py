@@ -117,7 +117,7 @@ def _plan(watch: Watcher, lab: SimulatedLab, proposal: LocalProposal) -> list[st
     If planning a new lab fails, nothing of it remains.
     """
     try:
-        lab.terraform.prepare(watch)  # waits for a killed command's Terraform, which may still complete a node
+        lab.terraform.prepare(watch)  # waits for the Terraform process of a killed command, which may still complete a node
         sick = [] if proposal.fresh else lab.sick()
         proposal.changes = lab.terraform.plan(watch, replace=sick)
     except BaseException:

@@ -1,7 +1,7 @@
 """The requirements of simulated nodes on this computer.
 
-A simulated Slurm cluster needs Slurm's programs. They are installed, or unpacked from packages into a folder. With namespaces,
-its nodes are separate machines; without, they are all this one computer.
+A simulated Slurm cluster needs Slurm's programs. They are either installed, or unpacked from packages into a folder. With
+namespaces, the cluster's nodes are separate machines; without namespaces, all nodes are this one computer.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ def choose_programs(context: Context, computer: Computer, *, unpack: bool = Fals
 
 
 def way_without_root(environ: Mapping[str, str], computer: Computer, command: str) -> str:
-    """Return a clause that says how `command` works without root's rights; empty if it cannot.
+    """Return a clause that says how `command` works without root privileges; empty if it cannot.
 
     The clause follows the command that installs Slurm.
     """
     possible = computer.unpackable() and computer.can_unpack(environ)
-    return f"; or, without root's rights: {command} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
+    return f"; or, without root privileges: {command} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
 
 
 def fall_back(

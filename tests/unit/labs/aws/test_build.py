@@ -73,7 +73,7 @@ def test_remove_failed_attempt_removes_by_tag_what_terraform_cannot_remove_or_fa
     lab: Any = Lab()
     build._remove_failed_attempt(context, lab)
     assert not lab.running
-    assert any("Continuing without it, by tag" in event.text for event in events if isinstance(event, Note))
+    assert any("Continuing without it, by searching for tags" in event.text for event in events if isinstance(event, Note))
     with pytest.raises(LeftoverError, match="instance i-0 in us-east-2") as caught:
         build._remove_failed_attempt(context, Lab(keeps=True))  # type: ignore[arg-type]  # as much of a lab as it needs
     assert "aws ec2 terminate-instances" in caught.value.hint
@@ -182,7 +182,7 @@ def test_check_power_off_takes_down_a_new_spot_node_that_outlives_it(tmp_path: P
         build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert not lab.running
     assert "without --spot" in caught.value.hint
-    assert any(event.text.endswith("So the lab is taken down") for event in events if isinstance(event, Note))
+    assert any(event.text.endswith("The lab is being taken down") for event in events if isinstance(event, Note))
     assert lab.deployment.inventory is None
 
 

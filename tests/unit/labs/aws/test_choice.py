@@ -70,7 +70,7 @@ def test_choices_do_not_replace_a_lab_that_got_another_gpu(context: Context) -> 
     lab = deployment_of(gpu="l4", instance_type="g6.2xlarge")
     lab.stack = "03-aws-t4"
     stands(context, lab)
-    with pytest.raises(UsageError, match="03-aws-t4 exists already, with L4, because T4 was sold out then") as caught:
+    with pytest.raises(UsageError, match="03-aws-t4 exists already, with L4, because T4 was sold out at the time") as caught:
         choices(context, DeployRequest(module="3", gpu=("t4",)))
     assert "gpucourse destroy 3 --gpu l4" in caught.value.hint
     [choice] = choices(context, DeployRequest(module="3", gpu=("l4",)))

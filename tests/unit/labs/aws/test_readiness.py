@@ -166,7 +166,7 @@ def test_wait_until_ready_says_that_this_computer_moved(world: World) -> None:
     world.context = replace(world.context, environ={VARIABLE: "data:,198.51.100.9"})
     world.refused = [UnreachableError("timed out"), UnreachableError("timed out")]
     with pytest.raises(
-        UnreachableError, match=r"open to 203\.0\.113\.7/32, and this computer is 198\.51\.100\.9/32 now"
+        UnreachableError, match=r"open to 203\.0\.113\.7/32, and the address of this computer is now 198\.51\.100\.9/32"
     ) as caught:
         world.wait_until_ready(replace(AT_ONCE, ssh_s=-1.0))
     assert caught.value.hint == "gpucourse allow-ip 3"
