@@ -32,7 +32,7 @@ def test_cluster_runs_on_unpacked_packages_if_slurm_is_not_installed(tmp_path: P
 
     refusal = without_slurm(learner, folder, "deploy", "2", "--nodes", "1")
     assert refusal.returncode == 3, refusal.stderr
-    assert "or, without root's rights: gpucourse deploy 2 --unpack-slurm" in " ".join(refusal.stderr.split())
+    assert "or, without root privileges: gpucourse deploy 2 --unpack-slurm" in " ".join(refusal.stderr.split())
     layer = unpack(cache / "gpucourse" / "slurm" / "0.1", files)
     try:
         stood = without_slurm(learner, folder, "deploy", "2", "--nodes", "1")

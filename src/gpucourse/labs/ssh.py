@@ -55,7 +55,7 @@ class _SshIncludeAnswer:
 
 
 def read_answer(paths: WorkspacePaths) -> bool | None:
-    """Return the learner's answer, or None if they have not been asked yet."""
+    """Return the learner's answer, or None if the question has not been asked yet."""
     record = read_record(paths.ssh_include, _SshIncludeAnswer)
     return record.wanted if record else None
 

@@ -68,7 +68,7 @@ class Target(Protocol[P, D_contra]):
     `no_clock`: why its labs can neither be paused nor given more time.
     `forgettable`: its machines cost nothing and may be gone permanently, so a lab on them can be forgotten.
     `flags`: the flags of `deploy` that this target accepts and at least one other target refuses.
-    `serves`: a description of these flags.
+    `serves`: the labs or machines that these flags are for.
     `implied_by`: the flags that choose this target if none is named.
     `example`: words that `deploy` may need besides `flags`.
     """
@@ -196,7 +196,7 @@ class HasLogin(Protocol):
 
 @runtime_checkable
 class HasAccount(Protocol):
-    """A target in an account of the learner, which `doctor` can check."""
+    """A target in the learner's account, which `doctor` can check."""
 
     name: str
 
@@ -248,7 +248,7 @@ def load_targets() -> list[Target[Any, Any]]:
 
 
 def find_clocked_target(context: Context, module: str, gpu: str | None) -> HasClock:
-    """Return the target of the lab that a command means: among the targets with a clock, the one whose lab changed last.
+    """Return the target of the lab that a command refers to: among the targets with a clock, the one whose lab changed last.
 
     If the module has no recorded lab, return the first of these targets, which reports how to deploy a lab. Raises UsageError
     if the module's labs are on targets without a clock.

@@ -47,8 +47,8 @@ def test_destroy_names_what_may_be_left_of_a_forgotten_lab(context: Context) -> 
     [error] = result.errors
     assert isinstance(error, LeftoverError)
     assert error.what.startswith(
-        "01-hosts is forgotten; machines that could not be reached may still have these parts of it: me@gpu1: the folder ~/.gpucourse "
-        "(the private key"
+        "01-hosts is forgotten; machines that could not be reached may still have these parts of it: "
+        "me@gpu1: the folder ~/.gpucourse (the private key"
     )
     assert error.hint == "once a machine can be reached again: ssh -p 1 me@127.0.0.1 'cd && rm -rf .gpucourse/labs/c0ffee-2'"
     [receipt] = result.receipts

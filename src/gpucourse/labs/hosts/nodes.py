@@ -174,7 +174,7 @@ def _check_distinct(nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
         if host_facts.home in homes and host_facts.home[1]:
             raise UsageError(
                 f"{homes[host_facts.home]} and {name} share the home folder {host_facts.home[0]}",
-                hint="each needs its own home folder for the files of its ranks; for a Slurm cluster: --target slurm --login HEAD",
+                hint="each needs its own home folder for the files of its ranks; for a Slurm cluster: --target slurm",
             )
         names_by_identity[host_facts.identity] = homes[host_facts.home] = name
 

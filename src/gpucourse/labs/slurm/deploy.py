@@ -67,8 +67,8 @@ class SlurmProposal(LabProposal):
 def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]:
     """Examine the cluster and propose it as the lab of a module. Nothing is changed there.
 
-    Raises UsageError, MissingError if the cluster lacks something that was typed, UnreachableError, and InfrastructureError if
-    Slurm does not answer.
+    Raises UsageError, MissingError if the cluster lacks something that the learner named, UnreachableError, and
+    InfrastructureError if Slurm does not answer.
     """
     start_s = time.monotonic()
     module = context.catalog.module(request.module)
@@ -166,7 +166,7 @@ def _try_accounts(context: Context, proposal: SlurmProposal, submit: Callable[[]
         deployment.settings = replace(deployment.settings, account=account)
         try:
             return submit()
-        except MissingError as error:  # what Slurm refuses for one account, it may accept for another
+        except MissingError as error:  # Slurm may accept the job for another account
             errors.append(error)
     raise errors[0]
 
@@ -272,7 +272,7 @@ def _check_access(
             hint=replace(typed, partition="NAME").write_command(module),
         )
     if settings.gpu and partition.gpus and settings.gpu not in partition.gpu_types:
-        types = ", ".join(partition.gpu_types) or "no types that Slurm knows"
+        types = ", ".join(partition.gpu_types) or "no types known to Slurm"
         raise MissingError(
             f"the partition {partition.name} has no GPU of the type {settings.gpu}; it has: {types}",
             hint=replace(typed, gpu=next(iter(partition.gpu_types), "")).write_command(module),
@@ -282,7 +282,7 @@ def _check_access(
 def check_names(settings: SlurmSettings, facts: SlurmFacts, module: str, typed: SlurmSettings) -> None:
     """Check that the cluster has the partitions, the account and the QoS of the settings. Raises MissingError.
 
-    `module`, `typed`: what the command in the hint repeats.
+    `module`, `typed`: the words that the command in the hint repeats.
     """
     names = [partition.name for partition in facts.partitions]
     for key in ("partition", "cpu_partition"):
@@ -359,7 +359,7 @@ def enter_cluster(context: Context, request: DeployRequest, settings: SlurmSetti
 
     `key`: the private key of an earlier deploy, used if the request names none.
 
-    Raises UsageError if no cluster is named, MissingError if it has no Python 3.8 or newer, and UnreachableError.
+    Raises UsageError if no cluster is named, MissingError if the login node has no Python 3.8 or newer, and UnreachableError.
     """
     if not settings.login and shutil.which("sbatch", path=context.environ.get("PATH")) is None:
         raise UsageError(

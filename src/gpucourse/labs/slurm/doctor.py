@@ -100,12 +100,12 @@ def _describe_accounting(facts: SlurmFacts) -> Finding:
         return Finding(what="accounting", state="ok", detail="sacct answers")
     age = f" {format_seconds(float(facts.min_job_age_s))}" if facts.min_job_age_s else " some minutes"
     detail = f"sacct does not answer: Slurm forgets a job{age} after its end, and the hours of runs are not known"
-    return Finding(what="accounting", state="warning", detail=detail, mend="nothing: runs work without it")
+    return Finding(what="accounting", state="warning", detail=detail, mend="none needed: runs work without it")
 
 
 def _describe_software(settings: SlurmSettings, facts: SlurmFacts) -> Finding:
     if settings.setup or settings.python or settings.container:
-        return Finding(what="torch", state="ok", detail="by your settings; gpucourse deploy proves it with a job")
+        return Finding(what="torch", state="ok", detail="from your settings; gpucourse deploy tests it with a job")
     modules = [name for name in facts.modules if "torch" in name.lower()]
     if modules:
         return Finding(what="torch", state="ok", detail=f"environment modules: {', '.join(modules[:6])}")

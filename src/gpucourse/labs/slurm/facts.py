@@ -46,7 +46,7 @@ _FIELD = re.compile(r"(?:^| )([A-Za-z]+)=(\S*)")
 
 
 def look(link: Link, settings: SlurmSettings) -> SlurmFacts:
-    """Return the facts about the cluster whose login node the link leads to. Nothing is changed there.
+    """Return the facts about the cluster of this login node. Nothing is changed there.
 
     Raises MissingError if the machine has no Slurm or no such folder, and InfrastructureError if Slurm does not answer.
     """
@@ -64,7 +64,7 @@ def look(link: Link, settings: SlurmSettings) -> SlurmFacts:
     if result.code == _NO_SLURM:
         raise MissingError(
             f"{name} has no Slurm: there is no {message or 'sbatch'}",
-            hint="name the login node of a cluster; a machine without Slurm is --target hosts --hosts " + name,
+            hint="name the login node of a cluster; for a machine without Slurm: --target hosts --hosts " + name,
         )
     if result.code == _NO_FOLDER:
         raise MissingError(
@@ -105,7 +105,7 @@ def read_facts(link: Link, text: str, mark: str) -> SlurmFacts:
 
 
 def read_partitions(sinfo: Iterable[str], scontrol: Iterable[str]) -> list[PartitionFacts]:
-    """Return the partitions in the output of sinfo (one line for each group of equal nodes) and of `scontrol -o show
+    """Return the partitions in the output of sinfo (one line for each group of identical nodes) and of `scontrol -o show
     partition`.
     """
     partitions: dict[str, PartitionFacts] = {}
@@ -131,15 +131,15 @@ def read_partitions(sinfo: Iterable[str], scontrol: Iterable[str]) -> list[Parti
             partition.max_nodes = _number(fields_by_name.get("MaxNodes", ""))
     if len(partitions) > MAX_PARTITIONS:
         raise ValueError(f"more than {MAX_PARTITIONS} partitions")
-    return [replace(partition) for partition in partitions.values()]  # which checks the values
+    return [replace(partition) for partition in partitions.values()]  # `replace` checks the values
 
 
 def _write_folder_test(folder: str) -> str:
     """Return the shell command that prints the absolute path of the folder and checks that it can be written to."""
     if not folder:
         return ":"
-    # `folder` has no character that is special between double quotes, except the dollar of a variable. A cluster may set such
-    # variables only for login shells, whose start files may print something first.
+    # `folder` has no character that is special between double quotes, except the dollar sign of a variable. A cluster may set
+    # such variables only for login shells, whose start files may print something first.
     path = f'"$HOME"{shlex.quote(folder[1:])}' if folder.startswith("~") else f'"{folder}"'
     if "$" in folder:
         path = "$(bash -lc " + shlex.quote(f'set -u; printf "{_PLACE}%s" "{folder}"') + " </dev/null 2>/dev/null)"

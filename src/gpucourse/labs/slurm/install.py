@@ -156,7 +156,7 @@ def _wait(context: Context, link: Link, deployment: SlurmDeployment, job: str, f
             if time.monotonic() - ended_at > _LATE_S:
                 return answer
         if context.stop.wait(_POLL_S):
-            # Two of these jobs would write to one folder.
+            # Otherwise, this job and the next one would write to the same folder.
             link.run(f"{PLACES}; export PATH; scancel {job}", timeout_s=ANSWER_S)
             raise Interrupted(
                 f"stopped while job {job} was creating the environment; the job was cancelled",

@@ -28,7 +28,7 @@ from gpucourse.remote.patience import ANSWER_S
 from gpucourse.remote.slurm_refusals import explain
 
 WAIT_S = 60.0
-"""The time limit of `deploy` for the result of the probe. It then continues, and the next command reads the result."""
+"""How long `deploy` waits for the result of the probe, in seconds. If there is none by then, a later command reads it."""
 
 MAX_NODES = 2
 _OURS = ("--comment", "--job-name", "--output", "--open-mode", "--ntasks")
@@ -337,7 +337,7 @@ def _judge(deployment: SlurmDeployment, answer: _Answer) -> ProbeFacts:
         if not first.torch:
             result.lacks_software = True
             result.problem = f"{answer.python} ({first.version}) on the compute node {first.host} has no torch"
-            result.problem += "" if settings.python else ", and neither has any other Python that was found"
+            result.problem += "" if settings.python else ", and no other Python that was found has it"
             result.problem += _quote(answer.setup)
             result.hint = _advise_torch(deployment, retry)
         elif unmet is not None:

@@ -24,7 +24,7 @@ class SlurmTarget(ForgettableTarget["SlurmProposal", SlurmDeployment]):
 
     name = "slurm"
     no_clock = "the course neither starts nor ends the cluster"
-    is_gone = "if you have no account there any more"
+    is_gone = "if you no longer have an account there"
     flags = frozenset({"--login", "--cluster", "--partition", "--account", "--qos", "--gpu", "--slurm", "--install", "--key"})
     serves = "a Slurm cluster where you have an account"
     implied_by = frozenset({"--login", "--cluster"})
@@ -49,12 +49,12 @@ class SlurmTarget(ForgettableTarget["SlurmProposal", SlurmDeployment]):
         return examine(context, request)
 
     def health(self, context: Context, labs: Sequence[SlurmDeployment], *, ask_nodes: bool) -> Health:
-        """Return whether each login node accepts the login. With `ask_nodes`, also read the result of a probe that waited, and
-        why runs wait."""
+        """Return whether each login node accepts the login. With `ask_nodes`, also read the result of a probe that had to
+        wait, and why runs wait."""
         return Health(labs={lab.stack: _inspect(context, lab, ask_nodes=ask_nodes) for lab in labs})
 
     def refresh(self, context: Context, deployment: SlurmDeployment) -> None:
-        """Read the result of a probe that waited: see labs.slurm.deploy."""
+        """Read the result of a probe that had to wait: see labs.slurm.deploy."""
         from gpucourse.labs.slurm.deploy import read_probe
         from gpucourse.runs.connect import Connections
 
@@ -68,7 +68,7 @@ class SlurmTarget(ForgettableTarget["SlurmProposal", SlurmDeployment]):
         return open_lab(context, deployment, without=without)
 
     def advise_on_unreachable(self, context: Context, deployment: SlurmDeployment) -> tuple[str, str]:
-        """Return advice: try the login node again, or forget a cluster without an account."""
+        """Return advice: try the login node again, or forget the cluster if the account is gone."""
         retry = f"gpucourse deploy {deployment.module}{deployment.flag} tries the login node again"
         return "", f"{retry}; if your account is gone: gpucourse destroy {deployment.module} --forget-unreachable"
 

@@ -28,7 +28,7 @@ def test_list_forgotten_has_a_command_that_removes_jobs_and_links(tmp_path: Path
     [warnings] = open_hosts(context, lab).list_forgotten({"node0": "it is gone"})
     assert warnings.id.startswith("me@gpu1: processes and Slurm jobs of 1 run and the folder ~/.gpucourse")
     assert f'grep -E "/jobs/({record.id})(/|$)" | cut -d" " -f1 | xargs -r scancel' in warnings.remove
-    assert f"~/.gpucourse, and .gpucourse in our folder of {shared}" in warnings.id
+    assert f"~/.gpucourse, and .gpucourse in this user's folder below {shared}" in warnings.id
     subprocess.run(shlex.split(warnings.remove)[-1], shell=True, env={"HOME": str(home), "PATH": "/usr/bin:/bin"}, check=True)
     assert [path for path in (*jobs, *links) if os.path.lexists(path)] == []
 

@@ -40,7 +40,7 @@ def mark_unpacked(context: Context) -> Path:
 
 @pytest.mark.parametrize(
     ("can_unpack", "hint"),
-    [(True, f"{INSTALL}; or, without root's rights: gpucourse deploy 2 --unpack-slurm"), (False, INSTALL)],
+    [(True, f"{INSTALL}; or, without root privileges: gpucourse deploy 2 --unpack-slurm"), (False, INSTALL)],
 )
 def test_find_requirements_without_slurm_names_the_ways_to_get_it(
     context: Context, deployment: LocalDeployment, can_unpack: bool, hint: str
