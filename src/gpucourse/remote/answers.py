@@ -101,7 +101,9 @@ def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int
         while len(buffer) - position >= frames.HEADER.size:
             kind, stream, offset, length = frames.HEADER.unpack_from(buffer, position)
             if length > MAX_FRAME:
-                raise make_untrusted_error(node, "its report on the run", f"a message has {length} bytes; limit {MAX_FRAME}")
+                raise make_untrusted_error(
+                    node, "its report on the run", f"a message of {length} bytes; the limit is {MAX_FRAME}"
+                )
             start = position + frames.HEADER.size
             if len(buffer) - start < length:
                 break

@@ -1,4 +1,5 @@
-"""The part of a link that does not depend on the way to the node: commands, their limits, and a folder that nodes share."""
+"""The part of a link that does not depend on how the node is reached: commands, their limits, and a folder that nodes
+share."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Exchange:
         if not self._own_stdout.begun:
             self._check_login_shell(now - self._began >= self._silence_s)
         elif now - self._moved >= self._silence_s:
-            raise self._too_late(f"nothing was heard from the command for {self._silence_s:g} s")
+            raise self._too_late(f"the command sent nothing for {self._silence_s:g} s")
         elif self._input_end is None and now - self._began >= self._silence_s + self._sent / PACE:
             raise self._too_late(f"the command read only {self._sent} bytes of its input in {now - self._began:.0f} s")
 
@@ -240,7 +240,8 @@ class Exchange:
             self._receive_stderr()
 
     def _receive_stderr(self) -> None:
-        """Read some of standard error and keep its end. It is no sign of life, because a command may print errors forever."""
+        """Read some of standard error and keep its end. Standard error does not count as progress, because a command may print
+        errors forever."""
         try:
             data = self._channel.recv_stderr(_PIECE)
         except TimeoutError:
@@ -274,11 +275,11 @@ class Exchange:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
         return kind(
             f"{self._name}: the login shell {event} before our command began; it printed: {words or 'nothing'}",
-            hint="run the command true with ssh and that account: it must end at once with code 0. If not, see its ~/.bashrc",
+            hint="with ssh and that account, the command true must end immediately, with code 0. If not, see its ~/.bashrc",
         )
 
     def _cut(self) -> UnreachableError:
         return UnreachableError(
-            f"{self._name}: the connection was cut before the command's exit code came",
+            f"{self._name}: the connection was cut before the command's exit code arrived",
             hint="gpucourse status shows which nodes are alive; what was started on the node keeps running",
         )

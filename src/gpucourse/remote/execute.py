@@ -50,7 +50,7 @@ def launch(
     """Push the plan's files and start its command on all nodes at the same time.
 
     `faults`: the faults of a drill, by node.
-    `secrets`: the values of the variables that the plan passes on. They reach the processes but no file.
+    `secrets`: the values of the variables that the plan passes on. They are passed to the processes and written to no file.
     `collected`: runs whose outputs and logs are all here. Each node removes the oldest of them.
     `array`: the job array that the run is a task of: its `runs`, in the order of their tasks, and the `text` of its file.
 
@@ -93,14 +93,14 @@ def launch(
 
 
 def max_files_of(nodes: int) -> int:
-    """Return how many files are collected from each of `nodes` nodes at most. The number is limited because the seal of a run
+    """Return the maximum number of files to collect from each of `nodes` nodes. It is limited because the seal of a run
     names every file."""
     return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 
 def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[answers.State]]:
     """End every process of the run on every node: send TERM, and KILL after `grace_s`. If the run has not begun on a node, it
-    never begins there.
+    will never begin there.
 
     Return one outcome for each node. A node that cannot be reached does not keep the run alive on the other nodes.
     """

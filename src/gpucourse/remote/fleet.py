@@ -156,8 +156,8 @@ def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
 
 
 def combine_errors(failures: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
-    """Return one error for the failed nodes, out of `of` nodes. Its class is the gravest of their errors' classes, and its hint
-    comes from the first error of that class."""
+    """Return one error for the failed nodes, out of `of` nodes. Its class is the most serious class among their errors, and
+    its hint comes from the first error of that class."""
     errors = [(outcome.node.label, outcome.error) for outcome in failures if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
     first = next(error for _, error in errors if isinstance(error, gravest))

@@ -92,7 +92,7 @@ class FollowBroken(UnreachableError):
 
 
 SILENCE_S = 15.0
-"""The agent sends a sign of life every half second. After this time without one, the connection counts as cut."""
+"""The agent sends a heartbeat every half second. After this time without one, the connection counts as cut."""
 
 _SETTLED_S = 0.3
 """The time to wait for other ranks' reports. When one rank ends, the others end within milliseconds, and their reports may
@@ -111,7 +111,8 @@ class FollowedJob:
 
     `nodes`: the nodes of the run.
     `paths`: the files of the run here.
-    `log_limit`: the most bytes of each log that are kept. If a log exceeds it, the watcher is told and the run continues.
+    `log_limit`: the maximum number of bytes of each log to keep. If a log exceeds it, the watcher is informed and the run
+    continues.
     `world_size`: how many ranks were started.
     `max_restarts`: how often torchrun may restart them.
     `skew_s`: how far each node's clock is ahead of this computer's.
@@ -166,8 +167,8 @@ def follow(
 ) -> FollowResult:
     """Collect every log and report to the watcher, until the run has ended on all nodes or `stop` is set.
 
-    The first rank that fails is reported at once. If torchrun may restart it, the failure has no other effect. A rank that is
-    silent for longer than `monitor` allows is also reported. If the monitor fails, `guard` reports that once.
+    The first rank that fails is reported immediately. If torchrun may restart it, the failure has no other effect. A rank that
+    is silent for longer than `monitor` allows is also reported. If the monitor fails, `guard` reports that once.
 
     Raises FollowBroken if a time limit is reached, or if a node stays unreachable or sends invalid data. Raises StorageError if
     the disk here is full. After such an error, the run itself continues.

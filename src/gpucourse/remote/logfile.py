@@ -70,7 +70,7 @@ class LogFile:
         with self._open() as handle:
             self.size = os.fstat(handle).st_size
             if self.size != offset:
-                reason = f"it belongs at {offset}, and the log here ends at {self.size}"
+                reason = f"it belongs at {offset}, but the log here ends at {self.size}"
                 raise answers.make_untrusted_error(self._node, f"a piece of {self.name}", reason)
             stored = data if self._limit is None else data[: self._limit - offset]
             self._write(handle, stored)

@@ -104,8 +104,8 @@ def last_words(stderr: bytes, limit: int) -> str:
 
 
 def _escape(command: str) -> str:
-    r"""Return the text in the notation of `printf %b`, with only those characters that single quotes protect in sh, fish and
-    csh.
+    r"""Return the text in the notation of `printf %b`, with only those characters that are safe between single quotes in sh,
+    fish and csh.
 
     In csh, single quotes protect neither a line break nor `!`. In fish, they do not protect a backslash before a backslash or a
     quote.

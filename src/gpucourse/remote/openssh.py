@@ -1,4 +1,4 @@
-"""A link by the ssh command, with the learner's own configuration, agent, jump hosts and known hosts.
+"""A link through the ssh command, with the learner's own configuration, agent, jump hosts and known hosts.
 
 It uses a connection that the learner has already opened (ControlMaster), because a program cannot type a password or a second
 factor. If there is none, it opens one that ends with the link.
@@ -68,7 +68,7 @@ def list_words(node: Node, options: Sequence[str]) -> list[str]:
 
 
 class OpenSshLink(CommandLink):
-    """A live connection to one node by the ssh command. Implements ports.Link.
+    """A live connection to one node through the ssh command. Implements ports.Link.
 
     `words`: the ssh command before the command line for the node.
     `master`: the connection, if this link opened it.
@@ -204,7 +204,7 @@ def _make_start_error(node: Node, error: OSError) -> UnreachableError:
 
 
 def _explain(node: Node, command: SshCommand, log: str) -> UnreachableError | None:
-    """Return the error for what ssh itself wrote about a failed connection, or None if it wrote nothing."""
+    """Return the error that explains ssh's own messages about a failed connection, or None if there are none."""
     name = shlex.join(command.host_words)
     words = printable(" ".join(log.split()), 300)
     if match := _REFUSED.search(log):
@@ -218,7 +218,7 @@ def _explain(node: Node, command: SshCommand, log: str) -> UnreachableError | No
             )
         return KeyRefused(
             f"{node.label} accepts none of your keys",
-            hint=f"ssh {name} has to work without a question first: ssh-copy-id {name}; for a key with a passphrase: ssh-add",
+            hint=f"ssh {name} has to work without a prompt first: ssh-copy-id {name}; for a key with a passphrase: ssh-add",
         )
     if any(re.search(pattern, log) for pattern in _OTHER_KEY):
         return OtherHostKey(

@@ -11,7 +11,8 @@ ANSWER_S = 60.0
 """The time limit for a command on a node to print something. Its whole answer may take twice as long."""
 
 CONNECT_S = 10.0
-"""The time limit for each step of the way to a node (connection, handshake, login), unless the caller sets another limit."""
+"""The time limit for each step of connecting to a node (connection, handshake, login), unless the caller sets another
+limit."""
 
 REST_S = 1.0
 """The time that a command has to end by itself after it has sent everything that was requested."""
@@ -53,7 +54,7 @@ def limit_time(
 ) -> Iterator[bytes]:
     """Yield the pieces of one answer for at most `seconds`, plus the time for its bytes at PACE (at most MAX_EXTRA_S).
 
-    `until`: the latest end, on the monotonic clock. Raises UnreachableError when the time is over.
+    `until`: the latest end, on the monotonic clock. Raises UnreachableError when the time is up.
     """
     start_s, byte_count = clock(), 0
     for piece in pieces:
@@ -64,6 +65,6 @@ def limit_time(
             reason = "the time limit for all nodes together has passed" if is_late else f"{byte_count} bytes arrived meanwhile"
             raise UnreachableError(
                 f"{subject} took longer than {now - start_s:.0f} s: {reason}",
-                hint="the node or the line to it is overloaded or frozen: gpucourse status",
+                hint="the node or the connection to it is overloaded or frozen: gpucourse status",
             )
         yield piece

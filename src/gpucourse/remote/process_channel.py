@@ -60,7 +60,7 @@ class ProcessChannel:
     def recv(self, nbytes: int) -> bytes:
         """Return the next bytes of standard output, or no bytes at its end.
 
-        Raises TimeoutError also if only standard error has bytes: a pipe holds few, and the process waits until they are read.
+        Also raises TimeoutError if only standard error has bytes: a pipe holds few, and the process waits until they are read.
         """
         return self._stdout.read(nbytes, self._timeout_s, beside=self._stderr)
 
@@ -165,7 +165,7 @@ class LocalLink(CommandLink):
 
     @property
     def alive(self) -> bool:
-        """Return whether `close` has not been called."""
+        """Return True until `close` is called."""
         return self._open
 
     def close(self) -> None:

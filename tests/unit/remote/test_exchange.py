@@ -131,5 +131,5 @@ def test_exchange_is_silent_only_after_a_pause() -> None:
     quiet = pieces(marks.stderr + marks.end + b"000")
     assert outcome(lambda: talk(stream), quiet, marks=marks, silence_s=60.0, clock=lambda: now) == b"onetwothree"
     stops, quiet = iter([marks.stdout, b"one"]), pieces(marks.stderr + marks.end + b"000")
-    with pytest.raises(Silent, match="nothing was heard from the command for 60 s"):
+    with pytest.raises(Silent, match="the command sent nothing for 60 s"):
         outcome(lambda: talk(stops), quiet, code=None, marks=marks, silence_s=60.0, clock=lambda: now)

@@ -53,7 +53,7 @@ class LogStreams:
 def follow(job: Job, offsets: dict[str, int], out: int) -> None:
     """Send every byte of every log, each log from its offset.
 
-    After a rank's log, also send how the rank ended, and do so before each restart. Finally, send how the run ended.
+    After a rank's log, send how the rank ended, both before a restart and at the end. Finally, send how the run ended.
     """
     reported: set[tuple[int, int]] = set()
     line = Line(out)

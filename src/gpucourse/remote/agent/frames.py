@@ -1,6 +1,6 @@
 """The frames that `follow` sends. Each has a kind, the stream of a log, the offset in the log, and the bytes.
 
-The connection to the client carries frames and, while there is nothing to send, a sign of life.
+The connection to the client carries frames and, while there is nothing to send, heartbeats.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import struct
 import time
 
 LOG, RANK, END, BEAT, NAMED = b"L", b"R", b"E", b"B", b"N"
-"""The kinds: a piece of a log, the end of a rank, the end of the run on this node, a sign of life, the owner of a log."""
+"""The kinds: a piece of a log, the end of a rank, the end of the run on this node, a heartbeat, the node and rank of a log."""
 
 HEADER = struct.Struct(">cIQI")
 """The kind, the stream, the offset of the first byte in the node's log, and the length of the payload."""
@@ -35,7 +35,7 @@ class Line:
         self._out, self._last_sent = out, 0.0
 
     def send(self, kind: bytes, stream: int = 0, offset: int = 0, data: bytes = b"") -> None:
-        """Send one whole frame. Raises BrokenPipeError if no client follows any more."""
+        """Send one whole frame. Raises BrokenPipeError if the client has left."""
         view = memoryview(frame(kind, stream, offset, data))
         while view:
             view = view[os.write(self._out, view) :]

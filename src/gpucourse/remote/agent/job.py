@@ -72,7 +72,7 @@ class Job:
         return self.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
 
     def write(self, name: str, data: object, flush: bool = False) -> None:
-        """Store JSON in one step, so that a reader sees the whole file or none. With `flush`, this also survives a power
+        """Store JSON in one step, so that a reader sees the whole file or none. With `flush`, the file also survives a power
         cut."""
         import json
 
@@ -151,7 +151,7 @@ class Job:
                 if limit is not None and os.lstat(path).st_size > limit:
                     os.truncate(path, limit)
             except OSError:
-                continue  # it is gone, or belongs to another user: the next look decides
+                continue  # it is gone, or belongs to another user: the next call tries again
 
     def ranks(self) -> dict[int, dict[str, Any]]:
         """Return how each rank ended. Ranks that still run or were restarted are left out."""

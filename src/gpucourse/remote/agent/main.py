@@ -16,7 +16,7 @@ from gpucourse.remote.agent.job import Job, JobRefused
 
 STREAMS = ("follow", "pack")
 BACKGROUND = ("supervise", "describe")
-"""The verbs of processes that continue after a start."""
+"""The verbs of processes that keep running after `start` has answered."""
 
 
 def main(argv: list[str]) -> int:
@@ -132,7 +132,7 @@ def _send_stream(verb: str, job: Job, words: list[str]) -> None:
 
 
 def _describe_states(run_ids: list[str]) -> dict[str, Any]:
-    """Return the state of each of these runs. One question to Slurm is enough for all of them."""
+    """Return the state of each of these runs. One query to Slurm is enough for all of them."""
     scheduled = [job for job in map(Job, run_ids) if _is_scheduled(job)]
     if len(scheduled) > 1:
         from gpucourse.remote.agent.slurm import watch

@@ -37,7 +37,7 @@ def run(job: Job, argv: list[str]) -> int:
     pid = os.fork()
     if pid == 0:
         _become(argv, log, me)
-    with suppress(OSError):  # both processes do this, because a signal needs the group and may come before the slower one runs
+    with suppress(OSError):  # both processes do this: a signal needs the group, and may arrive before the slower one runs
         os.setpgid(pid, pid)
     for handed_on in _HANDED_ON:
         signal.signal(handed_on, lambda signal_number, _frame: _hand_on(pid, signal_number))

@@ -37,7 +37,7 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when `parent` ends (Linux). If it has already ended, exit at once."""
+    """Have the kernel kill this process when `parent` ends (Linux). If it has already ended, exit immediately."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(137)

@@ -19,7 +19,7 @@ _ANSWER_S = 30.0
 def start(spec: dict[str, Any], agent: str) -> dict[str, Any]:
     """Start the run of `spec` and answer once it is running. A repeated request gets the answer to the first request.
 
-    The secrets reach the run's processes but no file. The oldest of the runs in `collected` are removed.
+    The secrets are passed to the run's processes and written to no file. The oldest of the runs in `collected` are removed.
     """
     job = Job(spec["run_id"])
     secrets, collected = spec.pop("secrets", {}), spec.pop("collected", [])
@@ -76,6 +76,6 @@ def _detach(job: Job, spec: dict[str, Any], agent: str, lock: int) -> dict[str, 
     with os.fdopen(listening, "rb") as answer:
         message = answer.read()
     if not message:
-        raise JobRefused(f"the supervisor of run {job.run_id} ended at once; see {job.path('supervisor.log')}")
+        raise JobRefused(f"the supervisor of run {job.run_id} ended immediately; see {job.path('supervisor.log')}")
     result: dict[str, Any] = json.loads(message.decode())
     return result

@@ -200,5 +200,5 @@ def describe(job: Job, python: str, collected: list[str]) -> None:
     os.nice(10)  # the ranks start at this moment, and have priority
     try:
         job.write("env.json", machine.describe(python))
-    finally:  # even on a full disk, which has no room for env.json: this makes room
+    finally:  # even if the disk is too full for env.json: this frees space
         prune.prune(collected)

@@ -1,5 +1,5 @@
-"""A run under Slurm, on the node that accepts its jobs. No process of ours keeps running there: each verb asks Slurm, and the
-state of the run is in these files.
+"""A run under Slurm, on the node that accepts its jobs. No gpucourse process keeps running there: each verb queries Slurm, and
+the state of the run is in these files.
 
 slurm.json   the request           <name>.sbatch   the file that is submitted   ended-<job>    a job's own note of its end
 jobs.json    the submitted jobs    seen.json       their last known state       errors-<job>   its error file is in its log

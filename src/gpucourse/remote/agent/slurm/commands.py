@@ -114,7 +114,7 @@ def read_login_functions() -> dict[str, str]:
 
 
 def describe_cluster() -> dict[str, Any]:
-    """Return each partition of the cluster with its groups of equal nodes.
+    """Return each partition of the cluster with its groups of identical nodes.
 
     Also return the partitions that the login sets for sbatch and for srun.
     """

@@ -1,6 +1,6 @@
 """Send the logs of a run under Slurm from the shared folder, and query Slurm about the run's state from time to time.
 
-No process of ours stays on the node that accepts jobs: this process ends with the connection of its request.
+No gpucourse process stays on the node that accepts jobs: this process ends with the connection of its request.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
             raise questions.fault
         # The state is read before the logs: what was written before the end is seen before the end is reported.
         is_over = watch.state(job) in ("ended", "absent")
-        job.trim_logs(job.log_limit())  # only while a client follows: no process of ours stays on this node
+        job.trim_logs(job.log_limit())  # only while a client follows: no gpucourse process stays on this node
         new_names = [name for name in sorted(os.listdir(job.path("logs"))) if name not in logs.streams]
         for name, node, rank in owners.find(new_names, at_last=is_over):
             logs.begin(name, node, rank)

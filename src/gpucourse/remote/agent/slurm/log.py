@@ -75,7 +75,7 @@ def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
     if row is not None and not read_request(job).get("session"):
         note(
             job,
-            f"job {row['job']} ran on {row['node']}, and nothing that it wrote is in {job.folder}. Do all machines share that "
+            f"job {row['job']} ran on {row['node']}, but nothing that it wrote is in {job.folder}. Do all machines share that "
             "folder? If not, name one that they share: slurm: {folder: $SCRATCH} in gpucourse.yaml, then "
             f"gpucourse deploy {_module(job)} --target slurm",
         )
@@ -126,7 +126,7 @@ def _note_requeue(job: Job, old: Row, new: Row) -> None:
     elif not down:  # the node is back already, or it was not the cause
         cause = f"because {node} or the controller failed, a job of higher priority came, or a person typed scontrol requeue"
     skip = _write_head_command(job, f"scontrol update JobId={new['job']} StartTime=now")
-    lines = [f"Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {skip}"]
+    lines = [f"Slurm makes it wait two minutes first (PENDING, BeginTime). To skip this wait: {skip}"]
     if down:
         lines.append(
             "Output that still appears there is from the first start, whose processes end when the node is back. "
@@ -144,7 +144,7 @@ def _note_wait(job: Job, row: Row, reason: str) -> None:
         lines.append(f"Slurm expects it to start at {row['expected'].replace('T', ' ')} by the cluster's clock")
     if words.never_starts(reason):
         lines.append(f"It does not start by itself: gpucourse cancel {job.run_id},")
-        lines.append("then ask for something else")
+        lines.append("then request other resources")
     if reason == "JobHeldAdmin" and read_request(job).get("is_shared"):
         lines.append(f"Only the administrator can release it: ask why, or gpucourse cancel {job.run_id}")
     elif reason in words.HELD:
@@ -152,7 +152,9 @@ def _note_wait(job: Job, row: Row, reason: str) -> None:
     if reason == words.FAILED_START:
         lines.append(f"gpucourse status says why; in a lab of your own, gpucourse deploy {_module(job)} repairs it")
     if reason == "BeginTime":
-        lines.append("To start it at once: " + _write_head_command(job, f"scontrol update JobId={row['job']} StartTime=now"))
+        lines.append(
+            "To start it immediately: " + _write_head_command(job, f"scontrol update JobId={row['job']} StartTime=now")
+        )
     note(job, f"job {row['job']} is {row['state']} ({reason}){': ' + meaning if meaning else ''}", *lines)
 
 
@@ -167,7 +169,7 @@ def _describe_place(job: Job, number: str) -> list[str]:
         return []
     priorities = list_priorities(queue)
     ahead = count_ahead(priorities, number)
-    return [f"{ahead} of {len(priorities)} jobs that wait in {queue} are before it"] if ahead else []
+    return [f"{ahead} of {len(priorities)} jobs that wait in {queue} are ahead of it"] if ahead else []
 
 
 def list_priorities(queue: str) -> dict[str, int]:
@@ -270,7 +272,7 @@ def make_glob(pattern: str, number: str) -> str:
 
 
 def make_error_folder(job: Job, pattern: str) -> None:
-    """Make the folder of an error file in the work folder. Without this folder, Slurm ends the job at once."""
+    """Make the folder of an error file in the work folder. Without this folder, Slurm ends the job immediately."""
     parts = pattern.split("/")[:-1]
     fixed = [part for place, part in enumerate(parts) if "%" not in "".join(parts[: place + 1])]
     if fixed and not os.path.isabs(pattern) and ".." not in parts:

@@ -22,7 +22,8 @@ def submit(spec: Row) -> Row:
     Jobs get the environment in `spec`, whose secrets are written to no file here. The oldest of the runs in `collected` are
     removed.
 
-    If the run is a task of a job array of several runs, the first of them submits the array, after the others have come here.
+    If the run is a task of a job array of several runs, the first of them submits the array, after the requests of the others
+    have arrived.
     """
     job = Job(spec["run_id"])
     secrets, collected = spec.pop("secrets", {}), spec.pop("collected", [])
@@ -99,7 +100,8 @@ def _make_program(job: Job, name: str, command: str) -> None:
 
 
 def _write_sbatch(absent: str, partition: str, cpu_partition: str) -> str:
-    """Return the command of an sbatch that replaces a partition that the cluster lacks, for jobs that a learner's file submits.
+    """Return the commands of a wrapper for sbatch. In jobs that a learner's file submits, it replaces a partition that the
+    cluster lacks.
 
     A job of one command (--wrap) that requests no GPU goes to `cpu_partition`, all others go to `partition`.
     """

@@ -177,7 +177,7 @@ def _query_rows(job: Job, old_rows: list[Row]) -> list[Row]:
         answer = answers.get(row["job"])
         if words.is_over(row):
             new_rows.append(row)
-        elif answer:  # while a job completes, nodes that failed are gone from it: keep where it last ran
+        elif answer:  # a completing job no longer lists nodes that failed: keep the nodes on which it last ran
             ran_on = {"ran_on": answer["node"]} if answer["state"] == "RUNNING" and "node" in answer else {}
             new_rows.append({**row, **answer, **ran_on})
         else:
@@ -191,7 +191,7 @@ def _list_numbers(rows: list[Row]) -> list[str]:
 
 
 _asked: Row = {}
-"""Slurm's answers for several runs. `numbers`: the jobs that were asked about. `rows`: a row for each job. `queues`: the
+"""Slurm's answers for several runs. `numbers`: the jobs in the query. `rows`: a row for each job. `queues`: the
 priorities in each partition."""
 
 
@@ -200,7 +200,7 @@ def ask_for_all(runs: list[Job]) -> None:
     entries = [entry["id"] for job in runs if not job.has("done") for entry in jobs.list_submitted_jobs(job)]
     numbers = sorted(set(entries), key=int)
     if len(runs) > 1 and numbers:
-        with suppress(commands.Controller):  # each run then asks for itself, and reports it
+        with suppress(commands.Controller):  # each run then makes its own query, and reports the error
             rows = _ask_queue(numbers)
             _asked.update(numbers=set(numbers), rows=rows)
 
@@ -249,7 +249,7 @@ def _find_hidden_tasks(missing: list[Row]) -> dict[str, Row]:
 def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
     """Return only the jobs of this run.
 
-    A cluster that was set up again counts from 1, and may give the number of a job to another user's job.
+    A cluster that was set up again numbers its jobs from 1, so another user's job may have the number of a job of this run.
     """
     handed_in = os.stat(job.path("jobs.json")).st_mtime
     younger = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}

@@ -66,7 +66,7 @@ REASONS = {
     "Priority": "other jobs are ahead of it",
     "Dependency": "the job that it depends on has not ended",
     "DependencyNeverSatisfied": "the job that it depends on failed, so it will never start",
-    "JobArrayTaskLimit": "as many tasks of its array are already running as its limit allows",
+    "JobArrayTaskLimit": "its array has reached the limit on tasks that run at the same time",
     "BeginTime": "its start time has not come yet",
     "JobHeldUser": "a user holds it",
     "JobHeldAdmin": "the administrator holds it",
@@ -97,11 +97,11 @@ REASONS = {
 _LIMITS = (
     (r"(Assoc|QOS)Grp\w*Minutes\w*|\w*UsageThreshold", "the computing time of its {} is used up"),
     (r"(Assoc|QOS)(Max|Grp)Wall\w*", "it asks for more time than its {} allows"),
-    (r"(Assoc|QOS)Max(Jobs|SubmitJob)\w*", "as many of your jobs run or wait as its {} allows"),
+    (r"(Assoc|QOS)Max(Jobs|SubmitJob)\w*", "your jobs have reached the limit of its {}"),
     (r"(Assoc|QOS)Max\w*PerJob\w*", "it asks for more than its {} allows for one job"),
     (r"(Assoc|QOS)Max\w*PerNode\w*", "it asks for more on one node than its {} allows"),
     (r"QOSMin\w*", "it asks for less than its {} requires"),
-    (r"(Assoc|QOS)?(Max|Grp)\w+", "you or your group already use as much as its {} allows at a time"),
+    (r"(Assoc|QOS)?(Max|Grp)\w+", "you or your group have reached a limit of its {}"),
 )
 """Patterns of the reasons that name a limit of accounting, with their meaning. The account or the QoS replaces `{}`."""
 
@@ -201,7 +201,7 @@ def details(text: str) -> dict[str, Row]:
 
 
 def accounts(text: str) -> dict[str, Row]:
-    """Parse the output of `sacct -n -P -X -o ACCOUNTS`. `CANCELLED by 1000` is CANCELLED."""
+    """Parse the output of `sacct -n -P -X -o ACCOUNTS`. `CANCELLED by 1000` becomes CANCELLED."""
     jobs: dict[str, Row] = {}
     for row in _read_table(text, ("job", "state", "code", "submitted", "started", "ended", "node")):
         if row["state"]:
@@ -214,7 +214,7 @@ def accounts(text: str) -> dict[str, Row]:
 def usage(text: str) -> dict[str, Row]:
     """Parse the output of `sacct -n -P -X -D -o USAGE`, with a line for each start of each job.
 
-    Return the core hours and the GPU hours of each job that has ended, and the number of the user who cancelled it, if one did.
+    Return the core hours and the GPU hours of each job that has ended, and the id of the user who cancelled it, if one did.
     """
     jobs: dict[str, Row] = {}
     for row in _read_table(text, ("job", "state", "elapsed", "tres")):
@@ -228,7 +228,7 @@ def usage(text: str) -> dict[str, Row]:
 
 
 def count_hours(tres: str, seconds: float) -> Row:
-    """Return the core hours and the GPU hours of a job that held these resources (`cpu=4,gres/gpu=1`) for that time."""
+    """Return the core hours and the GPU hours of a job that held these resources (`cpu=4,gres/gpu=1`) for so many seconds."""
     counts = {name: int(count) for name, count in re.findall(r"(?:^|,)(cpu|gres/gpu)=(\d+)", tres)}
     return {"cpu_hours": counts.get("cpu", 0) * seconds / 3600, "gpu_hours": counts.get("gres/gpu", 0) * seconds / 3600}
 
@@ -252,8 +252,8 @@ def nodes(text: str) -> list[Row]:
 
 
 def groups(text: str) -> list[Row]:
-    """Parse the output of `sinfo -h -a -e -o GROUPS`, with a row for each group of equal nodes of each partition: the fields of
-    a node, the number of nodes, their types of GPU, and the time limit in seconds."""
+    """Parse the output of `sinfo -h -a -e -o GROUPS`, with a row for each group of identical nodes of each partition: the
+    fields of a node, the number of nodes, their GPU types, and the time limit in seconds."""
     rows: list[Row] = []
     for line in text.splitlines():
         limit, _, remainder = line.partition("|")
@@ -265,7 +265,7 @@ def groups(text: str) -> list[Row]:
 
 
 def _read_table(text: str, names: Sequence[str], *, last_may_have_bars: bool = False) -> Iterator[Row]:
-    """Yield the fields of each line by their names. Lines with another number of fields are left out."""
+    """Yield the fields of each line by their names. Lines with a different number of fields are left out."""
     for line in text.splitlines():
         fields = line.split("|", len(names) - 1 if last_may_have_bars else -1)
         if len(fields) == len(names):

@@ -5,9 +5,9 @@ torch 2.5 and later load this module themselves, through the entry point `torch.
 nothing is imported for a script that does not import torch.
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
 
-Each rank writes a file with one line for each event: 0 when torch is imported, then the size of each group. For a group whose
-ranks torch only simulates, the line is a word. Such a group is not made of the run's ranks: a script uses it to predict
-something, such as the memory of one rank among 64.
+Each rank writes a file with one line for each event: 0 when torch is imported, then the size of each group. If torch only
+simulates the ranks of a group, the line is the word `simulated`. Such a group is not made of the run's ranks: a script uses it
+to predict something, such as the memory of one rank among 64.
 
 The module wraps the function with which torch stores a new group, not init_process_group itself. If init_process_group fails,
 its traceback must contain only lines of the script and of torch.
