@@ -145,8 +145,8 @@ def test_sweep_is_one_job_array_unless_the_cluster_refuses_it(
     finally:
         university_cluster.inside("adm", f"{limit}-1")
     assert (
-        "each run is a separate job, not a task of one array: you have as many jobs in the queue as your account or QoS allows"
-        in output
+        "each run is a separate job, not a task of one array: "
+        "you already have the maximum number of jobs that your account or QoS allows" in output
     )
     assert [job for job in jobs if "_" in job] == []
     listing = university_cluster.inside("login1", "ls /home/stud/.gpucourse/jobs", user="stud")

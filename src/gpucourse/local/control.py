@@ -50,7 +50,7 @@ def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[st
         line.sendall(f"{verb} {spec}\n".encode())
         reply = _read_line(line)
     except TimeoutError as error:
-        raise HostStuck(f"no answer in {timeout_s:.0f} s") from error
+        raise HostStuck(f"no answer within {timeout_s:.0f} s") from error
     except OSError as error:
         raise HostAbsent(str(error)) from error
     finally:

@@ -106,8 +106,8 @@ def remove(folder: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float
 
 
 def _replace(folder: str, ping_s: float) -> None:
-    """End a host that does not answer at all (stopped, or hung), so that a new one can replace it. A host that is only busy
-    continues."""
+    """End a host that does not answer even a ping (stopped, or hung), so that a new one can replace it. A host that is only
+    busy continues."""
     try:
         control.ask("ping", "{}", timeout_s=ping_s)
     except control.HostAbsent:

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpucourse.local import processes
 
 ROOT = "GPUCOURSE_NODE_ROOT"
-# The folder of the module that torch loads by itself in every process of the node.
+# The folder of the module that torch loads automatically in every process of the node.
 TORCH_EXTENSION = Path(__file__).parent / "torch_extension"
 
 _KEPT = {

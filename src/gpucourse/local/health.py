@@ -28,7 +28,7 @@ _MAX_LINE = 255  # RFC 4253, 4.2
 
 
 def banner(uid: str, name: str) -> str:
-    """Return the node's name for the first line that it sends to a client. It contains no dashes and blanks."""
+    """Return the node's name for the first line that it sends to a client. It contains neither dashes nor blanks."""
     return f"gpucourse_{_plain(uid)}_{_plain(name)}"
 
 
@@ -114,7 +114,7 @@ def _judge(folder: Path, name: str, uid: str, port: int | None, first_lines: dic
     if not line.startswith("SSH-2.0-") or not line.endswith(banner(uid, name)):
         return _sick(name, f"something else answers on port {port}" if line else f"port {port} is open but silent")
     if not layout.home(folder, name).is_dir():
-        return _sick(name, f"its home {layout.home(folder, name)} is gone")
+        return _sick(name, f"its home folder {layout.home(folder, name)} is gone")
     return NodeHealth(node=name, healthy=True)
 
 

@@ -115,7 +115,7 @@ def host_key(folder: Path, name: str) -> Path:
 
 
 def node_names(folder: Path) -> list[str]:
-    """Return the names of all nodes that have files here, even incomplete ones. Other files in the folder are not ours."""
+    """Return the names of all nodes that have files here, even incomplete ones. Other files in the folder are ignored."""
     try:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):

@@ -79,8 +79,8 @@ class FollowResult:
         sentence = f"rank {end.rank} on {end.node} failed with exit code {end.code}"
         if self.may_begin_again(end):
             return f"{sentence}; torchrun starts all ranks again (restart {end.restart + 1} of {self.max_restarts})"
-        restart_count = f"{self.max_restarts} restart{'s' if self.max_restarts > 1 else ''}"
-        return f"{sentence}; none of {restart_count} is left" if self.max_restarts else sentence
+        used = f"{self.max_restarts} of {self.max_restarts} used"
+        return f"{sentence}; no restart is left ({used})" if self.max_restarts else sentence
 
 
 class FollowBroken(UnreachableError):

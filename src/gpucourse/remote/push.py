@@ -117,4 +117,4 @@ def _read(path: Path, size: int) -> Iterator[bytes]:
             remaining -= len(data)
             yield data
         if remaining or file.read(1):
-            raise UsageError(f"{path} changed while it was being sent", hint="type the command again when it is complete")
+            raise UsageError(f"{path} changed while it was being sent", hint="type the command again when the file is complete")

@@ -33,7 +33,7 @@ class _Rank:
 class SilenceMonitor:
     """A monitor that watches every planned rank of a run for silence.
 
-    `limit_s`: report a rank after so many seconds of silence. If it is None, no rank is reported.
+    `limit_s`: report a rank after this many seconds of silence. If it is None, no rank is reported.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class _LaterJobs:
 
 @dataclass(kw_only=True)
 class ComputeNode:
-    """A group of equal nodes in sinfo's output. Raises ValueError for values that no cluster has.
+    """A group of identical nodes in sinfo's output. Raises ValueError for values that no cluster has.
 
     `name`: the name of a node, or names in Slurm's notation, such as `node[1-4]`.
     `state`, `reason`: Slurm's words.
@@ -56,7 +56,7 @@ class ComputeNode:
 
     def __post_init__(self) -> None:
         if not _HOSTS.fullmatch(self.name):
-            raise ValueError(f"{printable(self.name, 80)!r} are not the names of machines")
+            raise ValueError(f"{printable(self.name, 80)!r} is not a list of machine names")
         self.gpu_types = [printable(name, 60) for name in self.gpu_types]
         self.state, self.reason = printable(self.state, 60), printable(self.reason)
 

@@ -52,7 +52,7 @@ _TABLE = (
     _KnownError(
         r"temporarily unable to accept job",
         InfrastructureError,
-        "the cluster has as many jobs as it accepts (MaxJobCount)",
+        "the cluster already has the maximum number of jobs (MaxJobCount)",
         "gpucourse ssh 2 -- squeue shows them; when some have ended, type the command again",
     ),
     _KnownError(
@@ -104,7 +104,7 @@ _TABLE = (
     _KnownError(
         r"(Assoc|QOS)Max(Submit)?Job\w*",
         UsageError,
-        "you have as many jobs in the queue as your account or QoS allows",
+        "you already have the maximum number of jobs that your account or QoS allows",
         "submit fewer at a time (in 2.1: --set jobs=2; an array: fewer values), or wait until some of them have ended",
     ),
     _KnownError(
@@ -143,7 +143,7 @@ def explain(node: Node, message: str) -> GpucourseError:
     for entry in _TABLE:
         if re.search(entry.words, message):
             kind, hint = entry.error, entry.hint
-            if node.mode == "slurm":  # a cluster of other people lacks it, and no lab of the course has the node
+            if node.mode == "slurm":  # a cluster of other people: it lacks the thing, and `gpucourse ssh 2` does not reach it
                 kind = MissingError if kind is UsageError else kind
                 hint = hint.replace(_SSH, f"{' '.join(node.ssh_words)} -- " if node.ssh_words else "sh -c ")
             return kind(f"{entry.what} ({node.label} said: {words})", hint=hint)

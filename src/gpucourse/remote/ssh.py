@@ -38,7 +38,7 @@ WINDOW = 4 << 20
 
 _REFUSED_S = 5.0  # how long a server may refuse another channel before the refusal is final
 _ALIVE_EVERY_S = 15.0
-_SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # the signature algorithm that a key of that kind uses today
+_SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # the signature algorithms that keys of this kind use today
 
 
 T = TypeVar("T", socket.socket, paramiko.Transport)

@@ -121,7 +121,9 @@ def _split(text: str) -> tuple[str, str | None, int | None]:
     match = _HOST.fullmatch(text)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
-        raise UsageError(f"'{text}' is not a machine", hint="write machines as me@gpu1 or me@gpu1:2222, separated by commas")
+        raise UsageError(
+            f"'{text}' is not the name of a machine", hint="write machines as me@gpu1 or me@gpu1:2222, separated by commas"
+        )
     return match["v6"] or match["name"], match["user"], port
 
 

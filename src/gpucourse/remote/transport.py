@@ -1,4 +1,5 @@
-"""The one place that chooses how to reach a node: by the SSH library, by the ssh command, or as a process of this computer."""
+"""The one place that chooses how to reach a node: with the SSH library, with the ssh command, or by a process on this
+computer."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from gpucourse.remote.patience import CONNECT_S
 
 
 class NodeTransport:
-    """The transport that opens links, each by the way that the node's record names. Implements ports.Transport.
+    """The transport that opens links, each in the `way` that the node's record names. Implements ports.Transport.
 
     `key_file`: the private key for nodes that name none and are reached by the SSH library.
     """

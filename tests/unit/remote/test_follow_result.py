@@ -37,7 +37,7 @@ def make_failed_result(restart: int, max_restarts: int) -> FollowResult:
         (0, 0, True, "rank 1 on node1 failed with exit code 9"),
         (0, 2, False, "rank 1 on node1 failed with exit code 9; torchrun starts all ranks again (restart 1 of 2)"),
         (1, 2, False, "rank 1 on node1 failed with exit code 9; torchrun starts all ranks again (restart 2 of 2)"),
-        (2, 2, True, "rank 1 on node1 failed with exit code 9; none of 2 restarts is left"),
+        (2, 2, True, "rank 1 on node1 failed with exit code 9; no restart is left (2 of 2 used)"),
     ],
 )
 def test_describe_failure_says_whether_ranks_start_again(restart: int, max_restarts: int, has_failed: bool, words: str) -> None:

@@ -25,7 +25,7 @@ def test_append_goes_on_where_the_file_ends(paths: RunPaths) -> None:
     log = open_log(paths)
     assert log.append(4, b"two\n") == b"two\n"
     for offset in (0, 9):
-        with pytest.raises(NodeUntrusted, match=f"it belongs at {offset}, and the log here ends at 8"):
+        with pytest.raises(NodeUntrusted, match=f"it belongs at {offset}, but the log here ends at 8"):
             log.append(offset, b"x")
     assert paths.rank_log("node0", 0).read_bytes() == b"one\ntwo\n"
     assert [line.split()[0] for line in paths.rank_times("node0", 0).read_text().splitlines()] == ["4", "8"]

@@ -46,8 +46,8 @@ def list_daemons(machine: Mapping[str, Any]) -> list[str]:
 def ensure(machine: Mapping[str, Any], *, restarts: Collection[str] = ()) -> bool:
     """Make every daemon run with the configuration of `machine`. Return whether any daemon had to start.
 
-    A missing daemon is started. A daemon with another configuration, or one in `restarts`, is restarted. Raises DaemonFailed,
-    OSError.
+    A missing daemon is started. A daemon is restarted if its configuration changed or if it is in `restarts`. Raises
+    DaemonFailed, OSError.
     """
     stale = _configure(machine) | set(restarts)
     has_started = False
@@ -115,7 +115,7 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
             user=user,
             group=group,
             extra_groups=[],
-            umask=0o022,  # munged refuses what others may write
+            umask=0o022,  # munged refuses files that others may write to
             timeout=_START_S,
             check=False,
         )
@@ -152,6 +152,6 @@ def last_lines(*files: Path) -> str:
 
 
 def make_key() -> str:
-    """Return a new key for munge. munge accepts any bytes, but this key consists of letters, because it is sent in a
+    """Return a new key for munge. munge accepts any bytes, but this key is base64 text, because it is sent in a JSON
     document."""
     return base64.b64encode(os.urandom(512)).decode()

@@ -40,7 +40,7 @@ def parse(text: str) -> NetworkLink:
     rate, _, delay = text.strip().lower().replace(" ", "").partition(",")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate)
     if not match:
-        raise ValueError(f"{text!r} is not a link: write a rate such as 100mbit or 1gbit, and if you like a delay: 1gbit,2ms")
+        raise ValueError(f"{text!r} is not a link: write a rate such as 100mbit or 1gbit, optionally with a delay: 1gbit,2ms")
     bits = round(float(match[1]) * _UNITS[match[2]])
     if not _MIN_BITS <= bits <= _MAX_BITS:
         raise ValueError(f"{rate}: a simulated link carries 1mbit to 100gbit")

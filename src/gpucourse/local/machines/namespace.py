@@ -75,7 +75,7 @@ class MachineNamespace:
         self._line.sendmsg([json.dumps({"id": request["id"], **answer}).encode()], rights)
 
     def _do_on(self, request: Document) -> None:
-        """Boot the machine, or restart the daemons that are missing in it."""
+        """Boot the machine or, if it is on, start the daemons that are not running."""
         name, spec = request["machine"]["name"], {**request["machine"], "munge_key": self._key}
         self._machines[name] = spec
         if name in self._first:

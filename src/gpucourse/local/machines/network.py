@@ -45,13 +45,13 @@ def cut(name: str) -> None:
 def machine_lines(address: str) -> list[str]:
     """Return the lines for the machine's end of the cable.
 
-    There is no route to the outside, so the lookup of a name that is not in /etc/hosts fails at once.
+    There is no route to the outside, so the lookup of a name that is not in /etc/hosts fails immediately.
     """
     return ["link set lo up", f"address add {address}/{_PREFIX} dev eth0", "link set eth0 up"]
 
 
 def run(program: str, lines: Iterable[str], *, prefix: Sequence[str] = ()) -> None:
-    """Pass lines to `ip` or `tc`. Raises OSError with the program's first line of errors."""
+    """Pass lines to `ip` or `tc`. Raises OSError with the first line of the program's error output."""
     text = "".join(f"{line}\n" for line in lines)
     process = subprocess.run([*prefix, program, "-batch", "-"], input=text, capture_output=True, text=True, check=False)
     if process.returncode:

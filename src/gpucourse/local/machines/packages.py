@@ -1,7 +1,7 @@
 """Use Slurm without installing it. A plain user fetches its packages and unpacks them into a folder of the user's cache.
 
-Only simulated machines see the packages, mounted over their /usr. Nothing in the system is changed, and no special rights are
-needed. apt-get itself checks the download against the signatures of the system's own sources.
+Only simulated machines see the packages, mounted over their /usr. Nothing in the system is changed, and no special privileges
+are needed. apt-get itself checks the download against the signatures of the system's own sources.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def can_unpack(environ: Mapping[str, str]) -> bool:
-    """Return whether this system has packages of the kind that can be unpacked."""
+    """Return whether this system has apt-get and dpkg, which fetch and unpack packages."""
     return all(shutil.which(program, path=environ.get("PATH")) for program in ("apt-get", "dpkg"))
 
 
@@ -81,7 +81,7 @@ def _fetch_packages(environ: Mapping[str, str], packages: Sequence[str], aside: 
     try:
         return _download(environ, packages, aside / "packages")
     except _ListsOutOfDate:
-        watch(Note(text="apt's lists of packages are missing or old here: fetching new ones, just this once"))
+        watch(Note(text="apt's lists of packages are missing or old here: fetching new ones for this command only"))
     apt_folder = aside / "apt"
     (apt_folder / "lists" / "partial").mkdir(parents=True)
     own_lists = ("-o", f"Dir::State::Lists={apt_folder / 'lists'}", "-o", f"Dir::Cache={apt_folder}")
@@ -141,7 +141,7 @@ def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
     except FileNotFoundError as error:
         raise MissingError(
             f"there is no {argv[0]} here: packages can be unpacked only on Debian and Ubuntu",
-            hint="install slurmctld, slurmd, Slurm's commands and munged with this system's own tool; or: --target aws",
+            hint="install slurmctld, slurmd, Slurm's commands and munged with this system's package manager; or: --target aws",
         ) from error
     except subprocess.TimeoutExpired as error:
         raise MissingError(

@@ -1,5 +1,5 @@
 """Report on machines from outside: which daemons run, what Slurm reports, and which errors are in its logs. Slurm's own
-commands, next to its daemons, put nodes that Slurm excludes back into use."""
+commands, which run next to its daemons, put excluded nodes back into use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from gpucourse.local.machines import daemons
 
-OTHER_KEY = "munge refuses: the machine's munge.key is not the head's"
+OTHER_KEY = "munge refuses messages: the machine's munge.key differs from the head's"
 
 _LAST_BYTES = 16_384
 _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest that matches is reported
@@ -21,7 +21,10 @@ _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest
     (r"Expired credential", "its clock differs from the others': munge refuses messages older than five minutes"),
     (r"Invalid cred(ential)?\b", OTHER_KEY),
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
-    (r"has invalid account|no new list given back", "this Slurm without accounting gives wrong reasons for waiting jobs"),
+    (
+        r"has invalid account|no new list given back",
+        "without accounting, this version of Slurm reports wrong reasons for waiting jobs",
+    ),
     (r"gres/gpu count reported lower than configured", "Slurm counts fewer GPUs than it should have"),
     (r"Orphan StepId", "slurmctld was killed before it had stored a job that had just begun: it is lost, submit it again"),
     (r"Duplicate jobid", "slurmctld was killed before it had stored a job that had just begun"),

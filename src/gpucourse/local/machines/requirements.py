@@ -84,12 +84,12 @@ def slurm_missing() -> set[str]:
 
 
 def unpackable() -> list[str]:
-    """Return the packages of a Slurm cluster that are not installed here. Machines can use them unpacked."""
+    """Return the packages of a Slurm cluster that are not installed here. Machines can use them without installing them."""
     return _add_library(set(_list_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
 def find_program(name: str, path: str = _PATH) -> str:
-    """Return the path of a program, also from root's folders, or an empty string if it is not installed."""
+    """Return the path of a program, or an empty string if it is not installed. Root's folders (sbin) are searched too."""
     return shutil.which(name, path=path) or ""
 
 
@@ -131,7 +131,7 @@ def _require_namespaces() -> None:
 
 
 def _try(script: str, *namespaces: str, argument: str = "", text: str = "") -> str | None:
-    """Run a shell script with root's rights in new namespaces. Return None if it succeeds, otherwise its standard error.
+    """Run a shell script with root privileges in new namespaces. Return None if it succeeds, otherwise its standard error.
 
     `text`: the script's standard input.
     """
@@ -148,8 +148,8 @@ def _require_layer(layer: Path) -> None:
     reason = _try(_LAYER_TRIAL, "-m", argument=str(layer))
     if reason is not None:
         remedy = install_command(slurm=True, packages=set(unpackable()))
-        if "mount" not in reason:  # not the system that they were fetched for
-            remedy = f"rm -r '{layer}', then type it again with --unpack-slurm; or: {remedy}"
+        if "mount" not in reason:  # they were fetched for a different system
+            remedy = f"rm -r '{layer}', then type the command again with --unpack-slurm; or: {remedy}"
         raise Lacking(f"the packages in {layer} cannot be used: {reason[:200] or 'they do not start'}", remedy)
 
 
@@ -173,7 +173,7 @@ def _require_link(speed: link.NetworkLink) -> None:
     if error is not None and speed.delay_ms:
         raise Lacking(
             "this kernel has no netem, so a link cannot have a delay",
-            f"use the speed alone: {link.NetworkLink(bits=speed.bits)}, or: sudo modprobe sch_netem",
+            f"leave out the delay: {link.NetworkLink(bits=speed.bits)}, or: sudo modprobe sch_netem",
         )
     if error is not None:
         raise Lacking(f"this kernel cannot limit a link: {error[:120]}", "sudo modprobe sch_tbf")
