@@ -54,7 +54,7 @@ def _why(error: Exception) -> str:
         return f"answers with HTTP {error.code}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, socket.gaierror):
-        return "has no address here: is this computer online, and is its DNS right?"
+        return "has no address here: is this computer online, and does its DNS work?"
     if isinstance(reason, TimeoutError):
         return f"does not answer within {TIMEOUT_S:.0f} s"
     words = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
@@ -76,5 +76,5 @@ def validate_cidr(text: str) -> str:
         raise UsageError(f"{text} would open SSH to {network.num_addresses} addresses", hint=_HINT)
     address = network.network_address
     if not address.is_global and not any(address in example for example in _EXAMPLES):
-        raise UsageError(f"{text} is not a public internet address, so it never reaches AWS", hint=_HINT)
+        raise UsageError(f"{text} is not a public internet address, so AWS never sees it", hint=_HINT)
     return str(network)

@@ -73,13 +73,13 @@ ROWS: tuple[FailureRow, ...] = (
         ("MaxSpotInstanceCountExceeded",),
         "quota",
         "the quota of spot vCPUs for this kind of instance is too small here",
-        f"if you just ended spot instances, {LATER} (AWS frees the quota late); otherwise {QUOTA}",
+        f"if you just ended spot instances, {LATER} (AWS frees the quota with a delay); otherwise {QUOTA}",
     ),
     FailureRow(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
     FailureRow(
         ("QuotaExceededException", "ResourceAlreadyExistsException"),
         "quota",
-        "requests for higher quotas are open already",
+        "requests for higher quotas are already open",
         "wait for AWS's answers: https://console.aws.amazon.com/servicequotas/home/requests",
     ),
     FailureRow(("*VolumeLimitExceeded",), "quota", "the quota of EBS storage is used up here", LEAKS),
@@ -167,7 +167,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("DataUnavailable*",),
         "account",
-        "Cost Explorer has no data of this account yet",
+        "Cost Explorer has no data for this account yet",
         "wait a day: AWS's bill is a day late. Until then: gpucourse cost, which does its own accounting",
     ),
     FailureRow(

@@ -11,7 +11,8 @@ SSH = 22
 
 
 def allow(account: Account, cidr: str, *, stack: str) -> list[str]:
-    """Open SSH of this stack to `cidr` (one address) instead of the former address; return a sentence for each changed rule.
+    """Open the stack's SSH port to `cidr` (one address) instead of the former address; return a sentence for each changed
+    rule.
 
     Raises UsageError if the value is not one public address, MissingError if the stack has no SSH rule in this region.
     """

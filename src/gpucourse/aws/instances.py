@@ -60,7 +60,7 @@ def stop(account: Account, ids: Sequence[str]) -> None:
 
 
 def start(account: Account, ids: Sequence[str]) -> None:
-    """Ask these stopped instances to start. Raises CloudError of kind capacity if AWS has no room for them now."""
+    """Ask these stopped instances to start. Raises CloudError of kind capacity if AWS has no capacity for them now."""
     if ids:
         account.call("ec2", "start_instances", InstanceIds=list(ids))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 STACK = "GPUCOURSE_STACK_UID"  # set for the host and for everything that runs on its nodes
 NODE = "GPUCOURSE_NODE_UID"
-DRIVER = "GPUCOURSE_DRIVER_UID"  # set for the drivers, which do not end with their Terraform
+DRIVER = "GPUCOURSE_DRIVER_UID"  # set for the drivers, which may outlive Terraform
 SESSION = "GPUCOURSE_SESSION"
 DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # set for a run that outlives the connection that started it
 

@@ -231,7 +231,7 @@ class SshChannel:
             raise ConnectionError(str(error)) from error
 
     async def write(self, data: bytes, *, to_errors: bool = False) -> None:
-        """Send output. Return when there is room for more. Raises ConnectionError."""
+        """Send output. Return when more can be sent. Raises ConnectionError."""
         stream = self._process.stderr if to_errors else self._process.stdout
         try:
             stream.write(data)

@@ -98,7 +98,7 @@ def _forward(name: str, child: Child) -> None:
 
 
 async def _end(child: Child, session: str) -> None:
-    """End the remaining processes of the session, with ever stronger signals. A detached run keeps running."""
+    """End the remaining processes of the session, with increasingly strong signals. A detached run keeps running."""
     loop = asyncio.get_running_loop()
     mark = processes.marker(processes.SESSION, session)
     for number, patience_s in _PATIENCE_S:
@@ -121,5 +121,5 @@ def _group(child: Child) -> int | None:
 
 
 def login_shell() -> str:
-    """Return the shell of every session: bash as on the course's real nodes, otherwise the system's own shell."""
+    """Return the shell of every session: bash, as on the course's real nodes, otherwise the system's own shell."""
     return next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.access(shell, os.X_OK)), "/bin/sh")

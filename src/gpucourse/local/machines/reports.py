@@ -23,7 +23,7 @@ _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
     (
         r"has invalid account|no new list given back",
-        "without accounting, this version of Slurm reports wrong reasons for waiting jobs",
+        "this version of Slurm, without accounting, reports wrong reasons",
     ),
     (r"gres/gpu count reported lower than configured", "Slurm counts fewer GPUs than it should have"),
     (r"Orphan StepId", "slurmctld was killed before it had stored a job that had just begun: it is lost, submit it again"),

@@ -62,7 +62,7 @@ class Daemon:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=partial(kernel.die_with_parent, signal.SIGKILL),  # noqa: PLW1509 (it is one call of the kernel)
+                preexec_fn=partial(kernel.die_with_parent, signal.SIGKILL),  # noqa: PLW1509 (it is a single system call)
             )
 
     async def ready(self) -> None:
@@ -120,7 +120,7 @@ class SlurmDaemons:
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
     async def join(self, spec: Spec) -> None:
-        """Make the daemons of this node run, with all daemons that the configuration of `spec` names.
+        """Start the daemons of this node, and all other daemons that the configuration of `spec` names, if they do not run.
 
         If the node has joined before, also put it back into use if Slurm excludes it. Raises DaemonFailed, OSError, NoneFree.
         """

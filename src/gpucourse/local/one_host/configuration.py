@@ -65,7 +65,7 @@ def _fill_in(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-# These are below the ports that the kernel assigns by itself. The processes of a job meet at one of 20000 to 29999.
+# These are below the ports that the kernel assigns automatically. The processes of a job meet at one of 20000 to 29999.
 _RANGE = range(12_000, 20_000)
 
 

@@ -1,7 +1,7 @@
 """Keep torch's rendezvous on loopback, on a simulated node whose address is a loopback address.
 
-torch's TCPStore listens on every address of the computer, whatever its host name is, and torchrun has no option to change that.
-But TCPStore accepts a socket that is already bound, so the rank that serves the store passes such a socket to it.
+torch's TCPStore listens on every address of the computer, whatever host name it is given, and torchrun has no option to change
+that. But TCPStore accepts a socket that is already bound, so the rank that serves the store passes such a socket to it.
 
 torch loads this module itself, through the entry point `torch.backends` next to it. This is how torch is extended without a
 change to the script: https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
@@ -19,7 +19,7 @@ MODULES = ("torch._C._distributed_c10d", "torch.distributed", "torch.distributed
 
 
 def keep_on_loopback() -> None:
-    """Replace torch's TCPStore by one that listens on loopback alone, in every module that has already imported it."""
+    """Replace torch's TCPStore with one that listens only on loopback, in every module that has already imported it."""
     distributed = sys.modules.get("torch.distributed")
     original = getattr(distributed, "TCPStore", None)
     if original is None:  # a build of torch without torch.distributed
