@@ -15,8 +15,7 @@ from gpucourse.errors import CloudError
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
 POLL_S = 5.0
 PASSING = frozenset({"throttle", "service", "gone"})
-"""The errors that the next request may not have: too many requests, a fault of AWS, an instance that is not listed yet.
-"""
+"""The errors that the next request may not have: too many requests, a fault of AWS, an instance that is not listed yet."""
 # A key has 51 bytes (RFC 8709), and all keys begin with the same 19. So a line that the kernel wrote into does not match.
 _KEY = re.compile(r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}(?=\s|$)")
 

@@ -158,7 +158,7 @@ def _find_key(facts: LabEnvironment) -> Verdict:
 def _find_address(facts: LabEnvironment) -> Verdict:
     """Check that this computer has a public IPv4 address, to which SSH will be opened. Raises MissingError, UsageError."""
     cidr = validate_cidr(facts.ssh_cidr) if facts.ssh_cidr else facts.ask_address()
-    return "ok", f"SSH will be open to {cidr} alone", ""
+    return "ok", f"SSH will be open only to {cidr}", ""
 
 
 def _find_price(facts: LabEnvironment) -> Verdict:
@@ -326,7 +326,9 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
     free = (vcpu_quota.limit if vcpu_quota.free is None else vcpu_quota.free) or 0
     fit = [module for module, vcpus in types.items() if vcpus <= free]
     if len(types) > 1:
-        detail += f"; enough for module{'s' if len(fit) != 1 else ''} {', '.join(fit)}" if fit else "; enough for no module"
+        detail += (
+            f"; enough for module{'s' if len(fit) != 1 else ''} {', '.join(fit)}" if fit else "; not enough for any module"
+        )
     if waiting := _describe_open_request(account, vcpu_quota):
         mend = f"wait for AWS's answer: {page}; {_FREE}"
         return Finding(what=subject, state="missing", detail=f"{detail}; {waiting}", mend=mend)
@@ -367,7 +369,7 @@ def _find_images(facts: LabEnvironment) -> list[Finding]:
     findings: list[Finding] = []
     for kind in _list_image_kinds(facts.labs):
         image = resolve(facts.account, kind)
-        detail = f"{image.id} ({image.parameter.removeprefix('/aws/service/')}), root disk of {image.root_gib} GiB at least"
+        detail = f"{image.id} ({image.parameter.removeprefix('/aws/service/')}), root disk of at least {image.root_gib} GiB"
         findings.append(Finding(what=f"image ({kind})", state="ok", detail=detail))
     return findings
 
@@ -381,7 +383,7 @@ def _image_kind(instance_type: str) -> ImageKind:
 
 
 def _find_network_room(facts: LabEnvironment) -> Verdict:
-    """Check that the region has room for one more VPC: each lab needs a VPC of its own."""
+    """Check that the region's limit allows one more VPC: each lab needs a VPC of its own."""
     account, count = facts.account, quota.count_networks(facts.account)
     try:
         limit = quota.limit(account, quota.VPCS, "vpc")

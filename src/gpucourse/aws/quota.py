@@ -76,7 +76,7 @@ class Quotas:
 
 
 def limit(account: Account, code: str, service: str = SERVICE) -> int:
-    """Return the account's limit of that quota in this region (for EC2, in vCPUs).
+    """Return the account's limit for that quota in this region (for EC2, in vCPUs).
 
     If the account has no value of its own, return AWS's default.
     """

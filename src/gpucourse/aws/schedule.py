@@ -127,7 +127,7 @@ def readiness(account: Account) -> Finding:
     if not role_arn:
         detail = f"there is no role {ROLE}; deploy creates one for the lab, if this identity is allowed to"
         return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
-    return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
+    return Finding(what=WHAT, state="ok", detail=f"AWS itself can end instances, as {role_arn}")
 
 
 def _role_name(stack: str) -> str:
@@ -139,7 +139,7 @@ def _report_attempt(do: Callable[[], str]) -> Finding:
     try:
         return Finding(what=WHAT, state="ok", detail=do())
     except GpucourseError as error:
-        detail = f"not in place, so only the deadline and the idle watch on the nodes end them: {error.what}"
+        detail = f"not in place, so only the deadline and the idle agent on each node end it: {error.what}"
         return Finding(what=WHAT, state="warning", detail=detail, mend=SET_UP)
 
 

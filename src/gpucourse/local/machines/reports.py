@@ -21,10 +21,7 @@ _SYMPTOMS = (  # the messages of munge and Slurm, and what they mean; the newest
     (r"Expired credential", "its clock differs from the others': munge refuses messages older than five minutes"),
     (r"Invalid cred(ential)?\b", OTHER_KEY),
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
-    (
-        r"has invalid account|no new list given back",
-        "this version of Slurm, without accounting, reports wrong reasons",
-    ),
+    (r"has invalid account|no new list given back", "without accounting, this Slurm reports wrong reasons for waiting jobs"),
     (r"gres/gpu count reported lower than configured", "Slurm counts fewer GPUs than it should have"),
     (r"Orphan StepId", "slurmctld was killed before it had stored a job that had just begun: it is lost, submit it again"),
     (r"Duplicate jobid", "slurmctld was killed before it had stored a job that had just begun"),
