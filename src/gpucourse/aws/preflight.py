@@ -480,7 +480,7 @@ CHECKS = (
         applies=lambda facts: any(lab.storage_gib for lab in facts.labs),
     ),
     Check("image", _find_images),
-    Check("room for a network", _find_network_room),
+    Check("VPC limit", _find_network_room),
     Check("leftovers", _find_leftovers),
     Check("permission to start", _find_permission),
     Check("billing access", find_bill_readers, applies=lambda facts: facts.whole),

@@ -193,7 +193,7 @@ def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
         raise OutsideError("it is not a zip, or it ends early")
     _, _, _, _, members, contents, _, _ = _ZIP_END.unpack_from(tail, at)
     if contents == 0xFFFFFFFF or members == 0xFFFF or tail[max(0, at - _ZIP_LARGE_BYTES) : at].startswith(_ZIP_LARGE_MARK):
-        raise OutsideError("the zip has the form for very large archives")
+        raise OutsideError("the zip has the ZIP64 format, which is not accepted")
     if members > limits.members:
         raise OutsideError(f"the zip contains {members} files; the limit is {limits.members}")
     if contents > limits.contents_bytes:
@@ -222,7 +222,7 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str,
             raise OutsideError(f"the zip contains {printable(name, 80)} twice")
         if member.file_size > limits.member_bytes:
             raise OutsideError(
-                f"the zip contains {printable(name, 80)} of {member.file_size} bytes; limit {limits.member_bytes}"
+                f"the zip contains {printable(name, 80)} of {member.file_size} bytes; the limit is {limits.member_bytes}"
             )
         total += member.file_size
         members[name] = member

@@ -62,7 +62,7 @@ def check_known_name(text: object, names: Collection[str], subject: str) -> str:
 
 
 def is_shown(text: str) -> bool:
-    """Return whether the text can be displayed as it is: without control characters, direction marks and lone surrogates."""
+    """Return whether the text can be displayed as it is: without control characters, direction marks or lone surrogates."""
     return text.isprintable() or not any(unicodedata.category(character) in _UNSHOWN for character in text)
 
 

@@ -116,7 +116,7 @@ class SlurmOptions:
 
     @property
     def array(self) -> tuple[tuple[int, ...], int]:
-        """Return the numbers of an array's tasks in order, and how many may run at once, or 0 if there is no limit.
+        """Return the numbers of an array's tasks in order, and how many may run at the same time, or 0 if there is no limit.
 
         Without the option, there are no numbers. Raises OptionRefused if the option's value is not an array.
         """

@@ -45,9 +45,9 @@ def _harmless(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Commands:
-    """Builds the commands for one Terraform.
+    """Builds the commands for one Terraform binary.
 
-    `lock_wait_s`: how long each command waits while another Terraform locks the state.
+    `lock_wait_s`: how long each command waits while another Terraform process locks the state.
     """
 
     argv: tuple[str, ...]

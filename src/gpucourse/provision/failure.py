@@ -32,7 +32,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
         )
     if first.summary == "Error acquiring the state lock":
         return StackBusy(
-            f"another Terraform holds the state of this stack{_find_holder(first.detail)}",
+            f"another Terraform process holds the state of this stack{_find_holder(first.detail)}",
             hint="wait for it to end, then type the command again",
             log=log,
         )

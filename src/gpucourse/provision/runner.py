@@ -3,7 +3,7 @@
 Terraform runs in its own session and writes into a file, which this process reads as it grows. If the terminal is closed or
 this process ends, Terraform continues, saves its state and ends.
 
-A ballast file takes up space while Terraform works. If the disk becomes full nevertheless, the ballast is removed, so that the
+A ballast file takes up space while Terraform works. If the disk becomes full, the ballast is removed, so that the
 state can be written, and Terraform is interrupted: without the state, the record of the lab would be lost.
 """
 
@@ -44,7 +44,7 @@ class Runner:
 
     `environ`: the environment; variables that control Terraform are removed.
     `stop`: setting it has the effect of one Ctrl-C, for runners in threads that Ctrl-C does not reach.
-    `wait_s`: how long to wait for a Terraform that an earlier, killed command left running.
+    `wait_s`: how long to wait for a Terraform process that an earlier, killed command left running.
     """
 
     paths: StackPaths
@@ -58,8 +58,8 @@ class Runner:
         """Run `arguments` to the end; return the transcript of Terraform's output. `paths.terraform_log(command)` contains it
         too.
 
-        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if it cannot be started, and
-        Interrupted after a requested stop. Any exception of `watcher` is raised after Terraform has ended.
+        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError if Terraform cannot be
+        started, and Interrupted after a requested stop. Any exception from `watcher` is raised after Terraform has ended.
         """
         careful = _Careful(watcher)
         transcript = Transcript()
@@ -91,7 +91,7 @@ class Runner:
         return transcript
 
     def wait_for_predecessor(self, watcher: Watcher) -> None:
-        """Wait until no other Terraform works on this stack. Raises StackBusy, Interrupted."""
+        """Wait until no other Terraform process works on this stack. Raises StackBusy, Interrupted."""
         with _Interrupts(self.stop) as interrupts, self._lock(watcher, interrupts):
             _check_not_asked(interrupts)
 
@@ -199,7 +199,7 @@ class _Interrupts:
     """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. Use it as a context manager.
 
     At the first SIGINT, Terraform finishes what is in flight, saves its state and ends. At the second, it ends immediately,
-    without saving. The second one is therefore sent only if nothing has been changed yet, or when the user presses Ctrl-C a
+    without saving. The second one is therefore sent only if nothing has been changed yet, or if the user presses Ctrl-C a
     third time.
 
     If another SIGINT handler is installed, it stays. The code that catches its KeyboardInterrupt then calls `request_stop`.

@@ -25,5 +25,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Terraform's threads still run: leave at once, Python has nothing to clean up.
+    # Terraform's threads still run: exit immediately, because Python has nothing to clean up.
     os._exit(main())

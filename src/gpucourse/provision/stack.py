@@ -45,7 +45,7 @@ class TerraformStack:
     `variables`: their variables (JSON values).
     `environ`: the environment, which is cleaned before Terraform gets it.
     `stop`: setting it has the effect of one Ctrl-C, for stacks in threads.
-    `lock_wait_s`: how long to wait for another Terraform that works on the stack.
+    `lock_wait_s`: how long to wait for another Terraform process that works on the stack.
     """
 
     paths: StackPaths
@@ -75,7 +75,7 @@ class TerraformStack:
         return self.paths.error_state.exists() or bool(self.addresses())
 
     def prepare(self, watcher: Watcher = ignore_event) -> None:
-        """Wait for the Terraform of a killed command, copy the template, and store the variables.
+        """Wait for the Terraform process of a killed command, copy the template, and store the variables.
 
         If a resource already exists, the stack keeps its own copy of the template. Raises MissingError if the template does not
         exist, StorageError, StackBusy, InfrastructureError, Interrupted.
@@ -163,8 +163,8 @@ class TerraformStack:
         return [address for action, address in transcript.finished if action == "delete"]
 
     def discard_if_empty(self) -> bool:
-        """Remove Terraform's folder if no resource exists and no Terraform works on the stack. Return whether the folder is
-        gone."""
+        """Remove Terraform's folder if no resource exists and no Terraform process works on the stack. Return whether the
+        folder is gone."""
         if is_held(self.paths.terraform_lock) or self.exists():
             return False
         with storing(self.paths.terraform):
@@ -201,7 +201,7 @@ class TerraformStack:
         if rescued.exists():
             self._runner().run("state-push", self._commands().push_state(rescued.name), watcher)
             rescued.unlink()
-            watcher(Note(text="recovered the state that an earlier Terraform could not store"))
+            watcher(Note(text="recovered the state that an earlier Terraform process could not store"))
 
     def _init_with_cache(self, watcher: Watcher) -> None:
         cache = providers.cache_folder(self.environ)
@@ -209,7 +209,7 @@ class TerraformStack:
             cache.mkdir(parents=True, exist_ok=True)
         with hold_lock(
             cache / "gpucourse.lock", "terraform init", wait_s=600.0
-        ):  # Terraform's cache is not safe for two commands at once
+        ):  # Terraform's cache is not safe for two commands at the same time
             self._runner().run("init", self._commands().init(), watcher, extra={"TF_PLUGIN_CACHE_DIR": str(cache.absolute())})
 
 

@@ -77,7 +77,7 @@ class Transcript:
         elif kind == "outputs":
             self.outputs = message["outputs"]
         elif kind == "state_lock_acquire":
-            yield Note(text="another Terraform holds the state of this stack; waiting for it", level="warning")
+            yield Note(text="another Terraform process holds the state of this stack; waiting for it", level="warning")
         elif kind in _HOOKS and message["hook"].get("action") != "read":
             yield from self._hook(kind, message["hook"], _moment(message.get("@timestamp", "")))
 

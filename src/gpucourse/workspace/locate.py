@@ -154,7 +154,7 @@ def open_workspace(root: Path, *, make: bool = True, must_exist: bool = False) -
     """Open the workspace at `root` and create what is missing. Raises NewerFormat, StorageError, UsageError.
 
     `make`: if it is false, a missing workspace is not created, and its id is empty.
-    `must_exist`: refuse a folder without settings, because its name is probably misspelt.
+    `must_exist`: refuse a folder without settings, because its name is probably misspelled.
 
     Commands that run at the same time make only one workspace, because the workspace's id tags everything in the cloud.
     """

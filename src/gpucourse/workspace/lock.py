@@ -1,10 +1,10 @@
-"""Locks that end with their process: one for each stack and each run, one for a running Terraform, one for the host of
+"""Locks that end with their process: one for each stack and each run, one for a running Terraform process, one for the host of
 simulated nodes.
 
 A lock is an open file that the kernel has locked. A child process that inherits the file also holds the lock. The file contains
 the holder's name, for processes that wait.
 
-Drivers of simulated nodes start with the standard library alone, so other modules are imported where they are used.
+Drivers of simulated nodes start with only the standard library, so other modules are imported where they are used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def hold_lock(
     while (file := _create_and_take(path)) is None:
         check()
         if time.monotonic() >= deadline:
-            raise StackBusy(f"{holder(path)} is still at work here", hint="wait for it to end, then type the command again")
+            raise StackBusy(f"{holder(path)} is still working here", hint="wait for it to end, then type the command again")
         if not waiting:
             on_wait(holder(path))
             waiting = True

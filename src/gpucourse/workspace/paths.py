@@ -36,7 +36,7 @@ class StackPaths(Folder):
     # The file in which the stack's Terraform files may declare a variable for each value, as the files of version 0.1 do.
     declarations = Place("terraform/variables.tf")
     plan_file = Place("terraform/gpucourse.tfplan")  # the plan that was shown and is about to be applied
-    # The lock that a running Terraform holds as long as it lives, even if the command that started it has died.
+    # The lock that a Terraform process holds as long as it lives, even if the command that started it has died.
     terraform_lock = Place("terraform.lock")
     nodes = Place("nodes")  # the simulated nodes: their homes and keys, and the process that hosts them
     ssh_config = Place("ssh_config")  # the configuration file for plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors

@@ -34,7 +34,7 @@ _STAMP = "20260131-142501"
 
 
 def _format_now() -> str:
-    """Return the local time as run ids contain it, to the second."""
+    """Return the local time in the format of run ids, to the second."""
     return time.strftime(_FORM)
 
 
@@ -188,7 +188,7 @@ def find(paths: WorkspacePaths, name: str | None, subject: str | None = None) ->
     path = name.strip("/")
     name = path.rpartition("/")[2]
     if exact := [record for record in records if name in {record.id, _name_subject(record)}]:
-        # Scripts in several folders may have one name: the one whose path was typed is preferred.
+        # Scripts in several folders may have the same name: the one whose path was typed is preferred.
         return next((record for record in reversed(exact) if record.is_of_script(path)), exact[-1])
     if matches := [record for record in records if not is_latest and _fits(record.id, name)]:
         if len(matches) == 1:
@@ -205,8 +205,8 @@ def find(paths: WorkspacePaths, name: str | None, subject: str | None = None) ->
 
 def find_newest_two(paths: WorkspacePaths, subject: str) -> list[RunRecord]:
     """Return the two newest good runs of an exercise or of a script, the older one first. A good run succeeded, without a
-    profiler and without --expect-red. Of scripts with one name, the one whose path was typed is meant. Raises UsageError if
-    there are fewer than two."""
+    profiler and without --expect-red. If several scripts have the same name, only runs of the script whose path was typed
+    count. Raises UsageError if there are fewer than two."""
     records = [record for record in readable(paths)[0] if _name_subject(record) == subject.rpartition("/")[2]]
     records = [record for record in records if record.is_of_script(subject)] or records
     good_records = [

@@ -77,7 +77,7 @@ def save_sealed(files: RunPaths, record: object, document: object, *, changed_na
 
 
 def complete(files: RunPaths, seal: Mapping[str, str] | None = None) -> bool:
-    """Give the record its final name if `save_sealed` was interrupted after sealing it. Return whether it was.
+    """Give the record its final name if `save_sealed` was interrupted after sealing it. Return whether the record was renamed.
 
     If the record does not match the seal, it was changed and is left alone. `seal`: the digests, if the caller has just written
     them.

@@ -33,7 +33,7 @@ class Settings(BaseModel):
     region: str = Field(default="us-east-2", pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="the AWS region of new labs")
     gpu: GPU | None = Field(default=None, description="the GPU of new labs, instead of the module's own choice")
     other_gpus: tuple[GPU, ...] = Field(default=(), description="GPUs to use if the requested one is sold out, best first")
-    spot: bool = Field(default=False, description="spot instances: cheaper, and taken back at two minutes' notice")
+    spot: bool = Field(default=False, description="spot instances: cheaper, but AWS may reclaim them at two minutes' notice")
     ttl: Seconds = Field(
         default=DEFAULT_LAB_HOURS * 3600,
         le=MAX_LAB_HOURS * 3600,

@@ -62,7 +62,7 @@ def test_failure_names_who_holds_the_state() -> None:
     )
     terraform_error = failure("plan", 1, transcript(error("Error acquiring the state lock", detail)), LOG)
     assert isinstance(terraform_error, StackBusy)
-    assert terraform_error.what == "another Terraform holds the state of this stack (ann@box, since 2026-11-21 01:59)"
+    assert terraform_error.what == "another Terraform process holds the state of this stack (ann@box, since 2026-11-21 01:59)"
     assert isinstance(failure("plan", 1, transcript(error("Error acquiring the state lock")), LOG), StackBusy)
 
 

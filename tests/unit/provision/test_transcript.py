@@ -68,7 +68,7 @@ def test_read_removes_control_characters_of_a_node() -> None:
 def test_read_reports_waiting_for_the_state() -> None:
     _, [event] = read([b'{"@message":"Acquiring state lock.","@timestamp":"2026-11-21T01:59:49Z","type":"state_lock_acquire"}'])
     assert isinstance(event, Note)
-    assert "another Terraform holds the state" in event.text
+    assert "another Terraform process holds the state" in event.text
 
 
 def test_read_finds_the_place_of_an_error() -> None:
