@@ -81,7 +81,7 @@ def test_stack_touches_nothing_while_an_orphan_works(lab: Lab) -> None:
     stack = lab.stack(lock_wait_s=0.1)
     with hold_lock(stack.paths.terraform_lock, wait_s=1):
         for verb in (stack.prepare, stack.plan, stack.up, stack.down):
-            with pytest.raises(StackBusy, match="still at work here"):
+            with pytest.raises(StackBusy, match="still working here"):
                 verb()
         assert not stack.discard_if_empty()
         assert [path.name for path in stack.folder.iterdir()] == ["terraform.lock"]
@@ -99,7 +99,7 @@ def test_up_waits_for_the_terraform_of_a_command_that_was_killed(lab: Lab) -> No
     assert is_held(paths.terraform_lock)
     assert not lab.stack().discard_if_empty()
 
-    with pytest.raises(StackBusy, match=r"'terraform apply' \(process \d+\) is still at work"):
+    with pytest.raises(StackBusy, match=r"'terraform apply' \(process \d+\) is still working"):
         lab.stack(lock_wait_s=0.2).down()
     stop = threading.Event()
     with pytest.raises(Interrupted):

@@ -41,7 +41,7 @@ def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> 
 
     `in_code`: whether a fault can be put into the exercise's code instead.
     """
-    ranks = "take an exercise of module 3: gpucourse break 3.2"
+    ranks = "choose an exercise of module 3: gpucourse break 3.2"
     return UsageError(
         f"{exercise} starts no ranks that meet (its launcher is {launcher}), so there is nothing to break",
         hint=f"find an error in its code instead: gpucourse break {exercise} --how code\n{ranks}" if in_code else ranks,

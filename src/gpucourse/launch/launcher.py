@@ -153,7 +153,7 @@ class Launcher(LauncherTraits, ABC, Generic[F]):
 
     @abstractmethod
     def plan(self, request: LaunchRequest, nodes: Sequence[Node], facts: F) -> LaunchPlan:
-        """Return the plan for these nodes; the first one is the head. No node is asked, so that `--dry-run` can print the
+        """Return the plan for these nodes; the first one is the head. No node is queried, so that `--dry-run` can print the
         plan."""
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
@@ -167,7 +167,7 @@ class Launcher(LauncherTraits, ABC, Generic[F]):
         if not torchrun:
             return None
         return UsageError(
-            f"--torchrun is for torchrun, and the launcher of this run is {self.name}",
+            f"--torchrun is for torchrun, but the launcher of this run is {self.name}",
             hint="gpucourse run --launcher torchrun ...",
         )
 

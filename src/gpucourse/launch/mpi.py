@@ -1,6 +1,6 @@
 """The mpi launcher: mpirun on the first node, which starts the ranks of all nodes.
 
-On machines of your own, mpirun reaches the other nodes by ssh. In a job of Slurm, it uses the job's nodes.
+On your own machines, mpirun reaches the other nodes by ssh. In a Slurm job, it uses the job's nodes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Mpi(RankLauncher):
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the argument list of mpirun, without variables: MPI numbers the ranks.
 
-        Only in a job of Slurm does each rank have its own log, because other nodes lack the wrapper that writes it.
+        Each rank has its own log only in a Slurm job: on your own machines, the other nodes lack the wrapper that writes it.
         """
         listing = ",".join(f"{host}:{processes}" for host in rendezvous.hosts)
         places = ("--host", listing) if listing else ()

@@ -51,8 +51,8 @@ def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
 
 
 def find_imports(script: Path, base: Path | None = None, module: str = "") -> list[Upload]:
-    """Return the modules and packages in the script's folder that it imports, directly or through other modules, by their paths
-    in `base`.
+    """Return the modules and packages in the script's folder that the script imports, directly or through other modules, named
+    by their paths in `base`.
 
     `module`: the script's module name in `base`, if it is run as a module. Then the imports are looked up in `base`, and the
     script's own packages are among the results.
@@ -95,8 +95,8 @@ def find_mentioned_files(script: Path) -> list[Upload]:
 
 
 def find_included_files(source: Path) -> list[Upload]:
-    """Return the files in or below a CUDA program's folder that it includes in quotes, directly or through other files, by
-    their paths in that folder. A file that cannot be read counts as a file without includes."""
+    """Return the files in or below a CUDA program's folder that the program includes in quotes, directly or through other
+    files, named by their paths in that folder. A file that cannot be read counts as a file without includes."""
     root = source.resolve().parent
     included: dict[str, Path] = {}
     waiting = [source.resolve()]

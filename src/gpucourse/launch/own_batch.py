@@ -57,7 +57,7 @@ class ScriptKind:
     """The kind of a script, by its beginning and its name.
 
     `is_python`: Python starts it. Its first line names Python, or the line names no program and the script's name ends in .py.
-    `is_cuda`: its name ends in .cu. Python starts it as well, by a script of the course.
+    `is_cuda`: its name ends in .cu. Python starts it as well, with a script of the course.
     `is_batch`: it begins with #! and has lines with #SBATCH, or its name ends in .sbatch or .slurm.
     `is_shell`: it is for a shell, and contains no lines for sbatch.
     """
@@ -118,7 +118,7 @@ def read(script: Path) -> OwnBatch:
         tasks, at_once = (), 0
     if len(tasks) > MAX_TASKS:
         raise UsageError(
-            f"{script.name} is an array of {len(tasks):,} tasks, and at most {MAX_TASKS:,} can be followed",
+            f"{script.name} is an array of {len(tasks):,} tasks, but at most {MAX_TASKS:,} can be followed",
             hint="use a smaller --array; or submit it by hand: gpucourse ssh 2, then sbatch there",
         )
     return OwnBatch(text=text, options=options, tasks=tasks, at_once=at_once)
@@ -203,7 +203,7 @@ def _read_seconds(batch: OwnBatch) -> float | None:
 def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
     """Return a sentence that describes the requests of the file."""
     task_count = len(batch.tasks)
-    at_once = f" ({batch.at_once:,} at once)" if batch.at_once else ""
+    at_once = f" ({batch.at_once:,} at a time)" if batch.at_once else ""
     parts = [
         f"an array of {task_count:,} task{'s' if task_count > 1 else ''}{at_once}, each on" if task_count else "",
         f"{nodes} node{'s' if nodes > 1 else ''}{f' of the partition {partition}' if partition else ''}",

@@ -13,8 +13,8 @@ from gpucourse.launch.launcher import ClusterSite
 from gpucourse.launch.planning import RANK
 
 PYTHON, NODE_RANK, ADDRESS, PORT = (f"@gpucourse:{name}@" for name in ("python", "node-rank", "address", "port"))
-"""Placeholders in a command: whole words, or parts of words. In the file, the Python of its jobs replaces the first, and
-variables of the job replace the others."""
+"""Placeholders in a command: whole words, or parts of words. In the file, the first is replaced by the Python of the jobs, and
+the others by variables of the job."""
 
 _VARIABLES = {NODE_RANK: '"$SLURM_NODEID"', ADDRESS: '"$MASTER_ADDR"', PORT: '"$MASTER_PORT"'}
 _HANDED_ON = frozenset({"account", "partition", "qos", "reservation", "constraint", "clusters"})
@@ -177,7 +177,7 @@ def render_session(site: ClusterSite, partition: str = "") -> str:
 
 
 def expand(text: str) -> str:
-    """Return a text of the settings as a word of the shell in which variables and a leading ~ are expanded."""
+    """Return a text from the settings as a shell word in which variables and a leading ~ are expanded."""
     if not _EXPANDABLE.fullmatch(text):
         return shlex.quote(text)
     home = "$HOME/" + text[2:] if text.startswith("~/") else text

@@ -1,4 +1,4 @@
-"""The launcher of a terminal. srun opens a shell on a node that Slurm allocates, as a person would type it."""
+"""The launcher of a terminal. srun opens a shell on a node that Slurm allocates, with the command that a person would type."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
     outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)
-    # Other users cannot get below a folder that is closed to them, whatever the modes of the files in it.
+    # Other users cannot reach anything below a folder that they may not enter, whatever the modes of the files in it.
     inner = _find_objections(_inner(paths), owners, writable_matters=not _is_closed(paths.private))
     scripts = _find_objections(_tree(paths.exercises), owners, writable_matters=not _is_closed(root))
     _require(root, chain(_find_objections_above(root, owners), outer, inner, scripts), "workspace", environ)
