@@ -36,7 +36,7 @@ class Labelled:
 
 
 def label_lines(axes: Axes, lines: Sequence[Labelled]) -> bool:
-    """Write each label where its line is. Return False, and write nothing, for a single line or if there is too little room.
+    """Write each label where its line is. Return False, and write nothing, for a single line or if there is too little space.
 
     The limits of the axes must be final. Labels to the right of the axes make the axes narrower.
     """
@@ -63,7 +63,8 @@ def _share_of_width(axes: Axes, point: PlotPoint) -> float:
 
 
 def _label_ends(axes: Axes, lines: Sequence[Labelled]) -> bool:
-    """Write the labels to the right of the axes, each as high as the end of its line if the others leave room."""
+    """Write the labels to the right of the axes, each at the height of the end of its line if the other labels leave enough
+    space."""
     if not lines:
         return True
     ends = [line.points[-1] for line in lines]

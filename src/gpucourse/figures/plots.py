@@ -57,7 +57,8 @@ def draw(
     measures, the plot shows only the record's points. Values that are missing or not finite are left out, and the picture names
     them.
 
-    Raises MissingError if there is nothing to draw or no matplotlib, and StorageError if the files cannot be written.
+    Raises MissingError if there is nothing to draw or if matplotlib is missing, and StorageError if the files cannot be
+    written.
     """
     data = collect_points(plot, metrics, record)
     with _matplotlib():
@@ -149,7 +150,7 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
 
 
 def _write_notes(axes: Axes, data: Drawable) -> None:
-    """Write the notes below the axes, which become shorter if there is too little room for the words below them."""
+    """Write the notes below the axes, which become shorter if there is too little space for the words below them."""
     lines = [line for text in ("; ".join(data.notes), data.caption) for line in textwrap.wrap(text, NOTE_WIDTH)]
     note = axes.figure.text(0.98, 0.012, "\n".join(lines), fontsize=7.5, color=GREY, ha="right")
     left, bottom, width, height = axes.get_position().bounds
@@ -161,7 +162,7 @@ def _write_notes(axes: Axes, data: Drawable) -> None:
 
 
 def _label_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
-    """Label the lines where they are. If they have no room for that, the legend will name them."""
+    """Label the lines where they are. If there is too little space for that, the legend will name them."""
     names = [*data.labels, *(label for label in data.recorded if label not in data.labels)]
     lines = [
         Labelled(label, choose_colour(label, data), points)
@@ -233,7 +234,7 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def _scale_x_axis(axes: Axes, plot: Plot, data: Drawable) -> None:
-    """Write words, sizes or numbers below lines."""
+    """Label the x axis of a line plot with words, sizes or numbers."""
     places = [point.x for points in [*data.series, *data.recorded.values()] for point in points]
     if data.words and max(map(len, data.words)) > WORD_WIDTH and len(data.words) > FEW_PLACES:
         _turn_words(axes, data.words)

@@ -16,7 +16,7 @@ MAX_ROWS = 2000
 MAX_WORDS, MAX_LINES = 100, 24
 _MAX_NAMES = 6  # a note names at most this many values that are left out for the same reason
 _MAX_TEXT = 200
-_MAX_NUMBER = 1e100  # an axis needs room around its values, and a logarithmic axis computes their powers
+_MAX_NUMBER = 1e100  # an axis needs space around its values, and a logarithmic axis computes their powers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,8 @@ def _explain(value: object, log: bool) -> str:
 
 
 def _describe_gaps(plot: Plot, gaps: Sequence[_Gap], empty: set[str]) -> list[str]:
-    """Return a note that names the values that are not drawn, by reason. `empty` has the labels of lines without any value."""
+    """Return a note that names the values that are not drawn, by reason. `empty` contains the labels of lines without any
+    value."""
     notes = []
     for reason, group in groupby(sorted(gaps, key=lambda gap: gap.reason), key=lambda gap: gap.reason):
         same = list(group)

@@ -1,1 +1,1 @@
-"""Verdicts from the record of a run: values are read by a closed grammar, compared, and formatted with units."""
+"""Verdicts from the record of a run: values are read with a closed grammar, compared, and formatted with units."""

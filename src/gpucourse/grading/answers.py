@@ -180,7 +180,7 @@ def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tupl
 
 
 def _read_finite_ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
-    """Return the ends of `read_ends`. Raises Unreadable also if one of them is not a finite number."""
+    """Return the ends of `read_ends`. Also raises Unreadable if one of them is not a finite number."""
     ends = read_ends(question, evidence)
     if not all(map(math.isfinite, ends)):
         raise Unreadable("your run recorded a value that is not a finite number")
@@ -278,7 +278,7 @@ def _compare_choice(
         measurement = format_value(shorten(value), prediction.unit)
         right_letters = prediction.find_right_letters(value)
         if not right_letters:
-            return _make_prediction_result(prediction, "error", text, measurement, "not judged: no option is about this value")
+            return _make_prediction_result(prediction, "error", text, measurement, "not judged: no option covers this value")
     elif evidence is not None:
         measurement = f"{right_letters[0]}. {prediction.choices[right_letters[0]]}"
     is_right = chosen_letter in right_letters

@@ -48,7 +48,7 @@ def evaluate(
 
 def is_gpu_evidence(metrics: Mapping[str, object], mode: Mode) -> bool:
     """Return whether a run is evidence of what a GPU does. It is not evidence if the nodes are simulated or if the script
-    found no GPU. If the script does not report a device, only targets whose labs always have a GPU count."""
+    found no GPU. If the script does not report a device, the run counts only on a target whose labs always have a GPU."""
     return not is_simulated(mode) and (metrics["cuda"] is not None if "cuda" in metrics else mode in CERTAIN_OF_GPU)
 
 

@@ -1,4 +1,5 @@
-"""Comparison of a run with its repetition. Exact values must agree within their tolerance, and times within a factor."""
+"""Comparison of a run with its repetition. Exact values must agree within their tolerance. Times are only reported, with a
+note if they differ by a large factor."""
 
 from __future__ import annotations
 

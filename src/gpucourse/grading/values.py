@@ -1,4 +1,4 @@
-"""Reading of one value from the evidence of a run, by a closed grammar. Nothing is ever evaluated.
+"""Read one value from the evidence of a run, with a closed grammar. Nothing is ever evaluated.
 
 metrics.speedup              a value
 metrics.rows.error           through a list: the value of every element

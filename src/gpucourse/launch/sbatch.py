@@ -242,7 +242,7 @@ def _requests(job: SbatchJob) -> str:
     if job.partition:
         requests.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
     if job.array:
-        array_reason = "One task for each of these numbers. A number after % limits how many of them run at once."
+        array_reason = "One task for each of these numbers. A number after % limits how many run at the same time."
         requests.append((array_reason, f"--array={job.array}"))
     requests.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
     if job.start is not None and not job.start.once:
@@ -328,7 +328,7 @@ def _spread(job: SbatchJob) -> str:
     return (
         f"{_MEETING_POINT}"
         "\n"
-        "# srun starts the command on every machine at once and numbers the processes. torch reads these variables.\n"
+        "# srun starts the command on every machine at the same time and numbers the processes. torch reads these variables.\n"
         "# --kill-on-bad-exit: when one process fails, Slurm ends the others, which would wait until the time limit.\n"
         "# shellcheck disable=SC2016\n"
         'srun --export=ALL --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" '

@@ -22,7 +22,7 @@ from gpucourse.model.record import MAX_RESTARTS
 RESTARTS_OPTION = "--max-restarts="
 
 _MEETING = "gpucourse chooses where the ranks meet; the range of ports is rendezvous_ports in gpucourse.yaml"
-_LOGS = "each rank has a log of its own: gpucourse logs --rank 1"
+_LOGS = "each rank has its own log: gpucourse logs --rank 1"
 _SCRIPT = "gpucourse run --script FILE names the file that runs"
 _OURS = {
     "--nnodes": "gpucourse run --nodes 2",

@@ -34,7 +34,7 @@ GAP = 4.5
 PICTURE_MM = 118.0
 """The width of a picture. At this width, two pictures and their chapter's text fit on a page."""
 MIN_SHARE = 0.62
-"""The smallest width of a picture on a page with little room, as a share of PICTURE_MM."""
+"""The smallest width of a picture on a page with little space left, as a share of PICTURE_MM."""
 MAX_PAGES, SCALES = 4, (1.0, 0.94, 0.87, 0.8)
 MIN_FILL = 0.3
 """The last page counts as nearly empty if a smaller share of its height is used."""
@@ -47,8 +47,8 @@ BOX = "\u25a1"
 
 @dataclass(frozen=True)
 class Pdf:
-    """A PDF file. `lost` has the characters of the report that no font here can show, or that are written from right to left.
-    Each appears as a box. `fill` is the share of the last page that has something on it."""
+    """A PDF file. `lost` contains the characters of the report that no font here can show, or that are written from right to
+    left. Each appears as a box. `fill` is the share of the last page that has something on it."""
 
     data: bytes
     pages: int
@@ -297,8 +297,8 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
 
 
 def _widths(pdf: _Pages, grid: Grid) -> list[float]:
-    """Return the width of each column in mm. A column is as wide as its widest text if the page has room, otherwise narrower.
-    It is at least as wide as its longest word, unless even that does not fit on the page."""
+    """Return the width of each column in mm. A column is as wide as its widest text if the page is wide enough, otherwise
+    narrower. It is at least as wide as its longest word, unless even that does not fit on the page."""
     pdf.set_font(FAMILY, "B", SMALL * pdf.scale_of_text)
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wide = [max(pdf.get_string_width(cell) for cell in cells) + GAP for cells in columns]

@@ -118,7 +118,7 @@ def test_plan_of_an_array_has_a_row_and_a_log_for_each_task(tmp_path: Path, wish
 
 
 def test_read_refuses_a_job_that_cannot_be_followed_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"an array of 10,001 tasks, and at most 10,000 can be followed"):
+    with pytest.raises(UsageError, match=r"an array of 10,001 tasks, but at most 10,000 can be followed"):
         own_batch.read(file(tmp_path, "--array=0-10000"))
     for word in ("hetjob", "packjob"):
         with pytest.raises(UsageError, match=rf"a heterogeneous job \(line 3: #SBATCH {word}\)") as caught:
@@ -134,7 +134,7 @@ def test_read_refuses_a_job_that_cannot_be_followed_by_name(tmp_path: Path) -> N
         (("-N 2 --ntasks-per-node=4 --gres=gpu:4",), "2 nodes of the partition gpu, 8 processes in all, 4 GPUs on each node"),
         (
             ("--array=1-12%3", "-p long"),
-            "an array of 12 tasks (3 at once), each on 1 node of the partition long, 1 process in all",
+            "an array of 12 tasks (3 at a time), each on 1 node of the partition long, 1 process in all",
         ),
     ],
 )
