@@ -86,7 +86,7 @@ def test_compute_credit_of_guessed_directions_is_nothing_on_average(ranges: dict
 @pytest.mark.parametrize(
     ("value", "verdict", "measurement", "words"),
     [
-        ("metrics.sent_mb", "error", "150 MB", "not judged: no option is about this value"),
+        ("metrics.sent_mb", "error", "150 MB", "not judged: no option covers this value"),
         ("metrics.late", "error", "", "your run did not record metrics.late"),
     ],
 )

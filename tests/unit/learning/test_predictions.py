@@ -97,4 +97,4 @@ def test_list_predictions_says_which_direction_was_measured(learning: Learning) 
     assert "predicted ✗ b. more: b, measured 1.9 times: not what was measured: a is right" in show(1.9)
     whole = show(2.5, "--verbose")
     assert "predicted b. more: b measured 2.5 times result ✓ right Half of it is the sea." in whole
-    assert "measured 3.5 times: not judged: no option is about this value" in show(3.5)
+    assert "measured 3.5 times: not judged: no option covers this value" in show(3.5)

@@ -52,7 +52,7 @@ def test_rehearse_names_ranges_that_miss_the_value_of_the_run(learning: Learning
     monkeypatch.setattr(rehearsing, "type_command", lambda _environment, *words: (0, document if words[0] == "run" else {}))
     first, _ = rehearse(learning.open_context().catalog, ["1"], ignore_event)
     (complaint,) = first.complaints
-    assert complaint.endswith("predict.faster: metrics.speedup 1.9 times: not judged: no option is about this value")
+    assert complaint.endswith("predict.faster: metrics.speedup 1.9 times: not judged: no option covers this value")
 
 
 @pytest.mark.parametrize(("red", "complaint"), [(["wet"], ()), ([], ("no check",)), (["wet", "deep"], ("wet, deep",))])
