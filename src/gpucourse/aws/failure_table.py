@@ -117,7 +117,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("InvalidAMIID.*",),
         "image",
-        "the machine image does not exist in this region (any more)",
+        "the machine image does not exist, or no longer exists, in this region",
         "type the command again, so that it is looked up again in this region",
     ),
     FailureRow(
@@ -256,7 +256,7 @@ ROWS: tuple[FailureRow, ...] = (
     FailureRow(
         ("*NotFound*", "*.Unknown", "NoSuch*", "*DoesNotExist", "InvalidAssociationID.*", "Gateway.NotAttached"),
         "gone",
-        "it does not exist (any more)",
+        "it does not exist, or no longer exists",
         "type the command again",
     ),
     FailureRow(

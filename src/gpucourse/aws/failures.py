@@ -41,7 +41,7 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
     lacking = row.lacks or (action.group(1) if action else "")
     remedy = _permission_remedy(lacking or call) if row.remedy == POLICY else row.remedy
     if row.kind == "parameter" and (size := re.search(r"expect size ?>= ?(\d+) ?GB", message)):
-        remedy = f"{row.remedy}: {size.group(1)} GiB at least"
+        remedy = f"{row.remedy}: at least {size.group(1)} GiB"
     suggestion = _SUGGESTION.search(message)
     return Failure(
         kind=row.kind,

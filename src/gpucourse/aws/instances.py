@@ -119,7 +119,7 @@ def _find_by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
     try:
         pages = list(account.pages("ec2", "describe_instances", "Reservations", InstanceIds=list(ids)))
     except CloudError as error:
-        if error.kind == "gone":  # AWS may not list a new instance yet, or an old one any more
+        if error.kind == "gone":  # AWS may not list a new instance yet, and no longer lists an old one
             return []
         raise
     return [_parse_instance(instance, account.region) for reservation in pages for instance in reservation["Instances"]]

@@ -77,7 +77,7 @@ class Account:
             return answer
 
     def call_if_exists(self, service: str, operation: str, **parameters: Any) -> dict[str, Any] | None:
-        """Make one call and return its answer; None if the resource does not exist (any more)."""
+        """Make one call and return its answer; None if the resource does not exist, or no longer exists."""
         try:
             return self.call(service, operation, **parameters)
         except CloudError as error:

@@ -130,7 +130,7 @@ async def read_some(handle: int) -> bytes:
 
 
 async def write_all(handle: int, data: bytes) -> None:
-    """Write every byte. Raises BrokenPipeError if no process reads them any more."""
+    """Write every byte. Raises BrokenPipeError if the other end was closed."""
     loop = asyncio.get_running_loop()
     remaining = memoryview(data)
     while remaining:

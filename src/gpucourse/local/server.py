@@ -121,8 +121,8 @@ def public_part(path: Path) -> str:
 class _Channels(dict[int, Any]):
     """A connection's channels by number. A message for a closed channel is dropped.
 
-    The server may have closed a channel before the client has read its last output. The client may then still report room for
-    more output. OpenSSH ignores such a report, but the library would end the whole connection.
+    The server may have closed a channel before the client has read its last output. The client may then still report that it
+    can receive more output. OpenSSH ignores such a report, but the library would end the whole connection.
     """
 
     def __getitem__(self, number: int) -> Any:

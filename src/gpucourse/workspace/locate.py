@@ -84,7 +84,7 @@ def find_current_folder() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError as error:
-        raise MissingError("the current folder does not exist any more", hint="cd to another one") from error
+        raise MissingError("the current folder no longer exists", hint="cd to another one") from error
 
 
 def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path | None = None) -> Path:

@@ -31,7 +31,7 @@ class StackPaths(Folder):
     state = Place("terraform/terraform.tfstate")  # the file with Terraform's state: what it has built
     # The file in which Terraform leaves the state if it could not write it under its own name.
     error_state = Place("terraform/errored.tfstate")
-    # The stack's variables: Terraform reads this file by itself, so `destroy` uses the same values as `deploy`.
+    # The stack's variables: Terraform reads this file automatically, so `destroy` uses the same values as `deploy`.
     variables = Place("terraform/gpucourse.auto.tfvars.json")
     # The file in which the stack's Terraform files may declare a variable for each value, as the files of version 0.1 do.
     declarations = Place("terraform/variables.tf")

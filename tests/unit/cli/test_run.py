@@ -66,7 +66,7 @@ def test_run_names_a_current_folder_that_was_removed(type_line: Type, tmp_path: 
     folder.rmdir()
     answer = type_line("run", "--script", "x.py")
     assert answer.code == 3
-    assert "the current folder does not exist any more" in answer.err
+    assert "the current folder no longer exists" in answer.err
 
 
 def test_run_refuses_an_unknown_check_before_it_asks_for_the_prediction(learning: Learning) -> None:

@@ -4,7 +4,7 @@
 changed. Each line is flushed to the disk before the command continues, so that no crash loses a recorded cost. A line cut off
 by a crash is skipped. Amounts are Decimals, stored as text; times are ISO 8601 in UTC.
 
-The prices stored beside the ledger are those that AWS reported at the last deploy in each region.
+The prices stored next to the ledger are those that AWS reported at the last deploy in each region.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def settle(
 ) -> None:
     """Update the ledger to the current charges of this stack: `costing` or, without it, the charges in the account.
 
-    An empty `costing` means that nothing of the stack costs money any more. `find_instances` queries the account about
+    An empty `costing` means that no part of the stack costs money now. `find_instances` queries the account about
     instances that have ended. Raises the errors of `Account.call`, and StorageError.
     """
     if costing is None:

@@ -337,8 +337,8 @@ def _make_deployment(context: Context, choice: Choice, facts: Survey) -> AwsDepl
 
 
 def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployment) -> AwsDeployment:
-    """Return the existing record with the requested number of nodes. If the lab has expired and nothing runs any more, set a
-    new end."""
+    """Return the existing record with the requested number of nodes. If the lab has expired and none of its instances is
+    alive, set a new end."""
     deployment.nodes_wanted = choice.nodes
     cloud = deployment.cloud
     cloud.reservation = None  # left by a command that was killed

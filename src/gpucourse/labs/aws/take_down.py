@@ -213,7 +213,7 @@ def _find_instances(account: Account, uid: str) -> list[CloudInstance]:
 def _describe_untouched(paths: WorkspacePaths, deployment: AwsDeployment) -> str:
     ids = ledger.machines(paths, deployment.uid)
     machines = f": {', '.join(ids)}" if ids else ""
-    return f"Nothing of {deployment.stack} was touched{ledger.describe_cost_meanwhile(paths, deployment)}{machines}"
+    return f"{deployment.stack} was left unchanged{ledger.describe_cost_meanwhile(paths, deployment)}{machines}"
 
 
 def _advise_retry(error: GpucourseError, deployment: AwsDeployment) -> str:

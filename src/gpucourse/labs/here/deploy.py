@@ -35,7 +35,7 @@ from gpucourse.workspace.exercises import all_names, ensure_copies
 from gpucourse.workspace.paths import StackPaths, WorkspacePaths
 
 NODE = "node0"
-_DRIVER_S = 300.0  # the driver gives up by itself before that, and reports why
+_DRIVER_S = 300.0  # the driver gives up before that, and reports why
 
 
 @dataclass(kw_only=True)

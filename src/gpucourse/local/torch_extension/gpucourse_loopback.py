@@ -32,7 +32,7 @@ def keep_on_loopback() -> None:
 
 
 def _loopback_store(original: Any) -> type:
-    served: set[int] = set()  # ports of this process, at which torch finds the server of an earlier store by itself
+    served: set[int] = set()  # ports of this process, at which torch itself finds the server of an earlier store
 
     def __init__(  # noqa: N807 - it becomes the method of the class below; the parameters are TCPStore's own
         self: Any,
