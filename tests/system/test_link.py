@@ -41,7 +41,7 @@ def test_deploy_sets_a_delay_or_says_why_not(somebody: Learner) -> None:
         return
     assert result.code == 3
     assert "this kernel has no netem" in result.err
-    assert "the speed alone: 100mbit" in result.err
+    assert "leave out the delay: 100mbit" in result.err
     assert somebody.documents("status")["stacks"] == []
 
 

@@ -1,4 +1,4 @@
-"""Costs in USD, as Decimals. A cost is a charge over a time: units at a rate, between two moments with a time zone.
+"""Costs in USD, as Decimals. A cost is a charge over a period: units at a rate, between two moments with a time zone.
 
 The price book contains the rates that AWS returned, and the shipped rates for everything else. `estimate` returns the charges
 of a planned lab, `find_charges` the charges of existing resources, and `query_billed_cost` the amount that AWS has billed.
@@ -76,7 +76,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A charge over a time. `ended`: None while it continues."""
+    """A charge over a period. `ended`: None while it continues."""
 
     charge: Charge
     started: datetime
@@ -135,7 +135,7 @@ def usd_per_hour(charges: Iterable[Charge]) -> Decimal:
 
 
 def usd_over(per_hour: Decimal, time: timedelta | Decimal) -> Decimal:
-    """Return the cost over a time, in USD. `time`: a timedelta or a number of hours."""
+    """Return the cost over a period, in USD. `time`: a timedelta or a number of hours."""
     return per_hour * time if isinstance(time, Decimal) else per_hour * Decimal(str(time.total_seconds())) / 3600
 
 

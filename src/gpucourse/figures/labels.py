@@ -181,7 +181,7 @@ def _move(text: Annotation, offset: tuple[float, float]) -> None:
 
 
 def _measure(axes: Axes, lines: Sequence[Labelled]) -> tuple[float, float]:
-    """Return the width of the widest label, and the height of the highest one, in pixels."""
+    """Return the width of the widest label, and the height of the tallest one, in pixels."""
     texts = [axes.text(0, 0, line.label, fontsize=SIZE) for line in lines]
     boxes = [text.get_window_extent() for text in texts]
     for text in texts:

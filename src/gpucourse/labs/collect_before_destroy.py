@@ -64,8 +64,8 @@ def collect_runs(
     `removed_nodes`: collect only runs on these nodes.
 
     The outputs on a cloud node that ended by itself are lost; that is reported, but is not an error. Raises UnreachableError if
-    outputs cannot be fetched and no warning was given before. Raises NodeUntrusted if a node sends data that cannot be used.
-    Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
+    outputs cannot be fetched and the user has not been warned of this. Raises NodeUntrusted if a node sends data that cannot
+    be used. Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
     """
     from gpucourse.remote.patience import DESTROY_S
 

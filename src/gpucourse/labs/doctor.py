@@ -1,4 +1,5 @@
-"""`doctor`: find everything on this computer that would stop the course, and show a command that fixes each problem."""
+"""`doctor`: find everything on this computer that would prevent the course from working, and show a command that fixes each
+problem."""
 
 from __future__ import annotations
 

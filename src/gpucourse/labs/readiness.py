@@ -1,6 +1,6 @@
 """The readiness checks: SSH to every node, its shell and Python, then the packages that the exercises need.
 
-Under Slurm, every node must also be idle, and Slurm must list its GPUs.
+Under Slurm, every node must also be idle or running jobs, and Slurm must list its GPUs.
 """
 
 from __future__ import annotations

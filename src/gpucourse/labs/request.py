@@ -19,10 +19,10 @@ class DeployRequest:
     labs. A target refuses options that do not apply to it:
 
     `link`, `unpack_slurm`: only for simulated nodes.
-    The fields from `gpu` to `over_budget`: only for labs that cost money. `gpu` is also for a Slurm cluster, as a GPU type by
-    the cluster's name for it. The fields from `hosts` to `on_login_node`: only for machines that exist already. `trust` lists
-    fingerprints of host keys that the learner trusts. `key` is also for a Slurm cluster. The fields from `login` to `install`:
-    only for a Slurm cluster. `slurm` lists words such as `constraint=ib`.
+    The fields from `gpu` to `over_budget`: only for labs that cost money. `gpu` is also for a Slurm cluster; its value is then
+    the cluster's name for a GPU type. The fields from `hosts` to `on_login_node`: only for machines that exist already.
+    `trust` lists fingerprints of host keys that the learner trusts. `key` is also for a Slurm cluster. The fields from `login`
+    to `install`: only for a Slurm cluster. `slurm` lists words such as `constraint=ib`.
     """
 
     module: str

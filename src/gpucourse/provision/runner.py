@@ -173,8 +173,10 @@ def _follow(
 
 
 class _Careful:
-    """A watcher that cannot stop the reading from Terraform. After an error it is not called again; the error is raised at the
-    end."""
+    """A watcher whose errors do not stop the reading of Terraform's output.
+
+    After an error, it is not called again; the error is raised at the end.
+    """
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher

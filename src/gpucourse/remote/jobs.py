@@ -191,7 +191,7 @@ def stream_verb(
 
 
 def _complaint(output: bytes) -> answers.AgentComplaint | None:
-    """Return the agent's error message and its kind, which it prints last, or None if it printed none."""
+    """Return the error message that the agent printed last and the kind of the error, or None if it printed none."""
     with suppress(OutsideError):
         return parse_typed(output.rstrip().rpartition(b"\n")[2], answers.AgentComplaint)
     return None

@@ -115,7 +115,7 @@ def unpack(
 
 
 class _Unpacking:
-    """The state of unpacking one node's tar into the run's folder."""
+    """The state while one node's tar is unpacked into the run's folder."""
 
     def __init__(
         self, node: str, paths: RunPaths, limits: OutputLimits, have: Mapping[str, Sequence[int]], disk: DiskSpace

@@ -26,7 +26,7 @@ def test_read_frames_joins_pieces_of_any_size(size: int) -> None:
 
 def test_read_frames_refuses_a_message_that_is_too_long() -> None:
     header = frames.HEADER.pack(frames.LOG, 1, 0, answers.MAX_FRAME + 1)
-    with pytest.raises(NodeUntrusted, match=f"node0: .* a message has {answers.MAX_FRAME + 1} bytes"):
+    with pytest.raises(NodeUntrusted, match=f"node0: .* a message of {answers.MAX_FRAME + 1} bytes"):
         list(answers.read_frames("node0", iter([header])))
 
 

@@ -198,7 +198,8 @@ def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
 
 
 def _arm_remains(context: Context, lab: CloudLab) -> None:
-    """Schedule the end of the resources that a failed or interrupted build left, because the user may never come back to it."""
+    """Schedule the end of the resources that a failed or interrupted build left, because the user may never come back to
+    them."""
     try:
         if any(instance.alive for instance in instances.find(lab.account, stack=lab.deployment.uid)):
             _arm(context, lab, listed_s=0.0)

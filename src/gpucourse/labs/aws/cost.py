@@ -32,7 +32,10 @@ WITHIN_S = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """One stack that costs money now. Amounts are in USD; `usd_to_end` is None if no deadline is recorded."""
+    """One stack that costs money now. Amounts are in USD.
+
+    `usd_to_end`: the cost from now until its deadline, or None if no deadline is recorded.
+    """
 
     stack: str
     module: str
@@ -57,7 +60,7 @@ class Cost:
     """All costs and the budget, in USD.
 
     `usd_to_end`: the cost so far, plus the cost of the running labs until their deadlines.
-        `left_usd`: the remaining budget; None without a budget.
+    `left_usd`: the remaining budget; None without a budget.
     `sources`: where and when the prices were read.
     `clusters`: the core hours and GPU hours of runs on Slurm clusters; `max_gpu_hours`: the limit in the settings.
     """

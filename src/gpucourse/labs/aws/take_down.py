@@ -1,7 +1,7 @@
 """Taking down a lab on AWS: first with Terraform, then by a search by tag in every region that was ever used.
 
 Terraform is never trusted: if it failed, was killed, or lost its state, the search by tag still finds everything. Resources
-that a killed Terraform created but did not record are also removed before a lab is built again.
+that a killed Terraform process created but did not record are also removed before a lab is built again.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@ def check_names(settings: SlurmSettings, facts: SlurmFacts, module: str, typed: 
 
 
 def _suggest_account(settings: SlurmSettings, facts: SlurmFacts) -> str:
-    """Return an account of the learner that can use the partition of the settings, or one with GPUs."""
+    """Return one of the learner's accounts that can use the partition in the settings, or a partition with GPUs."""
     partition = facts.find_partition(settings.partition) or facts.choose_partition(gpus=1, gpu=settings.gpu)
     return next(iter(list_accounts(facts, partition) if partition else ()), facts.accounts[0])
 

@@ -175,10 +175,10 @@ def test_check_power_off_takes_down_a_new_spot_node_that_outlives_it(tmp_path: P
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers[KEPT] = answer_power_off("stop")
-    with pytest.raises(InfrastructureError, match="would keep i-0"):
+    with pytest.raises(InfrastructureError, match="i-0 would be stopped, not terminated"):
         build._check_power_off(context, lab, find_on("spot"), fresh=False)
     assert lab.running
-    with pytest.raises(InfrastructureError, match="EC2 would keep i-0 as a stopped instance") as caught:
+    with pytest.raises(InfrastructureError, match="after a power-off, i-0 would be stopped, not terminated") as caught:
         build._check_power_off(context, lab, find_on("spot"), fresh=True)
     assert not lab.running
     assert "without --spot" in caught.value.hint
