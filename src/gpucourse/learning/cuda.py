@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, UsageError
 from gpucourse.launch.neighbours import find_included_files
 from gpucourse.model.cuda import CudaReport
+from gpucourse.model.fields import EXERCISE_ID
 from gpucourse.model.launching import advise_install
 from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.files import read_bounded, read_named
@@ -116,7 +118,8 @@ def _check_triton(source: Path, options: CudaOptions) -> None:
 def _check(source: Path, options: CudaOptions) -> None:
     command = f"gpucourse cuda {source}"
     if not source.is_file():
-        raise UsageError(f"{source}: {'it is not a file' if source.exists() else 'there is no such file'}", hint="ls *.cu")
+        hint = f"the kernels of exercise {source}: gpucourse try {source}" if re.match(EXERCISE_ID, str(source)) else "ls *.cu"
+        raise UsageError(f"{source}: {'it is not a file' if source.exists() else 'there is no such file'}", hint=hint)
     if source.suffix not in SUFFIXES:
         endings = " or ".join(SUFFIXES)
         raise UsageError(f"{source} has no CUDA or Triton kernels: its name must end in {endings}", hint="ls *.cu *.py")

@@ -45,6 +45,12 @@ def test_run_cuda_of_a_file_without_kernels_is_refused(tmp_path: Path, name: str
         run_cuda(tmp_path / name, CudaOptions())
 
 
+def test_run_cuda_of_an_exercise_names_the_command_that_tries_it() -> None:
+    with pytest.raises(UsageError) as caught:
+        run_cuda(Path("5.1"), CudaOptions())
+    assert caught.value.hint.endswith("gpucourse try 5.1")
+
+
 @pytest.mark.parametrize(
     "options",
     [

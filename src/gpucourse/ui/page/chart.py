@@ -7,6 +7,7 @@ from `data-x` and `data-y` how positions become values.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +26,7 @@ LEFT, RIGHT, TOP, BOTTOM = 88, 690, 14, 318
 COLOURS, DASHES = 6, 5
 MAX_MARKS = 120  # at most this many points of a line have a mark that shows their value
 LETTER = 7.2  # approximate width of a letter in units of the drawing
+SLANT_WIDTH, SLANT_HEIGHT = 0.64, 0.77  # cosine and sine of 50 degrees, by which style.css turns labels that are too wide
 MANY_OF_ANOTHER, MAX_CORNERS = 40, 400  # the maximum numbers of marks and corners of another run's line
 
 
@@ -57,7 +59,8 @@ def draw_chart(
     label = escape(f"{plot.title}: {plot.y_title} by {plot.x_title}")
     kind = "word" if data.words else "size" if plot.x.endswith("bytes") else "number"
     axes = f'data-x="{_describe_scale(x, kind)}" data-y="{_describe_scale(y, "number")}"'
-    head = f'{_draw_legend(plot, data)}<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}" {axes}>'
+    box = f"0 0 {WIDTH} {HEIGHT + _place_labels(x)[1]}"
+    head = f'{_draw_legend(plot, data)}<svg class="plot" viewBox="{box}" role="img" aria-label="{label}" {axes}>'
     return Markup("\n".join([head, *parts, "</svg>", "</svg>"]))  # noqa: S704  # numbers, and texts that were escaped one by one
 
 
@@ -117,17 +120,35 @@ def _draw_axes(plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
     yield "</g>"
     yield _line("axis", LEFT, BOTTOM, RIGHT, BOTTOM)
     yield '<g class="ticks-x">'
-    room = int((RIGHT - LEFT) / max(1, len(x.ticks)) / LETTER)
-    step = 1 if room >= 3 else 4
+    step, slant = _place_labels(x)
     for value, label in x.ticks[::step]:
-        yield _line("axis", x.place(value), BOTTOM, x.place(value), BOTTOM + 5)
-        text = label if len(label) <= max(room * step, 3) else f"{label[: max(room * step, 3) - 1]}…"
-        yield f"<g>{_text(text, x.place(value), BOTTOM + 20, 'middle', 'small')}<title>{escape(label)}</title></g>"
+        at = x.place(value)
+        room = int((at - 8) / LETTER / SLANT_WIDTH) if slant else len(label)
+        text = label if len(label) <= room else f"{label[: room - 1]}…"
+        yield _line("axis", at, BOTTOM, at, BOTTOM + 5)
+        drawn = (
+            _text(text, at + 4, BOTTOM + 16, "end", "small slant") if slant else _text(text, at, BOTTOM + 20, "middle", "small")
+        )
+        yield f"<g>{drawn}<title>{escape(label)}</title></g>"
     yield "</g>"
-    yield _text(plot.x_title, (LEFT + RIGHT) / 2, HEIGHT - 12, "middle", "")
+    yield _text(plot.x_title, (LEFT + RIGHT) / 2, HEIGHT + slant - 12, "middle", "")
     middle = (TOP + BOTTOM) / 2
     place = f'x="14" y="{middle}" transform="rotate(-90 14 {middle})"'
     yield f'<text {place} text-anchor="middle">{escape(plot.y_title)}</text>'
+
+
+def _place_labels(x: Scale) -> tuple[int, int]:
+    """Return how the labels below the axis fit: only every n-th is drawn, and slanted ones make the drawing that much higher.
+
+    Labels that are too wide side by side are slanted. If there are too many even for that, some are left out.
+    """
+    room = (RIGHT - LEFT) / max(1, len(x.ticks))
+    width = LETTER * max((len(label) for _, label in x.ticks), default=0)
+    if width <= room:
+        return 1, 0
+    if room < 2 * LETTER:
+        return math.ceil(width / room), 0
+    return 1, max(0, int(min(width, RIGHT / SLANT_WIDTH) * SLANT_HEIGHT) - 16)
 
 
 def _draw_legend(plot: Plot, data: Drawable) -> str:

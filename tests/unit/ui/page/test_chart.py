@@ -74,6 +74,13 @@ def test_draw_chart_puts_words_under_bars_and_the_ideal_beside_them() -> None:
     assert [key[0].tail for key in chart.iter("li")] == [f" {NAME}", " ideal"]
 
 
+def test_draw_chart_slants_words_that_do_not_fit_side_by_side() -> None:
+    words = [f"pages of {2**power} tokens" for power in range(12)]
+    chart = draw(plot(kind="bar"), *({"n": word, "y": 1} for word in words))
+    labels = [text.text for text in chart.iter("text") if "slant" in text.attrib.get("class", "")]
+    assert labels == words
+
+
 def test_draw_chart_draws_bars_as_points_on_a_logarithmic_axis() -> None:
     chart = draw(plot(kind="bar", log_y=True), {"n": "one rank", "y": 1}, {"n": "two", "y": 1000})
     assert [mark.tag for mark in chart.iter() if "p" in mark.attrib.get("class", "").split()] == ["circle", "circle"]
