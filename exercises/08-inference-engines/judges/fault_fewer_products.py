@@ -18,10 +18,10 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Require that a large batch, whose products are the limit, gains nothing by smaller weights alone."""
+    """Require that a large batch, whose products are the limit, gains nothing from smaller weights alone."""
     plain, *others = part.metrics["decode"]
     for row in others:
         is_alone = row["format"] != "FP8, products in FP8"
         if is_alone and row["sim_ms_batch_512"] < 0.7 * plain["sim_ms_batch_512"]:
             raise part.wrong("still", form=row["format"], result=row["sim_ms_batch_512"], plain=plain["sim_ms_batch_512"])
-    part.note("a large batch gains nothing by smaller weights alone")
+    part.note("a large batch gains nothing from smaller weights alone")

@@ -71,7 +71,7 @@ def test_steps_in_the_lesson_are_those_of_the_clock() -> None:
     for name, rows in kinds.items():
         times = (clock.read_ns(rows), clock.compute_ns(rows), clock.ns(rows))
         assert f"| {name} | " + " | ".join(f"{time / 1e6:.1f} ms" for time in times) + " |" in SCHEDULER
-    for gpu, words in (("l4", "= {} tokens"), ("h100", "On an H100 it is {}.")):
+    for gpu, words in (("l4", "= {} tokens"), ("h100", "On an H100 the number is {}.")):
         clock = step_clock.Clock(gpu=gpu)
         assert words.format(round(clock.operations_per_s / clock.bytes_per_s)) in SCHEDULER
 
@@ -109,7 +109,7 @@ def test_preemption_in_the_lesson_is_by_its_formulas(trial: ModuleType) -> None:
             for gpu in ("l4", "h100")}  # fmt: skip
     l4, h100 = (next(row for row in rows[gpu] if row["tokens"] == 2048) for gpu in ("l4", "h100"))
     assert f"on an L4, computing again takes {l4['recompute_ms']:.0f} ms, swapping {l4['swap_ms']:.0f} ms" in SCHEDULER
-    assert f"On an H100 computing takes {h100['recompute_ms']:.0f} ms" in SCHEDULER
+    assert f"On an H100, computing again takes {h100['recompute_ms']:.0f} ms" in SCHEDULER
     assert f"swapping takes {h100['small_ms']:.0f} ms" in SCHEDULER
 
 
