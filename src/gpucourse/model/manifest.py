@@ -244,7 +244,7 @@ class Exercise(Strict):
 
     @property
     def mutation_command(self) -> str:
-        """Return the command that answers a `mutation` question. It asks which check the learner expects to fail."""
+        """Return the command that answers a `mutation` question. The command asks which check the learner expects to fail."""
         return f"gpucourse run {self.id} --expect-red"
 
     @property

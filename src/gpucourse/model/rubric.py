@@ -16,7 +16,7 @@ KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
 UNEDITED_KINDS: frozenset[Kind] = frozenset({"checks", "deliverables"})
 """The kinds of evidence that a run of the unchanged script can earn."""
 MAX_UNEDITED_SHARE = 0.3
-"""The largest share of an exercise's points for the kinds in `UNEDITED_KINDS`."""
+"""The largest share of an exercise's points that the kinds in `UNEDITED_KINDS` may have together."""
 EXERCISE_POINTS = 10.0
 """The points of each exercise in the whole course."""
 EXERCISE_WEIGHTS: Mapping[Kind, float] = {"checks": 15, "deliverables": 10, "yours": 45, "answers": 30}
