@@ -84,7 +84,7 @@ def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question
 
 
 def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
-    """Store answers, and return every question with the result of its answer. Null withdraws an answer.
+    """Store answers, and return every question with the result of its answer. None withdraws an answer.
 
     Raises UnknownName, or UsageError if an answer does not fit the kind of its question. In both cases, nothing is stored.
     """

@@ -1,8 +1,8 @@
-"""A bundle: one file that a learner sends to an instructor. It contains the evidence, so that the instructor's computer counts
-the points again. It also contains the digests of its files, so that changes are detected.
+"""A bundle: one file that a learner sends to an instructor. It contains the evidence, so that the instructor's computer can
+count the points again. It also contains the digests of its files, so that changes are detected.
 
-A bundle is a small workspace in a zip: the runs that count, the handed-in work, the quiz, and the learner's scripts. Judgements
-stay in the reviewer's workspace, because a learner can write anything into a bundle.
+A bundle is a small workspace in a zip file: the runs that count, the handed-in work, the quiz, and the learner's scripts.
+Judgements stay in the reviewer's workspace, because a learner can write anything into a bundle.
 """
 
 from __future__ import annotations
@@ -148,8 +148,9 @@ def check_reviewer(workspace: Workspace, bundle: OpenBundle) -> None:
 
 
 def _key(card: Card) -> str:
-    """Return the name for the judgements of a learner's work. All bundles of a workspace share it. It is a digest, because the
-    id in a bundle may not be a safe file name."""
+    """Return the name under which judgements of a learner's work are stored. All bundles of a workspace share it. It is a
+    digest, because the id in a bundle may not be a safe file name.
+    """
     return hashlib.sha256(card.workspace.encode(errors="surrogatepass")).hexdigest()[:32]
 
 

@@ -138,8 +138,9 @@ def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> 
 def _judge_run(
     paths: WorkspacePaths, subject: str, record: RunRecord, judge_again: Callable[[], ExerciseVerdict]
 ) -> ExerciseVerdict:
-    """Return the verdict on a run. If a file is damaged, or has changed since the run ended, the verdict has a further, failed
-    check."""
+    """Return the verdict on a run. If a file is damaged, or has changed since the run ended, the verdict contains an
+    additional check, which failed.
+    """
     changed_files = seals.find_changed_files(runs.files_of(paths, record))
     try:
         verdict = judge_again()

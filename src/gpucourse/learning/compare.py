@@ -40,7 +40,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 Rows = Mapping[str, Sequence[ComparedRow]]
 """The values of all runs, by the title of their table."""
 
-_NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another column, or with numbers of processes
+_NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another column, or with process ids
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,8 +167,9 @@ def _chapter(
 
 
 def _describe_machines(paths: WorkspacePaths, everyone: Iterable[Subject]) -> Chapter:
-    """Return a chapter with one row for each different machine of these runs. What a run did not record is missing in its
-    row."""
+    """Return a chapter with one row for each different machine of these runs. Facts that a run did not record are missing from
+    its row.
+    """
     rows = dict.fromkeys(row for subject in everyone for row in _describe_nodes(paths, subject.record, subject.metrics))
     numeric = [title == "cores" for title in MACHINE_TITLES]
     grid = grids.make_grid("Hardware and software of the nodes", MACHINE_TITLES, list(rows), numeric)
@@ -179,7 +180,7 @@ def _describe_machines(paths: WorkspacePaths, everyone: Iterable[Subject]) -> Ch
 def _describe_nodes(paths: WorkspacePaths, record: RunRecord, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     try:
         environment = read_json(paths.run(record.folder, record.id).environment)
-    except GpucourseError:  # the table has what the metrics say
+    except GpucourseError:  # the table then shows only what the metrics contain
         environment = None
     for node in read_nodes(environment).values() or [{}]:
         memory = node.get("memory_bytes")

@@ -82,7 +82,7 @@ def _judge_and_hand_in(
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     record.as_predicted = is_as_predicted(record, verdict)
-    # The seal comes first: what cannot be handed in for lack of space is still evidence.
+    # The seal comes first: files that cannot be handed in because the disk is full are still evidence.
     seals.save_sealed(files, record, _make_seal(files, record.mode, digests))
     deliver(context.paths, exercise, record)
     return verdict
@@ -177,7 +177,7 @@ def _collect(
     record.output_files, record.output_bytes = len(collection.outputs), sum(output.bytes for output in collection.outputs)
     for error in collection.unreachable:
         record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
-    # If a run never started as a whole, a node that does not know the run has no outputs of it.
+    # If a run did not start on all nodes, a node that does not know the run has no outputs of it.
     missed = [node for node in collection.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
     environments = {node: {"mode": record.mode, **facts} for node, facts in collection.environments.items()}

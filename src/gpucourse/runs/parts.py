@@ -30,7 +30,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 MAX_PART_BYTES = (
     64 << 10
-)  # the maximum size of a part, in bytes, because it is compared with its solutions; the course's parts have 3 KB
+)  # the maximum size of a part in bytes, which limits the time of a comparison with its solutions; the course's parts have 3 KB
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
@@ -184,7 +184,7 @@ def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, 
 
 
 def has_code(context: Context, exercise: Exercise, record: RunRecord) -> bool:
-    """Return whether a run used a part with a judge that the learner has edited."""
+    """Return whether a run used a part that has a judge and that the learner has edited."""
     files = runs.files_of(context.paths, record)
     judged_parts = [(part, files.yours_file(part.file)) for part in exercise.yours if part.judge]
     return any(file.is_file() and not is_as_delivered(context, exercise, part, file) for part, file in judged_parts)
@@ -286,7 +286,7 @@ def keep(
         for part in exercise.yours:
             stored_result = _select_valid(context.paths, exercise.id, part, results.get(part.id))
             if stored_result is not None and _find_objection(context.paths, exercise, part, stored_result):
-                stored_result = None  # such as after its run was removed: what is judged now replaces it
+                stored_result = None  # for example because its run was removed; the new result replaces it
             result, file = next(((item, path) for item, path in judged_parts if item.id == part.id), (None, None))
             if result is None or file is None or result.verdict not in {"passed", "failed"} or not result.sha256:
                 continue

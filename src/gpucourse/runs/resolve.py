@@ -1,5 +1,5 @@
-"""Finding everything that the learner's command means: the exercise, its module, the launcher, the lab, and the kind of the
-learner's own script.
+"""Resolving the learner's command into the exercise, its module, the launcher, the lab, and the kind of the learner's own
+script.
 
 This is done once, and the result is passed on.
 """
@@ -83,7 +83,7 @@ class RunRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """A request with everything that it means.
+    """A request, together with everything that it refers to.
 
     `module`: the module of the exercise.
     `lab`: the module on whose lab the run takes place.
@@ -117,7 +117,7 @@ class ResolvedRun:
 
 
 def resolve(context: Context, request: RunRequest) -> ResolvedRun:
-    """Return the request with everything that it means.
+    """Return the request, together with everything that it refers to.
 
     Raises UnknownName, UsageError if the launcher does not support an option, MissingError if no lab of the course fits.
     """
@@ -142,8 +142,9 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
 
 
 def find_run(context: Context, name: str | None) -> RunRecord:
-    """Return the run that `name` identifies, as `workspace.runs.find` does. Raises UnknownName also for the number of an
-    exercise that does not exist."""
+    """Return the run that `name` identifies, as `workspace.runs.find` does. Also raises UnknownName for the number of an
+    exercise that does not exist.
+    """
     if name and runs.is_exercise_number(name) and not runs.list_folders(context.paths, name):
         context.catalog.exercise(name)
     return runs.find(context.paths, name)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ArrayOfRuns:
-    """The runs of a sweep that are submitted together, if the lab is a Slurm cluster of other people.
+    """The runs of a sweep that are submitted together, if the lab is a Slurm cluster that other people share.
 
     A `with` block keeps the connection to the cluster and the locks of the runs.
 
@@ -53,7 +53,7 @@ class ArrayOfRuns:
 
     @property
     def run_ids(self) -> list[str]:
-        """Return the ids of the runs that were submitted together. There are none if each value is a run of its own."""
+        """Return the ids of the runs that were submitted together. There are none if each value is run separately."""
         return [record.id for record in self._records]
 
     def submit(self, context: Context) -> bool:
@@ -143,7 +143,7 @@ def _join(plans: Sequence[LaunchPlan]) -> str:
 
 
 def _is_one_task(batch: Batch) -> bool:
-    """Return whether a run is one job with a file of the course, so that it can be a task of an array."""
+    """Return whether a run is one job that submits a file of the course, so that it can be a task of an array."""
     files = batch.files
     is_single = len(files) == 1 and files[0].copies == 1 and len(files[0].numbers) == 1
     return is_single and not (batch.own or batch.session or batch.setup)

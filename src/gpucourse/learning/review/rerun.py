@@ -52,7 +52,7 @@ class Rerun:
     """One exercise after its rerun, with its parts judged again.
 
     `run`: the run in the bundle. It is empty if no run counts.
-    `why`: the differences besides figures, or why the run was left out.
+    `why`: the differences other than figures, or why the run was left out.
     """
 
     exercise: str
@@ -106,7 +106,7 @@ def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = Fals
 
 
 def _choose(bundle: Context, exercise_ids: Sequence[str]) -> _Due:
-    """Return the exercises to run or to judge, in the course's order, each with its run in the bundle that counts."""
+    """Return the exercises to run or to judge, in the course's order, each with the bundle's run that counts for it."""
     exercises = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
     names = set(exercise_ids)
     for name in exercise_ids:
