@@ -124,9 +124,8 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
     record.verdict = verdict.verdict
     if is_right:
         diagnoses = [_slow(fault)] if fault.how == "slow-rank" else diagnose(context.paths, record)
-        record.diagnoses = [
-            replace(diagnosis, next="") for diagnosis in diagnoses
-        ]  # the fault is found, so no next step is left
+        # The fault is found, so no next step is left.
+        record.diagnoses = [replace(diagnosis, next="") for diagnosis in diagnoses]
     runs.save(context.paths, record)
     return record, verdict
 

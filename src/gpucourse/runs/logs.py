@@ -220,9 +220,8 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
             place -= step
             file.seek(place)
             block = file.read(step) + remainder
-            cut = (
-                block.find(b"\n") + 1 if place else 0
-            )  # the text before this belongs to a line that begins in an earlier block
+            # The text before the cut belongs to a line that begins in an earlier block.
+            cut = block.find(b"\n") + 1 if place else 0
             if place and cut in {0, len(block)}:
                 cut = len(block) if len(block) <= CHUNK else 0
             at = len(block)

@@ -28,9 +28,8 @@ from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
-MAX_PART_BYTES = (
-    64 << 10
-)  # the maximum size of a part in bytes, which limits the time of a comparison with its solutions; the course's parts have 3 KB
+# The maximum size of a part in bytes, which limits the time of a comparison with its solutions. The course's parts have 3 KB.
+MAX_PART_BYTES = 64 << 10
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:

@@ -340,12 +340,10 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     source = script if request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
     own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *neighbours]
-    by_name = {
-        upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]
-    }  # the learner's files replace the course's
-    return f"./{name}" if name.startswith("-") else name, tuple(
-        by_name.values()
-    )  # otherwise it would be a flag of Python itself
+    # The learner's files replace the course's.
+    by_name = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}
+    # Without `./`, Python would read a name that begins with a dash as one of its own flags.
+    return f"./{name}" if name.startswith("-") else name, tuple(by_name.values())
 
 
 def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:

@@ -110,9 +110,8 @@ def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan:
         stack=deployment.stack,
         mode=plan.mode,
         launcher=plan.launcher,
-        own_script=os.path.normpath(request.script.absolute())
-        if request.script
-        else None,  # scripts in two folders may have the same name
+        # The whole path, because scripts in two folders may have the same name.
+        own_script=os.path.normpath(request.script.absolute()) if request.script else None,
         own_module=request.python_module or None,
         place=request.place if request.script else None,
         profiled=request.profile,
