@@ -187,7 +187,9 @@ class Part:
             raise self.make_verdict(error, case) from None
 
     def make_verdict(self, error: BaseException, case: str = "") -> Verdict:
-        """Return the verdict on an error from the learner's code. Print the traceback, beginning at the learner's first line."""
+        """Return the verdict on an error from the learner's code, and print the traceback, beginning at the learner's first
+        line.
+        """
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", sentence=_describe(error) or "not written yet")
         place = self._where(error)

@@ -335,7 +335,9 @@ class NodeHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something that a leak scan found: its kind, its id (a pid, a port, a path, a cloud id), and how a person can remove it."""
+    """Something that a leak scan found: its kind, its id (a pid, a port, a path or a cloud id), and how a person can remove
+    it.
+    """
 
     kind: str
     id: str
