@@ -76,7 +76,12 @@ def check(
         bool, typer.Option("--all", help="Check every exercise again; an exercise that no longer passes loses its mark.")
     ] = False,
     diagnosis: Annotated[
-        str | None, typer.Option("--diagnosis", help="The fault of the newest drill (break).", autocompletion=complete.faults)
+        str | None,
+        typer.Option(
+            "--diagnosis",
+            help="Your diagnosis of the newest drill: the fault that break injected.",
+            autocompletion=complete.faults,
+        ),
     ] = None,
     rank: Annotated[
         int | None, typer.Option("--rank", help="With --diagnosis: the rank at fault.", autocompletion=complete.ranks)
@@ -137,7 +142,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
         if namesakes := find_namesakes(context.paths, record):
             console.note(
                 f"run {record.id} is a run of {record.own_script}; "
-                f"other scripts of this name: {', '.join(namesakes)}. Choose one with --run RUN"
+                f"other scripts with this name: {', '.join(namesakes)}. Choose one with --run RUN"
             )
     else:
         if (drill := open_drill(context.paths, name)) is not None:

@@ -88,7 +88,7 @@ def grade(
     session: Session,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
     review: Annotated[
-        bool, typer.Option("--review", help="Judge answers in free text; of your own answers, this counts half.")
+        bool, typer.Option("--review", help="Judge free-text answers; your judgement of your own answers counts half.")
     ] = False,
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
@@ -242,7 +242,7 @@ def _list_changed(graded_bundles: list[GradedBundle]) -> Iterator[CheckFailed]:
     for item in graded_bundles:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path
-            hint = f"gpucourse grade --open {_quote(path)} shows them, and what they cost"
+            hint = f"gpucourse grade --open {_quote(path)} shows them, and the points that they cost"
             yield CheckFailed(f"files were changed: {path.name}: {_shorten(files)}", hint=hint)
 
 

@@ -44,7 +44,8 @@ class QuizQuestions(JsonDocument):
 
 class QuizState(JsonDocument):
     """The output of `quiz`: the newest attempt, its answers, and the best score. With a module, `right`, `of`, `answers` and
-    `questions` are about its questions only."""
+    `questions` cover only its questions.
+    """
 
     module: str | None
     finished: bool
@@ -113,7 +114,7 @@ def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
     if sitting is None or not sitting.open_questions:
         if module is not None:
             practice = Paragraph(
-                "These questions are answered in this attempt. Now they are practice, and no points change.", "dim"
+                "You have answered these questions in this attempt. They are now practice, and no points change.", "dim"
             )
             session.console.show(View(blocks=[practice]))
             _practise(session, questions, ask)
@@ -128,7 +129,7 @@ def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
         if line:
             session.console.show(judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
     if wrong_questions := sitting.wrong_questions:
-        announcement = Paragraph("The questions that were wrong come again, for practice. No points change.", "dim")
+        announcement = Paragraph("The questions that you got wrong come again, for practice. No points change.", "dim")
         session.console.show(View(blocks=[announcement]))
         _practise(session, wrong_questions, ask)
 

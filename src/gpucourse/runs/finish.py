@@ -185,7 +185,7 @@ def _collect(
     for refusal in collection.refused[:_MAX_NOTES]:
         context.watch(Note(text=f"{refusal.node}: {refusal.name} was not collected: {refusal.reason}", level="warning"))
     if (omitted_count := len(collection.refused) - _MAX_NOTES) > 0:
-        _warn(context.watch, f"{omitted_count} more files were not collected; {files.record} has their names")
+        _warn(context.watch, f"{omitted_count} more files were not collected; {files.record} lists them")
     if missed:
         runs.save(context.paths, record)
         raise _make_collect_error(missed)
@@ -248,7 +248,9 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
     """Return recorded GPU measurements for the plots of the exercise, by plot file, if the course has them."""
     records = find_recorded_plots(
-        context.folders.exercises, exercise, lambda text: _warn(context.watch, f"no recorded points of a GPU: {text}")
+        context.folders.exercises,
+        exercise,
+        lambda text: _warn(context.watch, f"recorded GPU measurements are not shown: {text}"),
     )
     return {
         file: RecordedPlot(gpu=record.gpu, caption=record.caption, rows=plot.rows) for file, (record, plot) in records.items()
