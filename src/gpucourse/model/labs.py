@@ -61,7 +61,7 @@ class AwsLab(Strict):
     head: bool = Field(default=False, description="add one machine without a GPU as the head (t3.medium)")
     disk_gib: int = Field(default=120, ge=8, le=1000, description="root disk of each machine with a GPU, as in the stack")
     storage_gib: int = Field(default=0, ge=0, le=1000, description="what the module usually keeps on the shared file system")
-    placement_group: bool = Field(default=False, description="the nodes are close together, if AWS has room")
+    placement_group: bool = Field(default=False, description="the nodes are close together, if AWS has the capacity")
 
     @model_validator(mode="after")
     def _check_order(self) -> AwsLab:

@@ -48,8 +48,8 @@ class SlurmLaunch(Strict):
     array: Name | None = Field(default=None, description="the parameter with one value for each task, separated by commas")
     at_once: Name | None = Field(default=None, description="the parameter that says how many tasks may run at the same time")
     gather: RelativePath | None = Field(default=None, description="a script for a last job, after all others have succeeded")
-    show_queue: bool = Field(default=False, description="keep a picture of the queue once waiting jobs show their reasons")
-    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one after that picture")
+    show_queue: bool = Field(default=False, description="record the queue as soon as waiting jobs show their reasons")
+    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one after that")
 
     @model_validator(mode="after")
     def _one_kind(self) -> SlurmLaunch:

@@ -51,7 +51,7 @@ class MetricsTable(Strict):
     columns: tuple[MetricsColumn, ...] = Field(min_length=1, description="the columns, from left to right")
     main: bool = Field(default=False, description="true: a run's result shows this table; by default, it shows the first")
     keep: tuple[Text, ...] = Field(
-        default=(), description="rows, by their text in the first column, that a run's result keeps if it has no room for all"
+        default=(), description="rows, by their text in the first column, that a run's result keeps if not all rows fit"
     )
 
 

@@ -69,7 +69,7 @@ class Row(Strict):
 
     id: Slug = Field(description="its name in tables")
     title: Text = Field(description="what the points are for")
-    points: float = Field(gt=0, le=1000, description="how many points it gives")
+    points: float = Field(gt=0, le=1000, description="how many points it is worth")
     evidence: Weights = Field(
         description="the kinds of evidence (checks, deliverables, yours, answers), each with its weight; a list: equal weights"
     )
