@@ -365,7 +365,7 @@ def _choose_script(
     kind: ScriptKind | None,
     launcher: str | None,
 ) -> tuple[str, list[str], str | None]:
-    """Return the exercise of a run, its arguments and its launcher. Raises UsageError.
+    """Return the exercise of a run, its arguments and its launcher. Raises UsageError if the typed words do not fit together.
 
     A learner's own script does not replace an exercise; it only uses the lab and the limits of an exercise. Every word that is
     not an option is an argument of the script.

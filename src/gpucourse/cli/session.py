@@ -126,7 +126,8 @@ class Session:
 def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
     """Remove the program's own options from the words before `--`; the words after `--` are for another program.
 
-    `--json` is not removed, because only some commands accept it. Raises UsageError.
+    `--json` is not removed, because only some commands accept it. Raises UsageError if a word is too long, or if --workspace
+    has no folder.
     """
     words = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     foreign = list(arguments[len(words) :])

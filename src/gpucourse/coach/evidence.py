@@ -38,7 +38,7 @@ class Log:
 
     @property
     def chose_exit_code(self) -> bool:
-        """Return whether the process exited by itself: as far as is known, no signal ended it."""
+        """Return whether the process chose its exit code: no signal is known to have ended it."""
         return not self.ended_by_us and (self.code is None or self.code < _SIGNALS)
 
     @cached_property

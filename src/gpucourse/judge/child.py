@@ -21,7 +21,7 @@ from gpucourse.judge.no_compiler import leave_compiler_out
 
 
 def main(folder: str) -> NoReturn:
-    """Answer requests from standard input until it ends. Then exit at once, because unloading torch would take Python a
+    """Answer requests from standard input until it ends. Then exit immediately, because unloading torch would take Python a
     second.
 
     Parts write into `folder`, which is removed at the end.

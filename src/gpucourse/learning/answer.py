@@ -44,8 +44,8 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     """Return the questions of an exercise, with the answers so far. They are about `run`, or by default about the newest good
     run.
 
-    Raises UnknownName. Raises UsageError if the exercise has no questions, MissingError if a question needs a run and none has
-    succeeded yet.
+    Raises UnknownName for an unknown exercise or run, UsageError if the exercise has no questions, and MissingError if a
+    question needs a run and none has succeeded yet.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     if not exercise.questions:
@@ -170,7 +170,9 @@ def review(context: Context, exercise: Exercise, words: Mapping[str, object]) ->
 
 
 def set_damaged_sheet_aside(context: Context, exercise_id: str) -> Path | None:
-    """Rename the exercise's sheet if it has errors, and return its new name. Raises UnknownName, StorageError."""
+    """Rename the exercise's sheet if it has errors, and return its new name. Raises UnknownName for an unknown exercise,
+    StorageError if the sheet cannot be renamed.
+    """
     exercise = context.catalog.exercise(exercise_id)[1]
     with hold_lock(context.paths.lock("answers"), f"answer {exercise.id}"):
         return set_aside(context.paths.answers(exercise.id), exercise)

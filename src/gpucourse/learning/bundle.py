@@ -163,7 +163,7 @@ def _is_taken(name: str) -> bool:
 
 
 def _check_size(files: Mapping[str, Path]) -> None:
-    """Check that a bundle of these files is small enough to be opened again. Raises UsageError."""
+    """Check that a bundle of these files is small enough to be opened again. Raises UsageError if it is not."""
     total = sum(source.stat().st_size for source in files.values())
     if len(files) < LIMITS.members and total <= LIMITS.total_bytes:
         return

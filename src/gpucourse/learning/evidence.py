@@ -157,7 +157,7 @@ def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgemen
     """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace. Return no judgements
     without a reviewer.
 
-    This reads no file that the learner can write. Raises ManifestError for a damaged file.
+    This reads no file that the learner can write. Raises MissingError for a damaged file.
     """
     return _read_newest_judgements(reviewed.keeper.peer_review(reviewed.key, exercise_id)) if reviewed else {}
 

@@ -31,7 +31,7 @@ FailureKind = Literal[
     "role",  # a service may not assume its role, or not yet
     "leftovers",  # something that an earlier lab left behind is in the way
     "in_use",  # something else still depends on it
-    "gone",  # it does not exist (any more)
+    "gone",  # it does not exist, or no longer exists
     "service",  # AWS itself failed
     "unknown",
 ]

@@ -107,7 +107,7 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
 def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
     """Judge the learner's parts again, in a separate process. Return the verdict on the run, with these results.
 
-    Raises MissingError.
+    Raises MissingError if a file of the run is damaged.
     """
     verdict = verdict_on(context, exercise, record)
     if not exercise.yours:

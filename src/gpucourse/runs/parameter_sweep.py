@@ -180,7 +180,7 @@ def complete_sweeps(context: Context, place: str | None = None) -> None:
 
 
 def read_sweep(paths: WorkspacePaths, files: RunPaths) -> Sweep:
-    """Return the record of a sweep. Raises DamagedFile."""
+    """Return the record of a sweep. Raises DamagedFile if the record is damaged."""
     record = read_record(files.sweep, Sweep)
     if record is None or files.folder != paths.run(record.folder, record.id).folder:
         raise DamagedFile(files.sweep, "it is the record of another sweep")

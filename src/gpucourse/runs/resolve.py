@@ -55,7 +55,7 @@ class RunRequest:
     checks: tuple[Mapping[str, object], ...] = ()  # the checks of a learner's own script
     slurm: SlurmSettings = field(default_factory=SlurmSettings)  # they override the settings of a lab on a Slurm cluster
     max_gpu_hours: float | None = None  # a job that may need more is not submitted
-    copies: Path | None = None  # a folder whose files replace the learner's own, by their names
+    copies: Path | None = None  # a folder with files that replace the learner's files of the same names
     kind: ScriptKind | None = None  # the kind of the script, if the script was read already
 
     @property

@@ -70,7 +70,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, even if another process follows it too.
+    """Follow a run until it ends, even if another process follows it too.
 
     `limit_s`: the time limit if this process is the follower.
     """
@@ -116,7 +116,7 @@ def ask_clusters(records: Sequence[RunRecord], connections: Connections) -> dict
 
 
 def describe_waits(records: Sequence[RunRecord], connections: Connections) -> dict[str, str]:
-    """Ask the clusters of these runs. Return, by the run's id, why each run is waiting whose jobs have not started."""
+    """Ask the clusters of these runs. For each run whose jobs have not started, return the reason, by the run's id."""
     states = ask_clusters(records, connections)
     waits: dict[str, str] = {}
     for record in records:

@@ -44,9 +44,9 @@ Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | None:
     """Return the learner's batch file for this run. Return None if the course's own file is submitted.
 
-    The course's file is submitted if the exercise has no such part, if the part is still open, or if another script or launcher
-    was typed. Raises CheckFailed with the reason if the learner's file is wrong; nothing is then submitted. Raises
-    MissingError.
+    The course's file is submitted if the exercise has no such part, if the part is still open, or if another script, another
+    launcher or the array's values were typed. Raises CheckFailed with the reason if the learner's file is wrong; nothing is
+    then submitted. Raises MissingError if the judge needs a package that is not installed here.
     """
     exercise = run.exercise
     part = next((part for part in exercise.yours if part.submit), None)

@@ -86,7 +86,7 @@ def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = Fals
     `exercise_ids`: repeat only these exercises and the exercises that they build on. If it is empty, repeat all.
     `original`: use the course's own scripts instead of the learner's edited ones.
 
-    Raises UnknownName. At the end, nothing keeps running, and the workspace is removed.
+    Raises UnknownName for an unknown exercise. At the end, nothing keeps running, and the workspace is removed.
     """
     choices = _choose(bundle, exercise_ids)
     with tempfile.TemporaryDirectory(prefix="gpucourse-rerun-") as folder:
