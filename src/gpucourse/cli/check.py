@@ -47,8 +47,9 @@ class DiagnosedRun(JsonDocument):
 
 
 class CodeDiagnosisDocument(JsonDocument):
-    """The judgement of a diagnosis of a fault in code. `hint` is set if the diagnosis is wrong; `fault` (its title) and
-    `explanation` are set if it is right."""
+    """The judgement of a learner's diagnosis of a code fault. `hint` is set if the diagnosis is wrong; `fault` (its title) and
+    `explanation` are set if it is right.
+    """
 
     right: bool
     hint: str

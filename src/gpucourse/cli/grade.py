@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class PointsDocument(JsonDocument):
-    """The points of one learner. `earned` is out of the `points` of the rubric. `whole_course` has every module with its
-    exercises, their sum and the earned share in percent. `done` is the number of exercises done, out of `exercises`. `changed`
-    names the files that were changed after their run. `learner_judged` names the parts that only the learner's computer
-    judged."""
+    """The points of one learner. `points` is the rubric's total, and `earned` is how many of them are earned. `whole_course`
+    has every module with its exercises, their sum and the earned share in percent. `done` is the number of exercises done, out
+    of `exercises`. `changed` names the files that were changed after their run. `learner_judged` names the parts that only the
+    learner's computer judged.
+    """
 
     points: float
     earned: float

@@ -104,8 +104,9 @@ def quiz(
 
 
 def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
-    """Ask the open questions, and store each answer immediately. Then ask the wrong ones again, for practice. If every question
-    about a module has an answer, ask all of them for practice."""
+    """Ask the open questions, and store each answer immediately. Then ask again, for practice, those that were answered
+    wrongly. If every question about a module has an answer, ask all of them for practice.
+    """
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views.answers import judgement
 
@@ -135,7 +136,9 @@ def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
 
 
 def _practise(session: Session, questions: Sequence[QuizQuestion], ask: Callable[[QuizQuestion], str | None]) -> None:
-    """Ask questions, and ask again those that were wrong, with their explanations, until none is left. Store nothing."""
+    """Ask questions, and ask again those that were answered wrongly, with their explanations, until none is left. Store
+    nothing.
+    """
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views.answers import judgement
 

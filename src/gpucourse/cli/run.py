@@ -336,7 +336,9 @@ def _add_forecast(
 
 
 def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
-    """Return the file of the Python module that --module names. Raises UsageError, also if --script or --profile was typed."""
+    """Return the file of the Python module that --module names. Raises UsageError if there is none, or if --script or
+    --profile was typed.
+    """
     from gpucourse.launch.neighbours import find_module
 
     if script is not None:

@@ -42,7 +42,7 @@ class Session:
     options: Options
     console: Console
     creates: bool = False
-    """True only for `init`, which makes the workspace that --workspace names."""
+    """True only for `init`, which creates the workspace that --workspace names."""
     is_watching: bool = False
     """True while `watch` reads keys: its messages then name keys instead of commands."""
 

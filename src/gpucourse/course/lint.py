@@ -237,7 +237,9 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
 
 
 def _check_edit(catalog: Catalog, module: Module, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
-    """Yield the error in an edit of a file of the exercise, after `label`: the text that it changes must occur once."""
+    """Yield an error, which begins with `label`, if an edit changes a file that the exercise lacks, or a text that does not
+    occur exactly once in the file.
+    """
     sources = catalog.sources(module, exercise)
     if file not in sources:
         yield f"{label}: {file} is not a file of {exercise.id}"

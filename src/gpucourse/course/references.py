@@ -1,5 +1,5 @@
-"""The references of a module: to exercises and modules, to stacks and nodes, and to values of a run, and those in the commands
-in its texts.
+"""The references of a module to exercises, modules, stacks, nodes and values of a run, including those in the commands in its
+texts.
 
 Each error is one line, `place: reason`, and says what exists instead.
 """

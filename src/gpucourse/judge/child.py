@@ -59,7 +59,7 @@ def _serve() -> None:
 
 
 def _judge(request: dict[str, Any], requests: Requests) -> dict[str, Any] | None:
-    """Return the answer to a request, with a cause only if the cause has been proved. Return None if the client has exited."""
+    """Return the answer to a request, with a cause only if it has been proved. Return None if the client has exited."""
     answer = judge_apart(request, requests)
     return answer and settle(request, answer, lambda next_request: judge_apart(next_request, requests))
 

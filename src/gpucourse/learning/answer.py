@@ -86,7 +86,8 @@ def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question
 def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
     """Store answers, and return every question with the result of its answer. None withdraws an answer.
 
-    Raises UnknownName, or UsageError if an answer does not fit the kind of its question. In both cases, nothing is stored.
+    Raises UnknownName for an unknown question, UsageError if an answer does not fit the kind of its question. In both cases,
+    nothing is stored.
     """
     questions = {name: question_of(answering, name) for name in submitted}
     for name, answer in submitted.items():
@@ -113,7 +114,8 @@ def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar 
 
 def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
     """Submit the answers in the sheet of `deliverables/`, and return every question with the result of its answer. Raises
-    ManifestError, StorageError."""
+    ManifestError if the sheet has errors, StorageError if the answers cannot be stored.
+    """
     results = evidence.answers_of(context, exercise, in_sheet=True)
     record = evidence.find_answered_run(context.paths, exercise)
     attempts.add_attempts(context.paths, exercise.id, results, record.id if record else None)
@@ -143,7 +145,8 @@ def list_texts(results: Sequence[AnswerResult]) -> tuple[AnswerResult, ...]:
 
 def read_quality(word: str) -> float:
     """Return the quality, from 0 to 1, of a word of QUALITIES, which may be abbreviated to its first letters. Raises
-    ValueError."""
+    ValueError for any other word.
+    """
     qualities = [quality for name, quality in QUALITIES.items() if word and name.startswith(word.strip().lower())]
     if len(qualities) != 1:
         raise ValueError(f"'{word}' is not one of {', '.join(QUALITIES)}")
@@ -153,8 +156,8 @@ def read_quality(word: str) -> float:
 def review(context: Context, exercise: Exercise, words: Mapping[str, object]) -> tuple[AnswerResult, ...]:
     """Store the learner's own judgements of free texts, as words of QUALITIES, and return every question with its result.
 
-    Raises UnknownName, or UsageError if a word is not one of QUALITIES, or if there is no text to judge. In both cases, nothing
-    is stored.
+    Raises UnknownName for an unknown question, UsageError if a word is not one of QUALITIES or if there is no text to judge.
+    In both cases, nothing is stored.
     """
     judgements = []
     author = grade.name_learner(context.settings)

@@ -74,7 +74,9 @@ class OpenBundle:
 
 
 def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
-    """Make the bundle at `path`. Raises StorageError, or UsageError if there is nothing to hand in yet."""
+    """Make the bundle at `path`. Raises UsageError if there is nothing to hand in yet, StorageError if the file cannot be
+    written.
+    """
     files = dict(sorted(_list_files(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run and no answer", hint="gpucourse list")
@@ -101,8 +103,9 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
 
 @contextmanager
 def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
-    """Open a bundle for the block, with this computer's course. Raises UsageError if the file is not a complete bundle, or if a
-    newer gpucourse made it."""
+    """Open a bundle for the duration of the block, with this computer's course. Raises UsageError if the file is not a
+    complete bundle, or if a newer gpucourse made it.
+    """
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)
         members = _unpack(path, root) - {CARD}

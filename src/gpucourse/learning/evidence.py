@@ -51,7 +51,8 @@ def find_newest_candidate(paths: WorkspacePaths, exercise: Exercise) -> RunRecor
 
 def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
     """Return the runs that can be evidence for an exercise, oldest first. Unreadable runs are left out. Raises MissingError or
-    NewerFormat if all runs are unreadable."""
+    NewerFormat if nothing is left and some runs were unreadable.
+    """
     records, errors = runs.readable(paths, exercise.id)
     evidence_records = [record for record in records if record.is_evidence]
     if errors and not evidence_records:

@@ -1,4 +1,4 @@
-"""`next`: the learner's current exercise, the next thing to do in it, and how far the learner is in the course."""
+"""`next`: the learner's current exercise, the next thing to do in it, and how far the learner has come in the course."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ class Subject:
 def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
     """Make the report, and write it to `deliverables/final/` in these formats.
 
-    Raises MissingError if no chapter has a run yet, ManifestError if the plan has errors, StorageError.
+    Raises MissingError if no chapter has a run yet, ManifestError if the plan has errors, and StorageError if a file cannot be
+    written.
     """
     plan = read_report_plan(context.folders.modules)
     if plan is None:

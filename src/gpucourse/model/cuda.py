@@ -69,8 +69,9 @@ class CudaLine:
 
 @dataclass(frozen=True, kw_only=True)
 class CudaRequest:
-    """One request of a warp. `size` is the bytes of each lane. `addresses` has 32 addresses, or null for a lane that takes no
-    part."""
+    """One request of a warp. `size` is the number of bytes that each lane requests. `addresses` has 32 addresses, or null for
+    a lane that takes no part.
+    """
 
     file: str
     line: int

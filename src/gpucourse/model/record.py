@@ -20,7 +20,7 @@ RunState = Literal[
     "planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"
 ]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
-"""The states of a run that has ended. Every drill ends as `broken`: it had an injected fault, so it is no evidence."""
+"""The states of a run that has ended. Every drill ends as `broken`: it had an injected fault, so it is not evidence."""
 
 # The most important reason comes first: a deadline or a lost node explains why other nodes were cancelled.
 _WEIGHT: tuple[tuple[str, RunState], ...] = (
@@ -118,7 +118,7 @@ class RunRecord:
     `own_script`: a learner's own script that ran in place of the exercise. Its results say nothing about the exercise.
     `own_module`: the name of that script as a module, if it was started as a module.
     `place`: the folder of its runs below `runs/`, such as `scripts/train.py`. It is empty for the exercise's folder.
-    `profiled`: it ran under a profiler, which slows it down, so its times are no evidence.
+    `profiled`: it ran under a profiler, which slows it down, so its times are not evidence.
     `prediction`: the prediction made before it began, if any.
     `edited`: the exercise's files that differed from the course's.
     `expected_red`: the check that the learner expected to fail after that edit.

@@ -20,7 +20,7 @@ MAX_UNEDITED_SHARE = 0.3
 EXERCISE_POINTS = 10.0
 """The points of each exercise in the whole course."""
 EXERCISE_WEIGHTS: Mapping[Kind, float] = {"checks": 15, "deliverables": 10, "yours": 45, "answers": 30}
-"""The weights of the kinds of evidence of an exercise in the whole course."""
+"""How much each kind of evidence weighs in the points that an exercise earns in the whole course."""
 
 
 def _weigh_equally(value: object) -> object:

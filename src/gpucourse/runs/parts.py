@@ -33,7 +33,8 @@ MAX_PART_BYTES = 64 << 10
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the best handed-in result of each part, from a run or from `try`, in the manifest's order. Other parts are open.
+    """Return the best handed-in result of each part, from a run or from `try`, in the manifest's order. Parts without such a
+    result are open.
 
     A result counts only for the very file that was judged, and only if the learner has edited it. A passed part becomes `error`
     if the run in its result did not use this file. No code of the learner runs. Raises NewerFormat.
@@ -91,8 +92,9 @@ def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
 
 
 def list_changed_files(context: Context, exercise: Exercise, record: RunRecord) -> list[str]:
-    """Return the learner's files that the run used and that have changed since: parts, and other edited files. A drill used
-    files of its own."""
+    """Return the learner's files that the run used and that have changed since: parts, and other edited files. Return nothing
+    for a drill or a learner's own script.
+    """
     if record.own_script or record.drill:
         return []
     module, _ = context.catalog.exercise(exercise.id)

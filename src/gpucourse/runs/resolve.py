@@ -190,8 +190,8 @@ def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Mod
 
 
 def _find_slurm_module(context: Context, module: Module, request: RunRequest) -> Module:
-    """Return a module whose lab has Slurm: this module if it does, otherwise the first of the course. If that lab is not ready,
-    return the module of the lab on a Slurm cluster that was used last.
+    """Return a module whose lab has Slurm: this module if it does, otherwise the first such module of the course. If that lab
+    is not ready, return the module of the lab on a Slurm cluster that was used last.
 
     Raises MissingError if there is none.
     """

@@ -116,7 +116,7 @@ def ask_clusters(records: Sequence[RunRecord], connections: Connections) -> dict
 
 
 def describe_waits(records: Sequence[RunRecord], connections: Connections) -> dict[str, str]:
-    """Ask the clusters of these runs. For each run whose jobs have not started, return the reason, by the run's id."""
+    """Ask the clusters of these runs. For each run whose jobs have not started, return why it is waiting, by the run's id."""
     states = ask_clusters(records, connections)
     waits: dict[str, str] = {}
     for record in records:

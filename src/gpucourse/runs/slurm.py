@@ -122,10 +122,10 @@ def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployme
 
 
 def merge_settings(deployment: Deployment, run: ResolvedRun) -> SlurmSettings:
-    """Return the settings of the lab, overridden by those that were typed for this run. For a lab that is no Slurm cluster,
-    they are empty.
+    """Return the settings of the lab, overridden by those that were typed for this run. For a lab that is not on a Slurm
+    cluster, they are empty.
 
-    Raises UsageError if settings were typed for a lab that is no Slurm cluster.
+    Raises UsageError if settings were typed for such a lab.
     """
     if isinstance(deployment, SlurmDeployment):
         return merge(deployment.settings, run.request.slurm)

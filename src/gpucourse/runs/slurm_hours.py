@@ -70,10 +70,10 @@ def count_max_gpu_hours(plan: LaunchPlan) -> float | None:
 
 
 def check_hours(context: Context, run: ResolvedRun, plan: LaunchPlan, *, runs_alike: int = 1) -> None:
-    """Refuse a run that could bring the GPU hours above the limit. Raises UsageError before anything is submitted.
+    """Refuse a run that could bring the GPU hours above the limit, which was typed for this run or comes from the settings.
+    The limit applies to all runs of the workspace on Slurm clusters. Raises UsageError before anything is submitted.
 
-    `runs_alike`: how many runs with the same needs are submitted together. The limit was typed for this run, or comes from the
-    settings. It applies to all runs of the workspace on such clusters.
+    `runs_alike`: how many runs with the same needs are submitted together.
     """
     limit = run.request.max_gpu_hours if run.request.max_gpu_hours is not None else context.settings.max_gpu_hours
     if limit is None or is_simulated(plan.mode):

@@ -275,7 +275,7 @@ def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, 
 
 
 def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> None:
-    """Put the files of this run into the exercises folder of the workspace, and no other files of the learner."""
+    """Put the files of this run, and no other files of the learner, into the workspace's exercises folder."""
     shutil.rmtree(place.paths.exercises, ignore_errors=True)
     files = runs.files_of(place.bundle.paths, record)
     sources = place.bundle.catalog.sources(module, exercise)

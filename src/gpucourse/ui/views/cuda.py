@@ -92,7 +92,7 @@ def _tabulate(kernel: CudaKernel) -> Table:
 
 
 def _name_block(block: Sequence[int]) -> str:
-    """Return the threads of a block as `32 x 8`, without dimensions of 1 at the end."""
+    """Return the size of a block as `32 x 8`, without dimensions of 1 at the end."""
     size = max((place for place, count in enumerate(block, 1) if count > 1), default=1)
     return " x ".join(map(str, block[:size]))
 
