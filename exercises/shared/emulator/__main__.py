@@ -253,7 +253,7 @@ def _print(report: dict[str, Any]) -> None:
         for access in ACCESSES:
             counts = kernel[access]
             if counts["requests"]:
-                sectors = f", {counts['sectors'] / counts['requests']:.3g} sectors a request" if counts["sectors"] else ""
+                sectors = f", {counts['sectors'] / counts['requests']:.3g} sectors per request" if counts["sectors"] else ""
                 conflicts = f", {counts['bank_conflicts']:,} bank conflicts" if access.startswith("shared") else ""
                 name = access.replace("_", " ")
                 print(f"[emulator]   {name}: {counts['requests']:,} requests{sectors}{conflicts}, {counts['bytes']:,} bytes")

@@ -41,7 +41,7 @@ class SheetFile(JsonDocument):
 def answer(
     session: Session,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
-    file: Annotated[Path | None, typer.Option("--file", help="Take the answers from this sheet (YAML).")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="Read the answers from this sheet (YAML).")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="One answer: --set speedup=1.9", autocompletion=complete.questions)
     ] = None,

@@ -57,15 +57,16 @@ def find_function(command: str) -> Callable[..., object]:
 
 
 def spell_numbers(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a command with each number of a module, an exercise or an exercise's run as the course spells it,
-    because people type `b.2` for B.2. The arguments of a learner's own script stay as they are."""
+    """Return the options of a command, with the numbers of modules and exercises spelt as in the course, because people type
+    `b.2` for B.2. The arguments of a learner's own script stay as they are.
+    """
 
     def spell(value: Any) -> Any:
         if isinstance(value, str):
             return spell_number(value)
         return [spell(word) for word in value] if isinstance(value, list) else value
 
-    if options.get("script") or options.get("python_module"):  # then `exercise` has the first argument of the script
+    if options.get("script") or options.get("python_module"):  # then `exercise` contains the first argument of the script
         return dict(options)
     return {name: spell(value) if name in NUMBERED else value for name, value in options.items()}
 

@@ -53,7 +53,7 @@ def set_terminal(change: Callable[[int, int], object], action: int) -> Iterator[
     """Change the terminal's mode for a block, and yield the terminal's file descriptor.
 
     `change` is `tty.setraw` or `tty.setcbreak`. `action` is a constant of `termios`: TCSAFLUSH discards keys that were typed
-    earlier, TCSANOW keeps them.
+    earlier, and TCSANOW keeps them.
     """
     keys = sys.stdin.fileno()
     attributes = termios.tcgetattr(keys)

@@ -1,5 +1,6 @@
-"""The command `break`: runs an exercise with a fault in its run or its code. The learner then submits a diagnosis with `check
---diagnosis`."""
+"""The command `break`: runs an exercise with a fault injected into its run or its code. The learner then submits a diagnosis
+with `check --diagnosis`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class JudgedRepair(JsonDocument):
-    """The output of `break --repaired`: the run of the copy, its checks, and the judge's answer about the fault."""
+    """The output of `break --repaired`: the run of the copy, its checks, and the judge's verdict on the fault."""
 
     run: RunDocument
     verdict: ExerciseVerdict | None

@@ -47,8 +47,9 @@ class DiagnosedRun(JsonDocument):
 
 
 class CodeDiagnosisDocument(JsonDocument):
-    """The judgement of a diagnosis of a fault in code. `hint` is set if the diagnosis is wrong; `fault` (its title) and
-    `explanation` are set if it is right."""
+    """The judgement of a learner's diagnosis of a code fault. `hint` is set if the diagnosis is wrong; `fault` (its title) and
+    `explanation` are set if it is right.
+    """
 
     right: bool
     hint: str
@@ -76,7 +77,12 @@ def check(
         bool, typer.Option("--all", help="Check every exercise again; an exercise that no longer passes loses its mark.")
     ] = False,
     diagnosis: Annotated[
-        str | None, typer.Option("--diagnosis", help="The fault of the newest drill (break).", autocompletion=complete.faults)
+        str | None,
+        typer.Option(
+            "--diagnosis",
+            help="Your diagnosis of the newest drill: the fault that break injected.",
+            autocompletion=complete.faults,
+        ),
     ] = None,
     rank: Annotated[
         int | None, typer.Option("--rank", help="With --diagnosis: the rank at fault.", autocompletion=complete.ranks)
@@ -137,7 +143,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
         if namesakes := find_namesakes(context.paths, record):
             console.note(
                 f"run {record.id} is a run of {record.own_script}; "
-                f"other scripts of this name: {', '.join(namesakes)}. Choose one with --run RUN"
+                f"other scripts with this name: {', '.join(namesakes)}. Choose one with --run RUN"
             )
     else:
         if (drill := open_drill(context.paths, name)) is not None:

@@ -20,6 +20,6 @@ def cost(
     from gpucourse.ui.views.cost import cost as view
 
     if billed:
-        session.console.note("asking Cost Explorer, which costs $0.01 a request")
+        session.console.note("asking Cost Explorer, which costs $0.01 per request")
     costs = act(session.look(), ask_aws=billed)
     session.present(view(costs), costs)

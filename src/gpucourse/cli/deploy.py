@@ -147,7 +147,7 @@ def deploy(
     ] = False,
     login: Annotated[str, typer.Option("--login", help="A Slurm cluster: its login node, as ssh accepts it: me@cluster")] = "",
     cluster: Annotated[str, typer.Option("--cluster", help="A Slurm cluster by its name in gpucourse.yaml.")] = "",
-    partition: Annotated[str, typer.Option("--partition", help="On a Slurm cluster: the partition of jobs with a GPU.")] = "",
+    partition: Annotated[str, typer.Option("--partition", help="On a Slurm cluster: the partition for GPU jobs.")] = "",
     account: Annotated[str, typer.Option("--account", help="On a Slurm cluster: the account that pays for jobs.")] = "",
     qos: Annotated[str, typer.Option("--qos", help="On a Slurm cluster: the QoS of jobs.")] = "",
     slurm: Annotated[
@@ -231,7 +231,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
         with session.console.watch() as live:
             proposal = stack.enter_context(target.propose(session.context.watched_by(live), request))
         if isinstance(proposal, PricedProposal):
-            prices = _make_quote_list(proposal)  # before it is built, because AWS may have room for the lab only elsewhere
+            prices = _make_quote_list(proposal)  # before the build, because AWS may have capacity for the lab only elsewhere
             if request.dry_run:
                 session.present(quote(proposal, command=request.command), prices)
                 return
@@ -261,7 +261,7 @@ def _confirm_stopping_runs(session: Session, request: DeployRequest, runs: Seque
     names, command = ", ".join(run.id for run in runs), request.command
     reason = f"nodes of {runs[0].stack} will be removed or rebuilt, and run {names} is still on them"
     if not confirm(session, "Stop these runs and change the lab?", yes=yes, command=command, reason=reason):
-        raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it to its end\n{command}")
+        raise Interrupted("nothing was changed", hint=f"gpucourse logs {runs[0].id} -f follows it until it ends\n{command}")
 
 
 def _agree_to_costs(session: Session, request: DeployRequest, proposal: PricedProposal, *, yes: bool) -> None:

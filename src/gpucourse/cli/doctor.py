@@ -83,7 +83,7 @@ def doctor(
             "--gpu", help=f"On AWS: the GPU, instead of the course's choice: {name_gpus()}; or several: {name_two_gpus()}"
         ),
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On AWS: another number of nodes, with --module.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On AWS: a different number of nodes, with --module.")] = None,
     spot: Annotated[bool | None, typer.Option("--spot/--no-spot", help="Spot instances, or on-demand ones.")] = None,
     ssh_cidr: Annotated[
         str, typer.Option("--ssh-cidr", help="Your address, such as 203.0.113.7/32 (default: looked up online).")

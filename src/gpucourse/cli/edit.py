@@ -51,7 +51,7 @@ def edit(
 
 
 def _find_editor(environ: Mapping[str, str], file: Path) -> list[str]:
-    """Return the program and the options in $VISUAL or $EDITOR, or `code` if it is installed, or an empty list.
+    """Return the program and the options in $VISUAL or $EDITOR, otherwise `code` if it is installed, otherwise an empty list.
 
     Raises MissingError if the program in the variable is not installed, and UsageError if the variable has an open quote.
     """

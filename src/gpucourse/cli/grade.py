@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class PointsDocument(JsonDocument):
-    """The points of one learner. `earned` is out of the `points` of the rubric. `whole_course` has every module with its
-    exercises, their sum and the earned share in percent. `done` is the number of exercises done, out of `exercises`. `changed`
-    names the files that were changed after their run. `learner_judged` names the parts that only the learner's computer
-    judged."""
+    """The points of one learner. `points` is the rubric's total, and `earned` is how many of them are earned. `whole_course`
+    has every module with its exercises, their sum and the earned share in percent. `done` is the number of exercises done, out
+    of `exercises`. `changed` names the files that were changed after their run. `learner_judged` names the parts that only the
+    learner's computer judged.
+    """
 
     points: float
     earned: float
@@ -88,7 +89,7 @@ def grade(
     session: Session,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
     review: Annotated[
-        bool, typer.Option("--review", help="Judge answers in free text; of your own answers, this counts half.")
+        bool, typer.Option("--review", help="Judge free-text answers; your judgement of your own answers counts half.")
     ] = False,
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
@@ -242,7 +243,7 @@ def _list_changed(graded_bundles: list[GradedBundle]) -> Iterator[CheckFailed]:
     for item in graded_bundles:
         if files := item.bundle.changed or tuple(item.grade.changed):
             path = item.bundle.path
-            hint = f"gpucourse grade --open {_quote(path)} shows them, and what they cost"
+            hint = f"gpucourse grade --open {_quote(path)} shows them, and the points that they cost"
             yield CheckFailed(f"files were changed: {path.name}: {_shorten(files)}", hint=hint)
 
 

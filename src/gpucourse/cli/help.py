@@ -53,7 +53,7 @@ _NUMBERS = {
     "greater than or equal to": "a number of at least",
     "less than or equal to": "a number of at most",
 }
-"""What the parser requires of a number, in plain words."""
+"""The parser's requirements for a number, mapped to plain words."""
 _GLOBAL_OPTIONS = ("--workspace", "--quiet", "--verbose")
 
 

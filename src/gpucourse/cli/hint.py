@@ -13,8 +13,7 @@ from gpucourse.errors import UsageError
 
 
 class Hint(JsonDocument):
-    """The output of `hint`: a hint, its number, and how many there are. `part` is the part of the learner that it is about, or
-    null."""
+    """The output of `hint`: a hint, its number, and how many there are. `part` is the part that the hint is about, or null."""
 
     exercise: str
     hint: int

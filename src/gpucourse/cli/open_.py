@@ -70,7 +70,9 @@ def _follow_pages(session: Session, folder: Path) -> LivePages:
 
 
 def _serve(session: Session, folder: Path, pages: LivePages, *, browser: bool) -> None:
-    """Serve the page to browsers until Ctrl-C. A run on this computer has precedence, so that its times stay right."""
+    """Serve the page to browsers until Ctrl-C. The server has a low priority, so that it does not distort the times of runs on
+    this computer.
+    """
     from gpucourse.learning.pages.serve import PageServer
 
     with PageServer(folder, pages.follow) as server:
@@ -93,7 +95,7 @@ def show_in_browser(environ: Mapping[str, str], address: str) -> bool:
 
 
 def _read_costs(context: Context) -> Cost | None:
-    """Read the costs from the ledger only, without calling AWS, so that the page appears at once."""
+    """Read the costs from the ledger only, without calling AWS, so that the page appears immediately."""
     if not context.paths.ledger.exists():
         return None
     from gpucourse.labs.aws.cost import cost

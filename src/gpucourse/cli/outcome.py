@@ -39,7 +39,7 @@ class RunOutput(JsonDocument):
 
 
 class CommandDocument(JsonDocument):
-    """The command that one node starts."""
+    """The command that one node runs."""
 
     node_name: str = field(name="node")
     argv: list[str]

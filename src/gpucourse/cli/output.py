@@ -129,8 +129,9 @@ class NodeDocument(JsonDocument):
 
 
 class ClusterDocument(JsonDocument):
-    """The Slurm cluster of a lab: the login node as typed, and the partition and the account of jobs with a GPU. An empty text
-    means that the cluster's default applies."""
+    """The Slurm cluster of a lab: the login node as typed, and the partition and account for GPU jobs. An empty text means
+    that the cluster's default applies.
+    """
 
     login: str
     partition: str

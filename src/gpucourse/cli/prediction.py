@@ -97,8 +97,9 @@ def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction
 
 
 def _find_lab(session: Session, run_request: RunRequest) -> tuple[Deployment, int] | None:
-    """Return the lab of a run and the number of nodes of the run, or None without a lab, which the run reports. Raises
-    UsageError if the run would refuse this number of nodes."""
+    """Return the lab of a run and the run's number of nodes. Return None if there is no lab; the run itself then reports this.
+    Raises UsageError if the run would refuse this number of nodes.
+    """
     from gpucourse.launch.launcher import find_launcher
     from gpucourse.launch.planning import check_count, choose_nodes
     from gpucourse.runs.resolve import find_deployed_lab

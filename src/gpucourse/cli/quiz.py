@@ -44,7 +44,8 @@ class QuizQuestions(JsonDocument):
 
 class QuizState(JsonDocument):
     """The output of `quiz`: the newest attempt, its answers, and the best score. With a module, `right`, `of`, `answers` and
-    `questions` are about its questions only."""
+    `questions` cover only its questions.
+    """
 
     module: str | None
     finished: bool
@@ -103,8 +104,9 @@ def quiz(
 
 
 def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
-    """Ask the open questions, and store each answer immediately. Then ask the wrong ones again, for practice. If every question
-    about a module has an answer, ask all of them for practice."""
+    """Ask the open questions, and store each answer immediately. Then ask again, for practice, those that were answered
+    wrongly. If every question about a module has an answer, ask all of them for practice.
+    """
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views.answers import judgement
 
@@ -113,7 +115,7 @@ def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
     if sitting is None or not sitting.open_questions:
         if module is not None:
             practice = Paragraph(
-                "These questions are answered in this attempt. Now they are practice, and no points change.", "dim"
+                "You have answered these questions in this attempt. They are now practice, and no points change.", "dim"
             )
             session.console.show(View(blocks=[practice]))
             _practise(session, questions, ask)
@@ -128,13 +130,15 @@ def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
         if line:
             session.console.show(judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
     if wrong_questions := sitting.wrong_questions:
-        announcement = Paragraph("The questions that were wrong come again, for practice. No points change.", "dim")
+        announcement = Paragraph("The questions that you got wrong come again, for practice. No points change.", "dim")
         session.console.show(View(blocks=[announcement]))
         _practise(session, wrong_questions, ask)
 
 
 def _practise(session: Session, questions: Sequence[QuizQuestion], ask: Callable[[QuizQuestion], str | None]) -> None:
-    """Ask questions, and ask again those that were wrong, with their explanations, until none is left. Store nothing."""
+    """Ask questions, and ask again those that were answered wrongly, with their explanations, until none is left. Store
+    nothing.
+    """
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views.answers import judgement
 

@@ -96,7 +96,9 @@ def run(
     max_gpu_hours: Annotated[
         float | None,
         typer.Option(
-            "--max-gpu-hours", min=0, help="Submit no job if all runs on Slurm clusters together may need more GPU hours."
+            "--max-gpu-hours",
+            min=0,
+            help="Submit no job if all runs on Slurm clusters together may need more GPU hours than this.",
         ),
     ] = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="Stop it after this time: 90s, 10m.")] = None,
@@ -120,7 +122,7 @@ def run(
             autocompletion=complete.checks,
         ),
     ] = None,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and return at once.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Start the run, and do not follow it.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
 ) -> int:
     """Run an exercise on every node, and check its results."""
@@ -134,7 +136,7 @@ def run(
 
     script = _find_module(python_module, script, profile=profile) if python_module is not None else script
     if not (script or detach or dry_run):
-        # Early: most exercises have pictures, and no processor is free once the ranks run.
+        # Import it early: most exercises draw plots, and no processor is free once the ranks run.
         threading.Thread(target=make_ready, name="import matplotlib", daemon=True).start()
     files = [str(path.absolute()) for path in (script, *(extra or ())) if path is not None]
     _refuse_bytes(exercise or "", *(arguments or ()), *files)
@@ -213,7 +215,9 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
 
 
 def _resolve(context: Context, run_request: RunRequest) -> ResolvedRun:
-    """Return the request with everything that it means. If something is missing in its lab, look at the lab again first."""
+    """Return the request, together with everything that it refers to. If something is missing in its lab, look at the lab
+    again first.
+    """
     from gpucourse.model.deployment import Deployment
     from gpucourse.runs.resolve import resolve
 
@@ -332,7 +336,9 @@ def _add_forecast(
 
 
 def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
-    """Return the file of the Python module that --module names. Raises UsageError, also if --script or --profile was typed."""
+    """Return the file of the Python module that --module names. Raises UsageError if there is none, or if --script or
+    --profile was typed.
+    """
     from gpucourse.launch.neighbours import find_module
 
     if script is not None:
@@ -361,7 +367,7 @@ def _choose_script(
     kind: ScriptKind | None,
     launcher: str | None,
 ) -> tuple[str, list[str], str | None]:
-    """Return the exercise of a run, its arguments and its launcher. Raises UsageError.
+    """Return the exercise of a run, its arguments and its launcher. Raises UsageError if the typed words do not fit together.
 
     A learner's own script does not replace an exercise; it only uses the lab and the limits of an exercise. Every word that is
     not an option is an argument of the script.

@@ -53,7 +53,7 @@ def run_session(session: Session, run: ResolvedRun, *, detach: bool) -> int:
         session.console.note(f"$ {opened_session.command_line}")
         terminal = run_in_terminal(opened_session.argv)
         transcript = f"$ {opened_session.command_line}\n{make_readable(terminal.output)}"
-        if terminal.closed:  # nothing can be shown any more, but the session still counts
+        if terminal.closed:  # nothing more can be shown, but the session still counts
             act.close_session(context, opened_session, transcript)
             raise Interrupted(
                 f"the terminal of run {opened_session.record.id} was closed; its session has ended, and its record is complete",

@@ -42,7 +42,7 @@ class Session:
     options: Options
     console: Console
     creates: bool = False
-    """True only for `init`, which makes the workspace that --workspace names."""
+    """True only for `init`, which creates the workspace that --workspace names."""
     is_watching: bool = False
     """True while `watch` reads keys: its messages then name keys instead of commands."""
 
@@ -126,7 +126,8 @@ class Session:
 def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
     """Remove the program's own options from the words before `--`; the words after `--` are for another program.
 
-    `--json` is not removed, because only some commands accept it. Raises UsageError.
+    `--json` is not removed, because only some commands accept it. Raises UsageError if a word is too long, or if --workspace
+    has no folder.
     """
     words = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     foreign = list(arguments[len(words) :])

@@ -53,7 +53,7 @@ class ParameterDocument(JsonDocument):
 
 
 class SolutionDocument(JsonDocument):
-    """A part of the learner, as it was handed in, and a solution of the course: the text of both files."""
+    """A part as the learner handed it in, and a solution of the course: the text of both files."""
 
     id: str
     file: str
@@ -69,8 +69,9 @@ class Solutions(JsonDocument):
 
 
 class ShownExercise(JsonDocument):
-    """The output of `show 3.2`: an exercise, its answers and parts, and the checks of the run that counts. `open` lists what is
-    still to be done."""
+    """The output of `show 3.2`: an exercise, its answers and parts, and the checks of the run that counts. `open` lists what
+    is left to do.
+    """
 
     module: str
     id: str

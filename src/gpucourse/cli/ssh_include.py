@@ -1,4 +1,4 @@
-"""Add the line to ~/.ssh/config with which plain `ssh` reaches the nodes, if the person agrees, and remove it again."""
+"""Add the line to ~/.ssh/config that lets plain `ssh` reach the nodes, if the person agrees, and remove it again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from gpucourse.errors import GpucourseError
 
 
 def offer_line(session: Session, module: str, *, ask: bool) -> None:
-    """Ask whether to add the line, and add it if the person agrees. The answer is stored, so this asks only once, and never
-    without a terminal. Problems are reported, but do not stop the command."""
+    """Ask whether to add the line, and add it if the person agrees. The answer is stored, so the person is asked only once,
+    and never without a terminal. Problems are reported, but do not stop the command.
+    """
     from gpucourse.labs import ssh
 
     context, console = session.context, session.console

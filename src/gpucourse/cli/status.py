@@ -14,7 +14,7 @@ from gpucourse.model.deployment import NodeHealth
 
 
 class CloudStatus(JsonDocument):
-    """A lab on AWS. `unknown` says why AWS could not be queried. `ended` lists the nodes that ended by themselves, and why."""
+    """A lab on AWS. `unknown` says why AWS could not be queried. `ended` lists the nodes that have ended, and why."""
 
     instances: dict[str, str]
     expires: str

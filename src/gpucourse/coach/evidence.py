@@ -38,7 +38,7 @@ class Log:
 
     @property
     def chose_exit_code(self) -> bool:
-        """Return whether the process exited by itself: as far as is known, no signal ended it."""
+        """Return whether the process chose its exit code: no signal is known to have ended it."""
         return not self.ended_by_us and (self.code is None or self.code < _SIGNALS)
 
     @cached_property
@@ -99,8 +99,9 @@ class Evidence:
         return next((node for node, ranks in self.planned.items() if number in ranks), "")
 
     def suspects(self) -> list[Log]:
-        """Return the logs that may show a cause: first failed ranks, in the order of their ends, then ranks whose end was not
-        observed, then launchers."""
+        """Return the logs that may show a cause: first failed ranks, in the order in which they ended, then ranks whose end
+        was not observed, then launchers.
+        """
         failed_logs = [log for log in self.logs if log.code != 0]
         end_of_time = float("inf")
         return sorted(failed_logs, key=lambda log: (log.rank is None, end_of_time if log.at is None else log.at, log.rank or 0))

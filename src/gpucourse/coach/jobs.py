@@ -8,7 +8,7 @@ from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.slurm import JobRow
 
 SIGNALLED = "a signal ended it"
-"""The reason that the nodes' agent records for a job if a signal ended it."""
+"""The reason that the agent on a node records for a job that a signal ended."""
 
 _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 

@@ -58,7 +58,7 @@ def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnos
 def diagnose_silences(
     evidence: Evidence, *, waiting: bool, victims: Sequence[Log], unconnected: Sequence[Diagnosis] = ()
 ) -> list[Diagnosis]:
-    """Diagnose ranks that ended without a reason, printed nothing, never began, or reached the time limit.
+    """Diagnose ranks that ended without a known reason, printed nothing, never began, or reached the time limit.
 
     `unconnected` are the diagnoses of ranks that could not connect. They also explain why the other ranks are silent.
     """
@@ -88,8 +88,9 @@ def diagnose_silences(
 
 
 def _find_own_failures(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
-    """Return the ranks that failed by themselves, in the order of their ends. Ranks that gpucourse ended and victims of another
-    rank are left out."""
+    """Return the ranks that failed on their own, in the order in which they ended. Ranks that gpucourse ended, and victims of
+    another rank, are left out.
+    """
     return [
         log
         for log in evidence.suspects()

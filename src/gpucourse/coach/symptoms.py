@@ -18,8 +18,8 @@ Weight = Literal["cause", "follows"]
 class Symptom:
     """One symptom.
 
-    `weight` is `cause` if the symptom explains a failure by itself, or `follows` if ranks print it because of another failure.
-    If `general` is true, the symptom counts only in a log that shows no more specific cause. `followed` is a pattern of command
+    `weight` is `cause` if the symptom alone explains a failure, or `follows` if ranks print it because of another failure. If
+    `general` is true, the symptom counts only in a log that shows no more specific cause. `followed` is a pattern of command
     lines that already follow the advice in `next`; for such a run, `instead` is the next step.
     """
 
@@ -82,7 +82,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ),
         why="Rank 0 opens the port where all ranks meet. Another process already listens there: an old run or another program. "
         "Rank 0 fails immediately; the others keep connecting to the wrong process.",
-        next="gpucourse runs shows what is still running; end the run that has the port with gpucourse cancel, then run again",
+        next="gpucourse runs shows what is still running; end the run that uses the port (gpucourse cancel), then run again",
         followed=r"(?:--master-port|MASTER_PORT)=(?!{port}\b)",
         instead="the script sets port {port} itself: read MASTER_ADDR and MASTER_PORT from the environment, as torchrun sets "
         "them",
@@ -288,13 +288,13 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"NCCL [Ee]rror(?![^\n]*(?:remote process exited|internal error))[^\n]*",
         ),
         general=True,
-        why="NCCL could not talk to another GPU. Across several nodes the usual reason is the interface that it chose by "
-        "itself, or a port that the security group blocks between the nodes.",
+        why="NCCL could not talk to another GPU. Across several nodes the usual reason is the interface that it chose, "
+        "or a port that the security group blocks between the nodes.",
         next="--env NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; as a "
         "last resort, NCCL_P2P_DISABLE=1",
         followed=r"NCCL_DEBUG=INFO\b",
         instead="its lines `NCCL INFO NET/` say which interface it chose: gpucourse logs {run}; set NCCL_SOCKET_IFNAME to the "
-        "one of the private address; as a last resort, NCCL_P2P_DISABLE=1",
+        "interface of the private address; as a last resort, NCCL_P2P_DISABLE=1",
     ),
     Symptom(
         word="cuda-error",
@@ -588,7 +588,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="disk-full",
         title="The node's disk is full",
         signs=(r"No space left on device", r"Disk quota exceeded"),
-        why="A rank could not write any more.",
+        why="A rank could not write its files.",
         next="gpucourse ssh {module} -- df -h; old runs on a node are in ~/.gpucourse/jobs",
     ),
     Symptom(

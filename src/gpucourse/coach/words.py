@@ -43,7 +43,7 @@ _LIBRARY = re.compile(
 )
 _OF_A_STACK = re.compile(
     r"frame #\d+|Exception raised from|<omitting python frames>|~*\^+~*$|[│╭╰]"
-)  # the last are the lines of rich's box
+)  # the last alternative matches the lines of rich's box
 _ERROR_LINE = re.compile(
     r"(?:\S+: )?(?:[A-Za-z_][\w.]*(?:[Ee]rror|Exception)|[Ee]rror|ERROR|[Ff]atal|FATAL|ncclInvalidUsage)\b"
     r"|[^:\n]{1,80}: error: |(?:In '[^']+': )?(?:Could not|Cannot|Unable to|Failed to)\b|\S+: can't open file"
@@ -57,7 +57,7 @@ _ABRUPT = re.compile(
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)|│ (?P<rich>\S+\.py):(?P<at>\d+) in ')
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<|/bin/[^/.]+$")
 _ENDING = 8
-"""The number of last lines, in a log without a traceback, that may say how it ended."""
+"""How many of the last lines of a log without a traceback may say how the process ended."""
 _LONG_ENDING = 40
 _HYDRA = "HYDRA_FULL_ERROR=1"
 """hydra prints no traceback. It prints its message, then the available options and, in the last line, how to get a

@@ -66,8 +66,9 @@ def read_sheet(path: Path, exercise: Exercise) -> Sheet:
 
 
 def set_damaged_sheet_aside(path: Path, exercise: Exercise) -> Path | None:
-    """Rename a sheet that has errors, so that a new one can be written, and return its new name: `answers.yaml.damaged`, with a
-    number if there is one already. Return None for a sheet without errors. Raises StorageError."""
+    """Rename a sheet that has errors, so that a new one can be written, and return its new name: `answers.yaml.damaged`, with
+    a number if there is one already. Return None for a sheet without errors. Raises StorageError if it cannot be renamed.
+    """
     try:
         load_sheet(path, exercise)
     except ManifestError:
@@ -78,7 +79,7 @@ def set_damaged_sheet_aside(path: Path, exercise: Exercise) -> Path | None:
 
 
 def write_sheet(path: Path, exercise: Exercise, answers: Mapping[str, Scalar], run: str | None) -> None:
-    """Write the answers to a file. Raises StorageError."""
+    """Write the answers to a file. Raises StorageError if it cannot be written."""
     write_text(path, render(exercise, answers, run))
 
 

@@ -88,8 +88,9 @@ def list_files(exercises: Path) -> list[str]:
 def find_recorded_plots(
     exercises: Path, exercise: Exercise, warn: Callable[[str], None]
 ) -> dict[str, tuple[_GpuRecord, _PlotRecord]]:
-    """Return the recorded plots of an exercise, by the plot's file. Each is the newest record with the same axes and keys.
-    `exercises` is the course's folder of that name. `warn` is called for each unusable record."""
+    """Return the recorded plots of an exercise, by the plot's file. Each comes from the newest record with the same axes and
+    keys. `exercises` is the course's folder of that name. `warn` is called for each unusable record.
+    """
     plots: dict[str, tuple[_GpuRecord, _PlotRecord]] = {}
     for record in sorted(_read_records(exercises, warn), key=lambda record: record.date):
         entry = record.exercises.get(exercise.id)

@@ -18,7 +18,8 @@ _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 _ANCHOR = re.compile(r"\]\(#([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 _CODE = re.compile(r"```.*?```", re.DOTALL)
-_PARSER = MarkdownIt("commonmark").disable("inline")  # blocks are enough, because their text is not parsed here
+# The block structure is enough, because the text in the blocks is not parsed here.
+_PARSER = MarkdownIt("commonmark").disable("inline")
 
 
 def check_lessons(catalog: Catalog, module: Module) -> Iterator[str]:

@@ -225,8 +225,9 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
 
 
 def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
-    """Yield the errors in faults in code. Each fault must change a text that occurs once in a file of its exercise, and must
-    have a judge."""
+    """Yield the errors in an exercise's code faults. Each fault must change a text that occurs once in a file of its exercise,
+    and must have a judge.
+    """
     for fault in exercise.faults:
         label = f"{manifest}: {exercise.id}.faults.{fault.id}"
         yield from _check_edit(catalog, module, exercise, label, fault.file, fault.was)
@@ -236,7 +237,9 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
 
 
 def _check_edit(catalog: Catalog, module: Module, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
-    """Yield the error in an edit of a file of the exercise, after `label`: the text that it changes must occur once."""
+    """Yield an error, which begins with `label`, if an edit changes a file that the exercise lacks, or a text that does not
+    occur exactly once in the file.
+    """
     sources = catalog.sources(module, exercise)
     if file not in sources:
         yield f"{label}: {file} is not a file of {exercise.id}"
@@ -284,7 +287,9 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
 
 
 def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
-    """Yield the errors in solutions. Each solution must differ from a file of the same name that an exercise uses."""
+    """Yield the errors in solutions. Each solution must have the name of a file that an exercise uses, and must differ from
+    that file.
+    """
     exercises = catalog.folders.exercises
     for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
         stub = path.parent.parent / path.name

@@ -31,6 +31,7 @@ class CourseFolders:
 def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFolders:
     """Return the folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own course, which may use the built-in
     `terraform/`.
+
     `package` is the folder in which the program is installed.
 
     Raises MissingError if a folder is missing.

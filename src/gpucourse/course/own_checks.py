@@ -31,7 +31,7 @@ def read_own_checks(path: Path) -> tuple[Mapping[str, Any], ...]:
 
 
 def load_own_checks(documents: Iterable[Mapping[str, Any]], record: Path) -> tuple[Check, ...]:
-    """Return the checks that were stored in the `record` of a run. Raises DamagedFile if they were changed."""
+    """Return the checks that were stored in the `record` of a run. Raises DamagedFile if they are not valid."""
     data = {"checks": [dict(check) for check in documents]}
     try:
         return OwnChecks.model_validate(data).checks

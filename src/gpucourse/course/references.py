@@ -1,4 +1,5 @@
-"""The references of a module: to exercises and modules, to stacks and nodes, to values of a run, and in commands in its texts.
+"""The references of a module to exercises, modules, stacks, nodes and values of a run, including those in the commands in its
+texts.
 
 Each error is one line, `place: reason`, and says what exists instead.
 """
@@ -84,7 +85,7 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
             continue
         parameters = [parameter.name for parameter in exercise.parameters]
         questions = [question.id for question in exercise.questions]
-        names = parameters + questions  # `answer --set` names a question, the others a parameter
+        names = parameters + questions  # `answer --set` names a question; other commands name a parameter
         for name in _SETTING.findall(options):
             if name not in names and name.replace("-", "_") not in names:
                 yield f"--set {name}: {number} has neither a parameter nor a question of this name{did_you_mean(name, names)}"

@@ -13,7 +13,7 @@ FILE = "report.yaml"
 
 
 def read_report_plan(modules: Path) -> ReportPlan | None:
-    """Read the plan next to the modules, or return None if there is none. Raises ManifestError that lists every error."""
+    """Read the plan next to the modules, or return None if there is none. Raises ManifestError with every error."""
     return read_beside(modules, FILE, ReportPlan)
 
 

@@ -18,7 +18,9 @@ def read_rubric(modules: Path) -> Rubric | None:
 
 
 def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[RubricPart, ...]:
-    """Return every part of the rubric with a title. Return nothing without a rubric."""
+    """Return every part of the rubric; a part without a title gets the title of its module. Without a rubric,
+    return nothing.
+    """
     titles = {module.id: module.title for module in modules}
     parts = rubric.parts if rubric else ()
     return tuple(part.model_copy(update={"title": part.title or titles.get(part.module, "")}) for part in parts)

@@ -1,6 +1,6 @@
 """Rules of a manifest that involve several values: related numbers, unique names, existing files.
 
-They read the plain data, so that they work even if another value has the wrong type.
+They read the plain data, so they work even if another value has the wrong type.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
 
 
 def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """Check that a word in place of a launch number is a parameter with values in the allowed range."""
+    """Check that a word in `launch` that replaces a number names a parameter whose values are in the allowed range."""
     launch = exercise.get("launch")
     for key, (fixed_word, low, high) in _COUNTS.items():
         word = launch.get(key) if isinstance(launch, dict) else None

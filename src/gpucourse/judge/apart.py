@@ -1,8 +1,8 @@
-"""Judges one part in a separate process. The answer reports a part that crashes, exits, prints 200 MB or never ends.
+"""Judges one part in a separate process. If the part crashes, exits, prints 200 MB or never ends, the answer says so.
 
-The process has its own session and folder, and limits on time, memory and output. At the end, it is stopped with everything
-that it started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so the part and each
-of its ranks are `fresh` processes there.
+The process has its own session and folder, and limits on time, memory and output. At the end, it is stopped together with
+everything that it started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so the
+part and each of its ranks are `fresh` processes there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gpucourse.judge.verdict import Verdict
 OUTPUT_LIMIT = 1 << 20  # bytes that a part may print before it is ended
 OUTPUT_SHOWN = 8 << 10  # bytes of this output that the answer contains
 ANSWER_LIMIT = 1 << 20  # bytes of an answer; a normal answer has a few hundred
-MEMORY_LIMIT = 4 << 30  # bytes of memory that a part may use for data; torch itself uses less than a tenth
+MEMORY_LIMIT = 4 << 30  # bytes of memory that a part may use for data; torch itself uses less than a tenth of it
 FILE_LIMIT = 256 << 20  # bytes of a file that a part may write
 MAX_SENTENCE, MAX_CASE, MAX_NOTES = 2000, 500, 20
 START_S = 60.0  # seconds that new processes may need to import torch on a busy computer

@@ -83,9 +83,9 @@ def describe(value: Any, reference: Any, tolerance: float) -> str:
     """Return what is wrong with a value: both values if they are short, otherwise the first difference."""
     value, reference = plain(value), plain(reference)
     if len(str(reference)) <= MAX_SHORT and len(str(value)) <= MAX_SHORT:
-        return f"it gave {brief(value)} instead of {brief(reference)}"
+        return f"the result is {brief(value)} instead of {brief(reference)}"
     if is_list(value) and is_list(reference) and len(value) != len(reference):
-        return f"it gave {len(value)} items, {brief(value)}, instead of {len(reference)}, {brief(reference)}"
+        return f"the result has {len(value)} items, {brief(value)}, instead of {len(reference)}, {brief(reference)}"
     leaves = list(_walk(value, reference, ""))
     mistakes = [
         (place, element, reference_element)
@@ -93,10 +93,10 @@ def describe(value: Any, reference: Any, tolerance: float) -> str:
         if not same(element, reference_element, tolerance)
     ]
     if len(leaves) < 2 or not mistakes:
-        return f"it gave {brief(value)} instead of {brief(reference)}"
+        return f"the result is {brief(value)} instead of {brief(reference)}"
     place, element, reference_element = mistakes[0]
     count = f"{len(mistakes)} of {len(leaves)} values are wrong"
-    return f"{count}; the first is {place}: it gave {brief(element)} instead of {brief(reference_element)}"
+    return f"{count}; the first is {place}: {brief(element)} instead of {brief(reference_element)}"
 
 
 def _walk(value: Any, reference: Any, place: str) -> Iterator[tuple[str, Any, Any]]:

@@ -21,7 +21,8 @@ from gpucourse.judge.no_compiler import leave_compiler_out
 
 
 def main(folder: str) -> NoReturn:
-    """Answer requests from standard input until it ends. Then exit without the second that Python needs to unload torch.
+    """Answer requests from standard input until it ends. Then exit immediately, because unloading torch would take Python a
+    second.
 
     Parts write into `folder`, which is removed at the end.
     """
@@ -58,7 +59,7 @@ def _serve() -> None:
 
 
 def _judge(request: dict[str, Any], requests: Requests) -> dict[str, Any] | None:
-    """Return the answer to a request, with a cause only if the cause has been proved. Return None if the client has exited."""
+    """Return the answer to a request, with a cause only if it has been proved. Return None if the client has exited."""
     answer = judge_apart(request, requests)
     return answer and settle(request, answer, lambda next_request: judge_apart(next_request, requests))
 

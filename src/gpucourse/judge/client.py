@@ -24,7 +24,7 @@ from gpucourse.errors import MissingError
 
 Word = Literal["passed", "failed", "open", "error"]
 
-# The search path of this process, not the current folder of the user.
+# Import from the search path of this process, not from the user's current folder.
 _BEGIN = "import sys; sys.path[:] = sys.argv[2:]; from gpucourse.judge.child import main; main(sys.argv[1])"
 _IMPORT_S = 120.0  # seconds to import torch from a cold disk
 _LEAVING_S = 5.0
@@ -53,7 +53,8 @@ class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judge:
-    """A process that judges parts. It starts when it is needed and stays until `close`, so that torch is imported only once.
+    """A process that judges parts. It starts when it is needed and keeps running until `close`, so that torch is imported only
+    once.
 
     `has_torch`: whether the process was started with torch.
     `fresh`: each part that needs torch, and each of its ranks, gets a new process that imports torch. This is for macOS, which

@@ -132,7 +132,7 @@ class Part:
         return module
 
     def refuse_other_course_files(self, delivered: Path) -> None:
-        """Raise Verdict if the part imports a file of the course that it does not import as delivered.
+        """Raise Verdict if the part imports a file of the course that the delivered version does not import.
 
         Such a file may compute the result that the run compares the part with. A part that calls it would only copy that
         result.
@@ -187,7 +187,9 @@ class Part:
             raise self.make_verdict(error, case) from None
 
     def make_verdict(self, error: BaseException, case: str = "") -> Verdict:
-        """Return the verdict on an error from the learner's code. Print the traceback from the learner's first line on."""
+        """Return the verdict on an error from the learner's code, and print the traceback, beginning at the learner's first
+        line.
+        """
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", sentence=_describe(error) or "not written yet")
         place = self._where(error)
@@ -229,7 +231,7 @@ class Part:
         return f"{self.file.name}:{frames[-1].lineno}: " if frames else ""
 
     def _show(self, error: BaseException) -> None:
-        """Print the traceback from the learner's first line on. The frames above belong to the judge."""
+        """Print the traceback, beginning at the learner's first line. The frames above it belong to the judge."""
         trace: Any = error.__traceback__
         while trace is not None and Path(trace.tb_frame.f_code.co_filename) != self.file:
             trace = trace.tb_next

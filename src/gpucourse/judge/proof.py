@@ -49,8 +49,8 @@ def prove_fault(
     limit_s: float,
     sources: Mapping[str, Path],
 ) -> Iterator[Proof]:
-    """Judge several versions of the `file` of an exercise: with a fault, as in the course, and after each repair in REPAIRS of
-    its judge.
+    """Judge several versions of an exercise's `file`: with the fault, as the course delivers it, and after each repair that
+    its judge lists in REPAIRS.
 
     `change`: the fault, as old and new text.
     `sources`: all files of the exercise.

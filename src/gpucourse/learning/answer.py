@@ -44,8 +44,8 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     """Return the questions of an exercise, with the answers so far. They are about `run`, or by default about the newest good
     run.
 
-    Raises UnknownName. Raises UsageError if the exercise has no questions, MissingError if a question needs a run and none has
-    succeeded yet.
+    Raises UnknownName for an unknown exercise or run, UsageError if the exercise has no questions, and MissingError if a
+    question needs a run and none has succeeded yet.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     if not exercise.questions:
@@ -84,9 +84,10 @@ def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question
 
 
 def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
-    """Store answers, and return every question with the result of its answer. Null withdraws an answer.
+    """Store answers, and return every question with the result of its answer. None withdraws an answer.
 
-    Raises UnknownName, or UsageError if an answer does not fit the kind of its question. In both cases, nothing is stored.
+    Raises UnknownName for an unknown question, UsageError if an answer does not fit the kind of its question. In both cases,
+    nothing is stored.
     """
     questions = {name: question_of(answering, name) for name in submitted}
     for name, answer in submitted.items():
@@ -113,7 +114,8 @@ def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar 
 
 def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
     """Submit the answers in the sheet of `deliverables/`, and return every question with the result of its answer. Raises
-    ManifestError, StorageError."""
+    ManifestError if the sheet has errors, StorageError if the answers cannot be stored.
+    """
     results = evidence.answers_of(context, exercise, in_sheet=True)
     record = evidence.find_answered_run(context.paths, exercise)
     attempts.add_attempts(context.paths, exercise.id, results, record.id if record else None)
@@ -143,7 +145,8 @@ def list_texts(results: Sequence[AnswerResult]) -> tuple[AnswerResult, ...]:
 
 def read_quality(word: str) -> float:
     """Return the quality, from 0 to 1, of a word of QUALITIES, which may be abbreviated to its first letters. Raises
-    ValueError."""
+    ValueError for any other word.
+    """
     qualities = [quality for name, quality in QUALITIES.items() if word and name.startswith(word.strip().lower())]
     if len(qualities) != 1:
         raise ValueError(f"'{word}' is not one of {', '.join(QUALITIES)}")
@@ -153,8 +156,8 @@ def read_quality(word: str) -> float:
 def review(context: Context, exercise: Exercise, words: Mapping[str, object]) -> tuple[AnswerResult, ...]:
     """Store the learner's own judgements of free texts, as words of QUALITIES, and return every question with its result.
 
-    Raises UnknownName, or UsageError if a word is not one of QUALITIES, or if there is no text to judge. In both cases, nothing
-    is stored.
+    Raises UnknownName for an unknown question, UsageError if a word is not one of QUALITIES or if there is no text to judge.
+    In both cases, nothing is stored.
     """
     judgements = []
     author = grade.name_learner(context.settings)
@@ -170,7 +173,9 @@ def review(context: Context, exercise: Exercise, words: Mapping[str, object]) ->
 
 
 def set_damaged_sheet_aside(context: Context, exercise_id: str) -> Path | None:
-    """Rename the exercise's sheet if it has errors, and return its new name. Raises UnknownName, StorageError."""
+    """Rename the exercise's sheet if it has errors, and return its new name. Raises UnknownName for an unknown exercise,
+    StorageError if the sheet cannot be renamed.
+    """
     exercise = context.catalog.exercise(exercise_id)[1]
     with hold_lock(context.paths.lock("answers"), f"answer {exercise.id}"):
         return set_aside(context.paths.answers(exercise.id), exercise)

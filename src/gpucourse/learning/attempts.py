@@ -17,7 +17,9 @@ Attempts = tuple[AnswerAttempt, ...]
 
 
 def read_attempts(paths: WorkspacePaths, exercise_id: str) -> Attempts:
-    """Return every attempt at the questions of an exercise. Raises MissingError for a damaged file; NewerFormat."""
+    """Return every attempt at the questions of an exercise. Raises MissingError for a damaged file, NewerFormat for one of a
+    newer version.
+    """
     record = read_record(paths.attempts(exercise_id), AnswerAttempts)
     return record.attempts if record else ()
 
@@ -35,7 +37,8 @@ def count_wrong(attempts: Attempts, result: AnswerResult) -> int:
 
 def add_attempts(paths: WorkspacePaths, exercise_id: str, results: Sequence[AnswerResult], run: str | None) -> None:
     """Store the answers to choice and number questions, each answer once. `run` is the run that they are about. Raises
-    StorageError."""
+    StorageError if they cannot be stored.
+    """
     with hold_lock(paths.lock("attempts"), f"answer {exercise_id}"):
         attempts = read_attempts(paths, exercise_id)
         new = [

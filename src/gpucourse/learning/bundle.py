@@ -1,8 +1,8 @@
-"""A bundle: one file that a learner sends to an instructor. It contains the evidence, so that the instructor's computer counts
-the points again. It also contains the digests of its files, so that changes are detected.
+"""A bundle: one file that a learner sends to an instructor. It contains the evidence, so that the instructor's computer can
+count the points again. It also contains the digests of its files, so that changes are detected.
 
-A bundle is a small workspace in a zip: the runs that count, the handed-in work, the quiz, and the learner's scripts. Judgements
-stay in the reviewer's workspace, because a learner can write anything into a bundle.
+A bundle is a small workspace in a zip file: the runs that count, the handed-in work, the quiz, and the learner's scripts.
+Judgements stay in the reviewer's workspace, because a learner can write anything into a bundle.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class OpenBundle:
 
 
 def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
-    """Make the bundle at `path`. Raises StorageError, or UsageError if there is nothing to hand in yet."""
+    """Make the bundle at `path`. Raises UsageError if there is nothing to hand in yet, StorageError if the file cannot be
+    written.
+    """
     files = dict(sorted(_list_files(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run and no answer", hint="gpucourse list")
@@ -101,8 +103,9 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
 
 @contextmanager
 def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
-    """Open a bundle for the block, with this computer's course. Raises UsageError if the file is not a complete bundle, or if a
-    newer gpucourse made it."""
+    """Open a bundle for the duration of the block, with this computer's course. Raises UsageError if the file is not a
+    complete bundle, or if a newer gpucourse made it.
+    """
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)
         members = _unpack(path, root) - {CARD}
@@ -148,8 +151,9 @@ def check_reviewer(workspace: Workspace, bundle: OpenBundle) -> None:
 
 
 def _key(card: Card) -> str:
-    """Return the name for the judgements of a learner's work. All bundles of a workspace share it. It is a digest, because the
-    id in a bundle may not be a safe file name."""
+    """Return the name under which judgements of a learner's work are stored. All bundles of a workspace share it. It is a
+    digest, because the id in a bundle may not be a safe file name.
+    """
     return hashlib.sha256(card.workspace.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
@@ -162,7 +166,7 @@ def _is_taken(name: str) -> bool:
 
 
 def _check_size(files: Mapping[str, Path]) -> None:
-    """Check that a bundle of these files is small enough to be opened again. Raises UsageError."""
+    """Check that a bundle of these files is small enough to be opened again. Raises UsageError if it is not."""
     total = sum(source.stat().st_size for source in files.values())
     if len(files) < LIMITS.members and total <= LIMITS.total_bytes:
         return

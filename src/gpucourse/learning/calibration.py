@@ -43,8 +43,9 @@ def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: s
 
 
 def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]:
-    """Return a chapter that compares the first prediction of each exercise with its measurement; no chapter without
-    predictions."""
+    """Return a chapter that compares the first prediction of each exercise with its measurement, or nothing if there are no
+    predictions.
+    """
     pairs = [
         (exercise, predictions[0])
         for module in context.catalog.modules

@@ -1,4 +1,4 @@
-"""`check`: judges runs again by the current checks of the course. An exercise that no longer passes loses its mark."""
+"""`check`: judges runs again, with the current checks of the course. An exercise that no longer passes loses its mark."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ def is_script(paths: WorkspacePaths, name: str) -> bool:
 
 
 def check_script(context: Context, name: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge a run of the learner's own script again by that run's checks: `run`, or by default the newest run that succeeded.
+    """Judge a run of the learner's own script again, with the checks of that run: `run`, or by default the newest run that
+    succeeded.
 
-    Raises MissingError if no run had checks; DamagedFile; UnknownName or UsageError if `run` is not such a run.
+    Raises MissingError if no run had checks or a file is damaged, and UnknownName or UsageError if `run` is not such a run.
     """
     records = runs.readable(context.paths, runs.script_place(Path(name)))[0]  # `a b.py` and `a_b.py` share this folder
     candidates = [record for record in records if record.brings_checks and record.subject == Path(name).name]
@@ -138,8 +139,9 @@ def _judge_exercise(context: Context, exercise: Exercise, record: RunRecord) -> 
 def _judge_run(
     paths: WorkspacePaths, subject: str, record: RunRecord, judge_again: Callable[[], ExerciseVerdict]
 ) -> ExerciseVerdict:
-    """Return the verdict on a run. If a file is damaged, or has changed since the run ended, the verdict has a further, failed
-    check."""
+    """Return the verdict on a run. If a file is damaged, or has changed since the run ended, the verdict contains an
+    additional check, which failed.
+    """
     changed_files = seals.find_changed_files(runs.files_of(paths, record))
     try:
         verdict = judge_again()

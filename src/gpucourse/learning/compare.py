@@ -40,7 +40,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 Rows = Mapping[str, Sequence[ComparedRow]]
 """The values of all runs, by the title of their table."""
 
-_NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another column, or with numbers of processes
+_NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another column, or with process ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +68,8 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
     learner's own script are compared by what the script wrote, and nothing is stored. If the only name is an exercise or a
     script, compare its two newest good runs.
 
-    Raises UnknownName. Raises UsageError for fewer than two runs, or for runs of different exercises or scripts. Raises
-    MissingError if a run has no metrics.
+    Raises UnknownName for an unknown run, UsageError for fewer than two runs or for runs of different exercises or scripts,
+    and MissingError if a run has no metrics.
     """
     records = [find_run(context, name) for name in run_names]
     if len(records) == 1 and (run_names[0] == records[0].exercise or records[0].is_of_script(run_names[0])):

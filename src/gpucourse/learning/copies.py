@@ -26,7 +26,8 @@ def reset(context: Context, exercise_id: str, file: str | None = None) -> Reset:
     """Restore the learner's parts and every file that an exercise sends to the nodes, or only `file`. Files that other
     exercises use too are included.
 
-    Runs, answers and points stay. Raises UnknownName, StorageError.
+    Runs, answers and points stay. Raises UnknownName for an unknown exercise or file, StorageError if a file cannot be
+    written.
     """
     module, exercise = context.catalog.exercise(exercise_id)
     catalog = context.catalog

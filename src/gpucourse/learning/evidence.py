@@ -51,7 +51,8 @@ def find_newest_candidate(paths: WorkspacePaths, exercise: Exercise) -> RunRecor
 
 def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
     """Return the runs that can be evidence for an exercise, oldest first. Unreadable runs are left out. Raises MissingError or
-    NewerFormat if all runs are unreadable."""
+    NewerFormat if nothing is left and some runs were unreadable.
+    """
     records, errors = runs.readable(paths, exercise.id)
     evidence_records = [record for record in records if record.is_evidence]
     if errors and not evidence_records:
@@ -157,7 +158,7 @@ def read_judgements(reviewed: ReviewedWork | None, exercise_id: str) -> Judgemen
     """Return the judgements by the reviewer who opened this work, from the reviewer's own workspace. Return no judgements
     without a reviewer.
 
-    This reads no file that the learner can write. Raises ManifestError for a damaged file.
+    This reads no file that the learner can write. Raises MissingError for a damaged file.
     """
     return _read_newest_judgements(reviewed.keeper.peer_review(reviewed.key, exercise_id)) if reviewed else {}
 

@@ -192,7 +192,9 @@ def _find_text_digest(paths: WorkspacePaths, exercise: Exercise, question: str) 
 
 
 def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
-    """Add these judgements, each with its exercise, to the workspace of the person who judges. Raises StorageError."""
+    """Add these judgements, each with its exercise, to the workspace of the person who judges. Raises StorageError if that
+    fails.
+    """
     work = context.reviewed
     with hold_lock((work.keeper if work else context.paths).lock("reviews"), "grade --review"):
         for exercise_id, judgement in judgements:

@@ -1,4 +1,4 @@
-"""`hint`: the hints of an exercise, one at a time. The first hints are about the part that the newest verdict was about."""
+"""`hint`: the hints of an exercise, one at a time. The hints for the part with the newest verdict come first."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ def show_hints(
 
 
 def _list_numbers(exercise: Exercise, name: str) -> Sequence[int]:
-    """Return the numbers of the hints about a part, which is named by its id or its file. Raises UnknownName, or UsageError if
-    there are none."""
+    """Return the numbers of the hints about a part, which is named by its id or its file. Raises UnknownName for an unknown
+    part, UsageError if it has no hints.
+    """
     ids = {key: part.id for part in exercise.yours for key in (part.id, part.file)}
     if name not in ids:
         raise UnknownName("part", name, [part.id for part in exercise.yours])

@@ -1,4 +1,4 @@
-"""`next`: the learner's current exercise, the next thing to do in it, and how far the learner is in the course."""
+"""`next`: the learner's current exercise, the next thing to do in it, and how far the learner has come in the course."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def _choose_part(context: Context, module: Module, exercise: Exercise, result: P
     part = next(part for part in exercise.yours if part.id == result.id)
     result, is_current = _find_newest_result(context, module, exercise, result)
     if result.verdict == "passed" and not result.run:
-        text = f"run it with your part, {part.file}: it is right here, and the run checks it as well"
+        text = f"run it with your part, {part.file}: it is right on this computer, and the run checks it as well"
         return _advise_deploy(context.paths, module) or (text, f"gpucourse run {exercise.id}")
     command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
     if result.verdict in {"open", "passed"}:

@@ -55,7 +55,9 @@ def find_quiz(folders: CourseFolders) -> Quiz:
 
 
 def select_questions(context: Context, module_id: str | None) -> tuple[QuizQuestion, ...]:
-    """Return the questions of the quiz, or only those about a module. Raises UnknownName, or MissingError if there are none."""
+    """Return the questions of the quiz, or only those about a module. Raises UnknownName for an unknown module, MissingError
+    if there are no questions.
+    """
     quiz = find_quiz(context.folders)
     if module_id is None:
         return quiz.questions
@@ -87,8 +89,8 @@ def sit(context: Context, *, module_id: str | None = None, is_retry: bool = Fals
 def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
     """Store answers, and return their results. The attempt ends with its last answer. No answer can be changed.
 
-    Raises UnknownName, or UsageError if an answer does not fit its question, if the question was answered before, or if the
-    attempt is over. Nothing is then stored.
+    Raises UnknownName for an unknown question, and UsageError if an answer does not fit its question, if the question was
+    answered before, or if the attempt is over. Nothing is then stored.
     """
     by_id = {question.id: question for question in sitting.questions}
     results: list[AnswerResult] = []

@@ -59,7 +59,8 @@ class Subject:
 def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
     """Make the report, and write it to `deliverables/final/` in these formats.
 
-    Raises MissingError if no chapter has a run yet, ManifestError if the plan has errors, StorageError.
+    Raises MissingError if no chapter has a run yet, ManifestError if the plan has errors, and StorageError if a file cannot be
+    written.
     """
     plan = read_report_plan(context.folders.modules)
     if plan is None:
@@ -167,8 +168,9 @@ def _chapter(
 
 
 def _describe_machines(paths: WorkspacePaths, everyone: Iterable[Subject]) -> Chapter:
-    """Return a chapter with one row for each different machine of these runs. What a run did not record is missing in its
-    row."""
+    """Return a chapter with one row for each different machine of these runs. Facts that a run did not record are missing from
+    its row.
+    """
     rows = dict.fromkeys(row for subject in everyone for row in _describe_nodes(paths, subject.record, subject.metrics))
     numeric = [title == "cores" for title in MACHINE_TITLES]
     grid = grids.make_grid("Hardware and software of the nodes", MACHINE_TITLES, list(rows), numeric)
@@ -179,7 +181,7 @@ def _describe_machines(paths: WorkspacePaths, everyone: Iterable[Subject]) -> Ch
 def _describe_nodes(paths: WorkspacePaths, record: RunRecord, metrics: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     try:
         environment = read_json(paths.run(record.folder, record.id).environment)
-    except GpucourseError:  # the table has what the metrics say
+    except GpucourseError:  # the table then shows only what the metrics contain
         environment = None
     for node in read_nodes(environment).values() or [{}]:
         memory = node.get("memory_bytes")

@@ -61,7 +61,7 @@ def wait_for_saves(
     earlier: dict[Path, Stamp] | None = None,
     read_key: Callable[[float], str] | None = None,
 ) -> Iterator[tuple[Path, ...] | str]:
-    """Yield the saved files, whenever some were saved and are complete, until `stop` is set.
+    """Yield the files that were saved, each time some were saved and are complete, until `stop` is set.
 
     `earlier`: the stamps of earlier calls.
     `read_key`: waits at most this many seconds for a key, and returns it, or an empty string. A key is yielded immediately.

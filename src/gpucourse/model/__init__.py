@@ -1,2 +1,3 @@
-"""The course's terms as plain data, without input or output. People write the data of `manifest`; the program writes all other
-data."""
+"""The course's terms as plain data, without input or output. People write some of it, such as the manifests; the program
+writes the rest.
+"""

@@ -64,8 +64,9 @@ class PredictionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerAttempt:
-    """One attempt at a question: the `answer` as it was shown, its result `right` at that time, and the `run` that the question
-    is about."""
+    """One attempt at a question: the `answer` as it was shown, whether it was `right` at that time, and the `run` that the
+    question is about.
+    """
 
     question: str
     answer: str

@@ -78,7 +78,7 @@ class Check(Strict):
 
 
 class OwnChecks(Strict):
-    """The file of --checks: the checks of a learner's own script, in the form of a manifest."""
+    """The file that `--checks` names: the checks for a learner's own script, written as in a manifest."""
 
     checks: tuple[Check, ...] = Field(min_length=1)
 

@@ -30,7 +30,7 @@ class CheckKind:
     `holds`: compares the value with the operand, within the tolerance. It returns None if the two cannot be compared; the check
     then does not pass. It is not called for numbers that are not finite: these always fail.
     `tolerance`: whether a check of this kind may have a tolerance.
-    `find_objection`: returns any other reason against an operand, or None.
+    `find_objection`: returns any other reason to reject an operand, or None.
     """
 
     name: str

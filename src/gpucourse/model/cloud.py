@@ -19,19 +19,19 @@ FindingKind = Literal[
     "other",
 ]
 FailureKind = Literal[
-    "account",  # the account itself may not do this: because of its plan, its verification, or a block
+    "account",  # the account itself is not allowed to do this, because of its plan, its verification, or a block
     "quota",  # a limit that AWS raises on request
     "capacity",  # AWS has no free machine of that type there right now
-    "zone",  # that zone never has that type, or has no room for one more
+    "zone",  # that zone never offers that type, or cannot fit one more instance
     "permission",  # AWS recognises the identity but denies the action
     "credentials",  # AWS does not accept the credentials, or they have expired
     "throttle",  # too many calls in a short time
     "image",  # the machine image does not exist here
     "parameter",  # a value that AWS does not accept
     "role",  # a service may not assume its role, or not yet
-    "leftovers",  # something left over from an earlier lab is in the way
+    "leftovers",  # something that an earlier lab left behind is in the way
     "in_use",  # something else still depends on it
-    "gone",  # it does not exist (any more)
+    "gone",  # it does not exist, or no longer exists
     "service",  # AWS itself failed
     "unknown",
 ]
@@ -39,10 +39,11 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One check before anything is built. `unknown` means that the check could not be made; this is not `ok`.
+    """The result of one check that is made before anything is built. `unknown` means that the check could not be made; it does
+    not count as `ok`.
 
     `mend`: the command or the page that helps if the check fails.
-    `kind`: a word for the program's decisions; `what` is only for people.
+    `kind`: a word that the program acts on; `what` is only for people.
     """
 
     what: str
@@ -72,13 +73,13 @@ class Failure:
 
     @property
     def elsewhere(self) -> bool:
-        """Return whether another zone, or another type after the last zone, may help. Every other failure is final."""
+        """Return whether another zone may help, or another type once every zone has failed. Every other failure is final."""
         return self.kind in {"capacity", "zone"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """One type of instance in the table of hardware.
+    """One instance type in the hardware table.
 
     `quota`: the quota's code for each market.
     `retired`: why AWS no longer offers the type. It is empty if AWS still does.
@@ -97,7 +98,7 @@ class InstanceType:
 class Machines:
     """A number of instances of one type in a lab.
 
-    `spot`: whether they are bought on the lab's market. The head never is.
+    `spot`: whether they are bought on the lab's market, which may be spot. The head is always on demand.
     `disk_mb_s`: throughput of each root disk in MB/s, as terraform/modules/node sets it.
     """
 
@@ -127,7 +128,7 @@ class LabNeed:
     smaller: str = ""
 
     def with_workers(self, **changes: Any) -> LabNeed:
-        """Return the same lab with other nodes: another `instance_type` or another `count`. The head stays unchanged."""
+        """Return the same lab with a different `instance_type` or `count` for its nodes. The head stays unchanged."""
         *heads, workers = self.machines
         return replace(self, machines=(*heads, replace(workers, **changes)))
 
@@ -148,13 +149,14 @@ class Quota:
 
     @property
     def free(self) -> int | None:
-        """Return how many more vCPUs can be started, or None if that is not known."""
+        """Return how many more vCPUs the quota allows, or None if that is not known."""
         return None if self.limit is None or self.used is None else max(0, self.limit - self.used)
 
     @property
     def enough(self) -> bool | None:
-        """Return whether the quota covers the need, or None if that is not known. A limit below the need is enough to return
-        False."""
+        """Return whether the quota covers the need, or None if that is not known. If the limit is below the need, return
+        False, even if the usage is not known.
+        """
         if self.limit is not None and self.limit < self.needed:
             return False
         return None if self.free is None else self.free >= self.needed
@@ -251,7 +253,7 @@ class CloudResource:
 
     @property
     def leftover(self) -> Leftover:
-        """Return the resource as a leftover, as in a receipt."""
+        """Return the resource in the form in which a receipt lists it."""
         place = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=place, remove=self.remove)
 

@@ -17,7 +17,7 @@ BANKS, BANK_BYTES = 32, 4
 class AccessCounts:
     """Counts of memory accesses of one kind by all warps of all launches.
 
-    `requests`: requests of warps.
+    `requests`: how many requests the warps made.
     `lanes`: lanes that took part in them.
     `bytes`: bytes that they requested.
     `sectors`: the 32-byte sectors that they touched; shared memory has none.
@@ -49,15 +49,17 @@ class AccessCounts:
 
     @property
     def used_share(self) -> float | None:
-        """Return the requested share of the moved bytes, or None without sectors. It exceeds 1 if several lanes request the
-        same bytes.
+        """Return the requested bytes divided by the moved bytes, or None without sectors. It exceeds 1 if several lanes
+        request the same bytes.
         """
         return self.bytes / (self.sectors * SECTOR_BYTES) if self.sectors else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CudaLine:
-    """The accesses of one kind that one source line makes. `line` is 0 for accesses without a line of the program's files."""
+    """The accesses of one kind that one source line makes. `line` is 0 for accesses that belong to no line of the program's
+    files.
+    """
 
     file: str
     line: int
@@ -67,8 +69,9 @@ class CudaLine:
 
 @dataclass(frozen=True, kw_only=True)
 class CudaRequest:
-    """One request of a warp. `size` is the bytes of each lane. `addresses` has 32 addresses, or null for a lane that takes no
-    part."""
+    """One request of a warp. `size` is the number of bytes that each lane requests. `addresses` has 32 addresses, or null for
+    a lane that takes no part.
+    """
 
     file: str
     line: int
@@ -94,10 +97,10 @@ class CudaFault:
 class CudaKernel:
     """All launches of one kernel.
 
-    Of its `threads`, `watched_threads` were watched, and the counts are about those. `block` has the number of threads of a
-    block in x, y and z, and `shared_bytes` is the shared memory of a block, both in the launch with the most threads. Occupancy
-    depends on these two and on registers. `block` is empty if they are unknown. `atomics` counts the calls of atomic functions
-    on global memory, one for each lane. `requests` has one request for each source line, if the run was asked to record them.
+    The counts cover only the `watched_threads` of its `threads`. `block` is the size of a block in threads along x, y and z,
+    and `shared_bytes` is the shared memory of a block, both in the launch with the most threads. Occupancy depends on these
+    two and on registers. `block` is empty if the size is unknown. `atomics` counts the calls of atomic functions on global
+    memory, one for each lane. `requests` has one request for each source line, if the run was asked to record them.
     """
 
     name: str

@@ -41,8 +41,8 @@ class Reservation:
 class Cloud:
     """The place of a lab in the cloud, and its deadline. Times are ISO 8601 in UTC; prices are USD as text.
 
-    `placement_group`: whether one was requested. AWS may have had no room for it.
-    `backstop`: what is wrong with the scheduled termination outside the nodes. It is empty if that is armed.
+    `placement_group`: whether one was requested. AWS may not have had the capacity for it.
+    `backstop`: why the scheduled termination, which does not depend on the nodes, is not armed. It is empty if it is armed.
     `tried`: the places where building the lab failed before.
     `reservation`: set while a command starts the lab or extends its time.
     """
@@ -74,13 +74,13 @@ class Deployment:
     `shared`: the folder that all machines of the lab share, if there is one.
     `lacks`: the features that this lab lacks in comparison with other labs of its kind, and what to type to get them.
 
-    The program reads these properties instead of comparing the names of targets. A class sets the following four for all its
-    records.
+    The program reads the properties below instead of comparing the names of targets. Each class sets the following four for
+    all of its records.
     `costs`: whether the lab costs money while it exists.
     `uses_existing_machines`: whether the machines existed before the lab. The program then cannot choose their number or set up
     their cluster.
     `nccl`: environment variables that NCCL needs on the network between the nodes.
-    `runs_as_jobs`: whether every run is a job for Slurm, because its only node is a login node that must not compute.
+    `runs_as_jobs`: whether every run is a Slurm job, because its only node is a login node that must not compute.
     """
 
     runs_as_jobs: ClassVar[bool] = False
@@ -145,7 +145,7 @@ class Deployment:
 
     @property
     def expires(self) -> str | None:
-        """Return when the lab ends by itself (ISO 8601, UTC), or None."""
+        """Return the lab's deadline (ISO 8601, UTC), or None if it has none."""
         return self.cloud.expires if self.cloud else None
 
     @property
@@ -166,8 +166,9 @@ class Deployment:
 
 @dataclass(kw_only=True)
 class LocalVariables:
-    """The options of simulated nodes: with or without Slurm, network speed, folder of unpacked packages, and all of Slurm's
-    daemons on this computer's own ports."""
+    """The options of simulated nodes: the scheduler, the network speed, the folder of unpacked packages, and whether all of
+    Slurm's daemons use this computer's own ports.
+    """
 
     scheduler: str = ""
     link: str = ""
@@ -242,7 +243,7 @@ class HereDeployment(Deployment):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterChoice:
-    """The login node of a lab on a Slurm cluster, and the partition and the account of its jobs with a GPU."""
+    """The login node of a lab on a Slurm cluster, and the partition and account for its GPU jobs."""
 
     login: str
     partition: str
@@ -255,8 +256,7 @@ class SlurmDeployment(Deployment):
 
     `typed`: the settings that were typed for `deploy`.
     `settings`: the settings in gpucourse.yaml, overridden by `typed`, with the account that `deploy` chose.
-    `run_nodes`: the maximum number of nodes of a run for which no number was typed. If it is None, the exercise's own number
-    applies.
+    `run_nodes`: the most nodes that a run uses if no number was typed. If it is None, the exercise's own number applies.
     `environment`: the folder of the virtual environment that `--install` made on the cluster, or an empty string.
     `former_folders`: folders that an earlier deploy used, and that may still contain files of the course.
     """
@@ -286,8 +286,8 @@ class SlurmDeployment(Deployment):
 
     @property
     def cluster(self) -> ClusterChoice:
-        """Return the login node with the partition and the account of jobs with a GPU, from the settings or else from the facts
-        about the cluster. If the cluster has no GPUs, return the partition of jobs without one.
+        """Return the login node, and the partition and account for GPU jobs, from the settings or else from the facts about
+        the cluster. If the cluster has no GPUs, return the partition for jobs without one.
         """
         settings, facts = self.settings, self.facts
         choices = (facts.choose_partition(gpus=gpus, gpu=settings.gpu, account=settings.account) for gpus in (1, 0))
@@ -297,8 +297,8 @@ class SlurmDeployment(Deployment):
     def write_job_python(self, settings: SlurmSettings) -> str:
         """Return the command that starts Python in a job with these settings, as shell text.
 
-        The first of these applies: the command in the settings, in a container the container's own Python, the environment that
-        `--install` made, the Python that the probe found. The result is empty if there is none.
+        The first one that exists is used: the command in the settings; if jobs run in a container, the container's own Python;
+        the environment that `--install` made; the Python that the probe found. The result is empty if none exists.
         """
         if settings.python or settings.container:
             return settings.python or "python"
@@ -322,7 +322,7 @@ def deployment_class(target: object) -> type[Deployment]:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeHealth:
-    """The health of a node. If the node does not answer now, `detail` says what was seen.
+    """The health of a node. `detail` says what was observed if the node is not healthy.
 
     `known` is False if no answer came. The node then does not count as healthy.
     """
@@ -335,8 +335,9 @@ class NodeHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something that a leak scan still found: its kind, its id (a pid, a port, a path, a cloud id), and how a person can remove
-    it."""
+    """Something that a leak scan found: its kind, its id (a pid, a port, a path or a cloud id), and how a person can remove
+    it.
+    """
 
     kind: str
     id: str
@@ -349,7 +350,7 @@ class Receipt:
 
     `forgotten`: what may be left on machines that could not be checked.
     `regions`: the regions that were scanned, in the cloud.
-    `ended`: the nodes in the cloud that had ended by themselves, each with the reason.
+    `ended`: the nodes in the cloud that had ended before the destroy, each with the reason.
     `cost_usd`: the total cost of the stack in the cloud, from the ledger.
     """
 

@@ -24,7 +24,7 @@ class LogQuote:
 class Diagnosis:
     """One symptom that was recognised.
 
-    `symptom`: its stable word.
+    `symptom`: its stable identifier.
     `why`: the explanation, in the words of the lesson.
     `next`: the command to type, or what to change if no command helps.
     `ranks` and `nodes`: where the symptom occurred.

@@ -57,7 +57,7 @@ class CodeDiagnosis:
 
 @dataclass(kw_only=True)
 class CodeDrill:
-    """A fault in a copy of an exercise. `run` measured with the fault, `repaired` is the run of the repaired copy."""
+    """A fault in a copy of an exercise. `run` is the run with the fault, and `repaired` is the run of the repaired copy."""
 
     fault: str
     run: str

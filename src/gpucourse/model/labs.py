@@ -10,7 +10,7 @@ from gpucourse.hardware import hardware
 from gpucourse.limits import MAX_NODES
 from gpucourse.model.fields import Slug, Strict, check_choice
 
-# A GPU that the course offers, as it is typed: l4. Errors read like those of a Literal, but the values come from the table.
+# A GPU that the course offers, as typed: l4. Errors read like those of a Literal, but the values come from the hardware table.
 GPU = Annotated[
     str,
     AfterValidator(lambda word: check_choice(word, hardware().choices)),
@@ -61,7 +61,7 @@ class AwsLab(Strict):
     head: bool = Field(default=False, description="add one machine without a GPU as the head (t3.medium)")
     disk_gib: int = Field(default=120, ge=8, le=1000, description="root disk of each machine with a GPU, as in the stack")
     storage_gib: int = Field(default=0, ge=0, le=1000, description="what the module usually keeps on the shared file system")
-    placement_group: bool = Field(default=False, description="the nodes are close together, if AWS has room")
+    placement_group: bool = Field(default=False, description="the nodes are close together, if AWS has the capacity")
 
     @model_validator(mode="after")
     def _check_order(self) -> AwsLab:
@@ -77,8 +77,9 @@ def _check_most(lab: AnyLab) -> AnyLab:
 
 
 class Labs(Strict):
-    """The labs of a module, one for each target. With the scheduler Slurm, a lab has an additional head, which `nodes` does not
-    count."""
+    """The labs of a module, one for each target. With Slurm as the scheduler, a lab also has a head, which `nodes` does not
+    count.
+    """
 
     scheduler: Literal["slurm"] | None = Field(
         default=None, description="slurm: the nodes are a Slurm cluster, with a head in front of them"

@@ -46,7 +46,9 @@ class LauncherTraits:
 
 
 def find_traits(name: str) -> LauncherTraits:
-    """Return the traits of a launcher. An old or new record may name an unknown launcher; the result then has no traits."""
+    """Return the traits of a launcher. A record of an older or newer version may name an unknown launcher; the result then has
+    no traits.
+    """
     if name not in LAUNCHERS:
         return LauncherTraits()
     module, _, kind = LAUNCHERS[name].partition(":")

@@ -26,8 +26,9 @@ def advised_extra(package: str) -> str:
 
 
 def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bool) -> str:
-    """Return what to type if a Python lacks packages of an exercise. `on_this_computer` says that it is this computer's
-    Python."""
+    """Return what to type if a Python lacks packages that an exercise needs. `on_this_computer`: whether it is this computer's
+    Python.
+    """
     extras = sorted({advised_extra(name) for name in packages})
     if on_this_computer and "kernels" in extras and sys.platform == "darwin":
         return (
@@ -38,7 +39,8 @@ def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bo
 
 class SlurmLaunch(Strict):
     """A job's request to Slurm. The parameters named here are for the launcher. The script receives no flags for them, except
-    for `array`: it receives the whole list."""
+    for `array`, for which it receives the whole list.
+    """
 
     partition: Name | None = Field(default=None, description="the parameter that names the partition; without one, gpu")
     gpus: int = Field(default=1, ge=0, le=16, description="GPUs of each node, as in --gres=gpu:1")
@@ -46,8 +48,8 @@ class SlurmLaunch(Strict):
     array: Name | None = Field(default=None, description="the parameter with one value for each task, separated by commas")
     at_once: Name | None = Field(default=None, description="the parameter that says how many tasks may run at the same time")
     gather: RelativePath | None = Field(default=None, description="a script for a last job, after all others have succeeded")
-    show_queue: bool = Field(default=False, description="keep a picture of the queue once waiting jobs show their reasons")
-    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one after that picture")
+    show_queue: bool = Field(default=False, description="record the queue as soon as waiting jobs show their reasons")
+    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one after that")
 
     @model_validator(mode="after")
     def _one_kind(self) -> SlurmLaunch:

@@ -51,7 +51,7 @@ class MetricsTable(Strict):
     columns: tuple[MetricsColumn, ...] = Field(min_length=1, description="the columns, from left to right")
     main: bool = Field(default=False, description="true: a run's result shows this table; by default, it shows the first")
     keep: tuple[Text, ...] = Field(
-        default=(), description="rows, by their text in the first column, that a run's result keeps if it has no room for all"
+        default=(), description="rows, by their text in the first column, that a run's result keeps if not all rows fit"
     )
 
 
@@ -244,7 +244,7 @@ class Exercise(Strict):
 
     @property
     def mutation_command(self) -> str:
-        """Return the command that answers a `mutation` question. It asks which check the learner expects to fail."""
+        """Return the command that answers a `mutation` question. The command asks which check the learner expects to fail."""
         return f"gpucourse run {self.id} --expect-red"
 
     @property

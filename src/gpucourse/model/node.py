@@ -12,7 +12,9 @@ CERTAIN_OF_GPU = frozenset({"aws", "here"})
 """The targets whose labs always have a GPU. Existing machines may have none."""
 Role = Literal["head", "worker"]
 Way = Literal["", "openssh", "here"]
-"""The way to a node: by the SSH library, by the ssh command, or not at all because it is the node."""
+"""How this computer reaches a node: with the SSH library, with the ssh command, or without SSH because this computer is the
+node.
+"""
 
 
 def is_simulated(mode: Mode) -> bool:
@@ -61,12 +63,12 @@ class Node:
 
     @property
     def login(self) -> str:
-        """Return the user and the address with which a person logs in: as typed, if the ssh command finds the way itself."""
+        """Return the user and address to log in with: as the learner typed them if the ssh command resolves the name."""
         return self.typed if self.way and self.typed else f"{self.user}@{self.address}:{self.port}"
 
     @property
     def ssh_words(self) -> tuple[str, ...]:
-        """Return the words that a person types before a command for the node. There are none for this computer."""
+        """Return the words to type in front of a command to run it on the node. There are none for this computer."""
         if self.way == "here":
             return ()
         place, _, port = self.login.rpartition(":")

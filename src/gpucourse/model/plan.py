@@ -52,16 +52,17 @@ class Batch:
     `files`: the files to submit, in this order.
     `partition`: empty for the cluster's default.
     `nodes`, `tasks`, `gpus`: nodes of each job, then tasks and GPUs of each node.
-    `show_queue`: keep a picture of the queue once a job waits and shows its reason.
-    `cancel_last`: cancel the last job after that picture.
-    `session`: the job is a terminal, which srun opens.
+    `show_queue`: record the queue as soon as a waiting job shows its reason.
+    `cancel_last`: cancel the last job after that.
+    `session`: the job is an interactive terminal, which srun opens.
     `module`: the module whose lab is the cluster.
     `setup`: the text of setup.sh, which a learner's batch file reads.
     `python`: the command of `bin/python` in the run's folder, as shell text. It is empty if there is no such file.
     `absent_partition`: a partition that a learner's file names and that the cluster lacks; jobs go to `partition` instead.
-    `cpu_partition`: the partition of further jobs that a learner's file submits without asking for a GPU; empty: `partition`.
+    `cpu_partition`: the partition of further jobs that a learner's file submits without requesting a GPU. If it is empty,
+    these jobs use `partition`.
     `by_launcher`: another launcher starts the ranks inside the job.
-    `max_restarts`: how often the torchrun on each node may start its processes again.
+    `max_restarts`: how often torchrun on each node may start its processes again.
     `max_s`: the time limit in the learner's own file in seconds; None if there is none.
     `own`: the file is the learner's own and not part of an exercise.
     `asks`: the request in words.
@@ -103,7 +104,7 @@ class Upload:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCommand:
-    """The command that one node starts: `argv` in the work folder, with `env` added to the node's own environment.
+    """The command that one node runs: `argv` in the work folder, with `env` added to the node's own environment.
 
     `ranks`: the global ranks that it starts, in the order of their local ranks.
     """
@@ -123,7 +124,7 @@ class NodeCommand:
 class LaunchPlan:
     """One complete run. The same plan always does the same thing.
 
-    `timeout_s`: the time limit. Each node enforces it by itself, even without a client.
+    `timeout_s`: the time limit. Each node enforces it, even if the client is gone.
     `outputs`: glob patterns in the work folder for files to collect in addition to `outputs/`.
     `max_output_bytes`: the limit for one file.
     `output_limit`: the limit in bytes for all files of a node.
@@ -132,7 +133,8 @@ class LaunchPlan:
     `batch`: the submission to Slurm. The plan then has a single command, which only submits it.
     `own_script`: the name of a learner's own script that replaces the exercise's.
     `max_restarts`: how often torchrun may start all ranks again.
-    `handed_on`: variables of this computer's environment that ranks receive too. Their values are never written to a file.
+    `handed_on`: environment variables of this computer that are passed on to the ranks. Their values are never written to a
+    file.
     """
 
     run_id: str

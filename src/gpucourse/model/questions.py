@@ -44,8 +44,9 @@ class Question(Strict):
     unit) or `tolerance_percent` says how far off the answer may be. `low` and `high` can replace `value`: they are the ends of
     a recorded range.
     `choice` asks for one of `options`, which have letters from a; `key` is the letter of the right one.
-    `mutation` asks for an edit of the file `edit` and a run: only `check` must fail. `was` is a text that occurs once in that
-    file, and `becomes` replaces it: `dev check --run` makes this edit, and a learner is told it in words.
+    `mutation` asks the learner to edit the file `edit` so that only `check` fails in the next run. `was` is a text that occurs
+    once in that file, and `becomes` replaces it: `dev check --run` makes this edit, which the question describes to a learner
+    in words.
     `explanation` is shown after a right answer, or after the last attempt.
     """
 

@@ -20,9 +20,9 @@ RunState = Literal[
     "planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"
 ]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
-"""The states of a run that has ended. Every drill ends as `broken`: it had an injected fault, so it is no evidence."""
+"""The states of a run that has ended. Every drill ends as `broken`: it had an injected fault, so it is not evidence."""
 
-# The most important reason comes first: a deadline and a lost node explain the other ends, a cancelled node follows from them.
+# The most important reason comes first: a deadline or a lost node explains why other nodes were cancelled.
 _WEIGHT: tuple[tuple[str, RunState], ...] = (
     ("timed_out", "timed_out"),
     ("lost", "lost"),
@@ -47,7 +47,7 @@ RankCount = Annotated[int, Meta(ge=0, le=MAX_RANKS)]
 
 @dataclass(frozen=True, kw_only=True)
 class NodeExit:
-    """The end of one node's part of a run.
+    """How one node's part of a run ended.
 
     `code`: as in the shell, so 128 + n for signal n.
     `reason`: exited, cancelled, timed_out, or lost (the node or its supervisor vanished).
@@ -62,9 +62,9 @@ class NodeExit:
 
 @dataclass(frozen=True, kw_only=True)
 class RankExit:
-    """The end of one rank.
+    """How one rank ended.
 
-    `at`: seconds since the epoch, by the node's clock.
+    `at`: seconds since the epoch, according to the node's clock.
     `restart`: how often torchrun had started all ranks again; 0 in a rank's first life.
     `group`: the size of the largest process group that torch made in the rank. It is 0 if torch was imported but made none, and
     None if torch reported nothing.
@@ -110,15 +110,15 @@ class RunRecord:
     """`run.json`: the facts about one run that have no separate file. Times are ISO 8601 in UTC.
 
     `nodes`: under Slurm, the node that accepts the jobs. The rows of the jobs say where they ran.
-    `silence_s`: a rank that prints nothing for so many seconds is reported.
+    `silence_s`: a rank that prints nothing for this many seconds is reported.
     `silences`: the ranks that were still silent at the end.
     `clock_skew_s`: how far each node's clock was ahead of this computer's.
     `drill`: whether a fault was injected on purpose.
-    `repair`: it ran the copy of a drill that the learner repaired.
+    `repair`: it ran the learner's repaired copy of a drill.
     `own_script`: a learner's own script that ran in place of the exercise. Its results say nothing about the exercise.
     `own_module`: the name of that script as a module, if it was started as a module.
     `place`: the folder of its runs below `runs/`, such as `scripts/train.py`. It is empty for the exercise's folder.
-    `profiled`: it ran under a profiler, which slows it down, so its times are no evidence.
+    `profiled`: it ran under a profiler, which slows it down, so its times are not evidence.
     `prediction`: the prediction made before it began, if any.
     `edited`: the exercise's files that differed from the course's.
     `expected_red`: the check that the learner expected to fail after that edit.
@@ -212,18 +212,18 @@ class RunRecord:
 
     @property
     def brings_checks(self) -> bool:
-        """Return whether the run is of a learner's own script with checks."""
+        """Return whether the run is one of a learner's own script that has checks."""
         return self.state == "succeeded" and bool(self.own_script and self.checks) and not self.profiled
 
     @property
     def shown_state(self) -> str:
-        """Return the state of the run in words. A drill always ends as `broken`, so it is called what it is."""
+        """Return the state of the run in words. The state `broken`, with which every drill ends, is shown as `drill`."""
         state = "waiting" if self.is_waiting else self.state
         return "drill" if state == "broken" else state.replace("_", " ")
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether Slurm has started no job of the run yet, as far as it was last asked."""
+        """Return whether Slurm had not started any job of the run when it was last asked."""
         jobs = self.slurm.jobs if self.slurm and not self.has_ended else []
         return bool(jobs) and all(job.state == "PENDING" for job in jobs)
 
@@ -312,7 +312,7 @@ class RunRecord:
         if self.drill:
             command = f"break {self.exercise} --repaired" if self.repair else f"check {self.exercise} --diagnosis WORD"
             return "" if self.verdict == "passed" else f"gpucourse {command}"
-        if self.error and not (self.started or self.node_exits):  # it was ended while it started, so it has no logs
+        if self.error and not (self.started or self.node_exits):  # it ended while it was starting, so it has no logs
             return self.diagnoses[0].next if self.diagnoses else ""
         if self.state in {"succeeded", "cancelled"}:
             return f"gpucourse logs {self.id}" if self.own_script else ""

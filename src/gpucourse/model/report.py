@@ -62,7 +62,7 @@ class Report:
     `author`: empty if there is none.
     `made`: a date (ISO 8601).
     `mode`: `local` if any number comes from simulated nodes.
-    `missing`: what the report as a whole lacks. Each chapter lists what the chapter lacks.
+    `missing`: what the report as a whole lacks. Each chapter lists what it lacks itself.
     """
 
     title: str
@@ -76,7 +76,7 @@ class Report:
     abstract: str = ""
 
     def without_gaps(self) -> Report:
-        """Return the report as it is handed in: the chapters that have something to show, and no word of what is missing."""
+        """Return the report as it is handed in: only the chapters that have content, without any mention of what is missing."""
         chapters = (
             replace(chapter, sayings=tuple(saying for saying in chapter.sayings if saying.text), missing=())
             for chapter in self.chapters

@@ -16,11 +16,11 @@ KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
 UNEDITED_KINDS: frozenset[Kind] = frozenset({"checks", "deliverables"})
 """The kinds of evidence that a run of the unchanged script can earn."""
 MAX_UNEDITED_SHARE = 0.3
-"""The largest share of an exercise's points for the kinds in `UNEDITED_KINDS`."""
+"""The largest share of an exercise's points that the kinds in `UNEDITED_KINDS` may have together."""
 EXERCISE_POINTS = 10.0
 """The points of each exercise in the whole course."""
 EXERCISE_WEIGHTS: Mapping[Kind, float] = {"checks": 15, "deliverables": 10, "yours": 45, "answers": 30}
-"""The weights of the kinds of evidence of an exercise in the whole course."""
+"""How much each kind of evidence weighs in the points that an exercise earns in the whole course."""
 
 
 def _weigh_equally(value: object) -> object:
@@ -69,7 +69,7 @@ class Row(Strict):
 
     id: Slug = Field(description="its name in tables")
     title: Text = Field(description="what the points are for")
-    points: float = Field(gt=0, le=1000, description="how many points it gives")
+    points: float = Field(gt=0, le=1000, description="how many points it is worth")
     evidence: Weights = Field(
         description="the kinds of evidence (checks, deliverables, yours, answers), each with its weight; a list: equal weights"
     )

@@ -177,7 +177,7 @@ class QuizScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """All points. `earned` is out of the `points` of the rubric, without the bonus.
+    """All points. `points` is the rubric's total, and `earned` is how many of them are earned, both without the bonus.
 
     `whole_course`: the points of every module with its exercises, which do not depend on the rubric.
     `learner_judged`: parts that count only because the learner's computer judged them, by the exercise's number.

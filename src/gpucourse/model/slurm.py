@@ -19,11 +19,11 @@ class JobRow:
     `state` and `reason`: Slurm's own words.
     `code`: as in the shell, or None if it is not known.
     `asked`: whether the exercise itself cancelled the job.
-    `ahead`: the number of jobs before a waiting job, or 0 if it is not known.
+    `ahead`: the number of jobs ahead of a waiting job, or 0 if it is not known.
     `expected`: when Slurm expects a waiting job to start, or an empty string.
     `cpu_hours`, `gpu_hours`: what all starts of the job have used; None if it is not known.
     `cancelled_by`: the number of the user on the cluster who cancelled the job, or an empty string.
-    Times are by the cluster's own clock.
+    Times are those of the cluster's own clock.
     """
 
     row: int
@@ -69,7 +69,7 @@ class SlurmSession:
 class SlurmRun:
     """Slurm's part of a run's record.
 
-    `max_gpu_hours`: the most that the run can use, by its time limit.
+    `max_gpu_hours`: the most GPU hours that the run can use within its time limit.
     `later`: running jobs that the run's own jobs submitted. The next command about the run collects their output.
     """
 

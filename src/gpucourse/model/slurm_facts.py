@@ -13,12 +13,12 @@ from gpucourse.outside.names import is_shown
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 MAX_PARTITIONS = 500
 MAX_TYPES = 100
-MAX_HINT = 100_000  # it repeats what was typed
+MAX_HINT = 100_000  # a hint repeats what the learner typed
 
 
 @dataclass(kw_only=True)
 class PartitionFacts:
-    """One partition, as its nodes and limits are grouped by sinfo and scontrol.
+    """One partition, with its nodes and limits as sinfo and scontrol report them.
 
     `max_s`: its time limit in seconds; None if there is none.
     `usable`: how many of its nodes accept jobs, now or after their current jobs. The other counts include nodes that are down.
@@ -26,7 +26,7 @@ class PartitionFacts:
     `gpu_nodes`: the nodes with a GPU.
     `gpu_types`: the number of nodes with each type that Slurm knows, such as a100; empty if GPUs have no type.
     `accounts`, `denied_accounts`, `qos`: who may use it. An empty list of accounts or QoS admits all.
-    `max_nodes`: the most nodes of one job; None if there is no limit.
+    `max_nodes`: the most nodes that one job may have; None if there is no limit.
     """
 
     name: str
@@ -45,7 +45,7 @@ class PartitionFacts:
     max_nodes: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the name, which becomes an option, the numbers and the texts. Raises ValueError."""
+        """Check the numbers, the texts, and the name, which becomes part of a command. Raises ValueError."""
         if not _PARTITION.fullmatch(self.name):
             raise ValueError("the name of a partition is invalid")
         counts = (self.nodes, self.usable, self.gpus, self.gpu_nodes, self.cores, *self.gpu_types.values())
@@ -79,7 +79,7 @@ class ProbeFacts:
     `expected`: when Slurm expects it to start (ISO 8601, the cluster's time), or an empty string.
     `nodes`: the host names of the nodes that it ran on.
     `gpu`: the name of the first node's first GPU.
-    `lacks_software`: whether a Python or torch is missing, which the learner can mend.
+    `lacks_software`: whether a Python or torch is missing, which the learner can fix.
     """
 
     state: ProbeState = "none"
@@ -115,7 +115,7 @@ class SlurmFacts:
     `has_sacct`: whether sacct answers.
     `min_job_age_s`: how long Slurm remembers a job that has ended.
     `modules`: the environment modules whose name contains torch, conda or python.
-    `folder`: the absolute path of the folder for the course's files, from `folder` of the settings.
+    `folder`: the absolute path of the folder for the course's files, which the setting `folder` names.
     """
 
     cluster: str = ""

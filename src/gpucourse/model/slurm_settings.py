@@ -33,7 +33,7 @@ PROTECTED = {
     "wait": "the command follows the run anyway",
     "wrap": "the course writes the batch file",
 }
-"""Options of sbatch that belong to the course, each with the reason or with what to type instead."""
+"""Options of sbatch that only the course may set, each with the reason or with what to type instead."""
 
 OWN_GPU_OPTIONS = frozenset({"gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket"})
 """Options of sbatch that request GPUs. If the learner sets one of them, the course requests no GPU itself."""
@@ -75,7 +75,7 @@ class SlurmContainer:
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmSettings:
-    """The settings for one Slurm cluster. An empty value means that the cluster's default applies, or what `deploy` finds.
+    """The settings for one Slurm cluster. An empty value stands for the cluster's default, or for what `deploy` finds.
 
     `login`: the login node, as plain ssh accepts it. It is empty on the login node itself.
     `partition`, `cpu_partition`: the partitions of jobs with and without a GPU.
@@ -141,7 +141,7 @@ class SlurmSettings:
         return tuple(flags)
 
     def write_command(self, module: str) -> str:
-        """Return the command that deploys a module's lab with these settings, as far as they can be typed."""
+        """Return the command that deploys a module's lab with these settings. Settings that cannot be typed are left out."""
         values = {name: getattr(self, name) for name in ("login", "partition", "account", "qos", "gpu")}
         words = [word for name, value in values.items() if value for word in (f"--{name}", value)]
         words += replace(self, partition="", account="", qos="", gpu="").list_words()
@@ -160,7 +160,7 @@ class SlurmSettings:
 class SlurmClusters(SlurmSettings):
     """The key `slurm` of gpucourse.yaml: the settings of one cluster, or of several by name.
 
-    `clusters`: the settings of each cluster. Settings that a cluster leaves empty come from the keys beside `clusters`.
+    `clusters`: the settings of each cluster. Settings that a cluster leaves empty come from the keys next to `clusters`.
     `default`: the cluster for commands that name none.
     """
 
@@ -220,7 +220,7 @@ def merge(*layers: SlurmSettings) -> SlurmSettings:
 def read_words(words: Iterable[str]) -> SlurmSettings:
     """Return the settings that were typed as `--slurm NAME=VALUE`: a key of the settings, or a long option of sbatch.
 
-    Raises UsageError for a word of another form, and for an option that belongs to the course.
+    Raises UsageError for a word in any other form, and for an option that only the course may set.
     """
     values: dict[str, Any] = {}
     options: dict[str, Option] = {}

@@ -12,7 +12,7 @@ from gpucourse.model.node import Mode
 class Point:
     """One value and its run. `error` says why there is no run, or how the run was lost.
 
-    `state`: that of the run. A run of a job array is `running` until its outputs are collected.
+    `state`: the state of the run. A run of a job array is `running` until its outputs are collected.
     """
 
     value: object

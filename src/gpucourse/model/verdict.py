@@ -84,8 +84,9 @@ def count_verdicts(checks: Iterable[CheckResult]) -> str:
 
 
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
-    """Return the results that are needed. Of parts that replace each other, only the most advanced stays, or the first of
-    several equals."""
+    """Return the results that count. Of parts that can replace each other, only the most advanced one counts, or the first of
+    several that are equally advanced.
+    """
     places = {part.id: part.instead_of or part.id for part in parts}
     words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
     by_part: dict[str, PartResult] = {}

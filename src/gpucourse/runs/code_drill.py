@@ -71,7 +71,7 @@ class Repair:
 
 
 def list_faults(catalog: Catalog) -> dict[str, CodeFault]:
-    """Return every code fault of this course, by its word. The learner chooses from these words."""
+    """Return every code fault of this course by its id. The learner chooses from these ids."""
     return {fault.id: fault for module in catalog.modules for item in module.exercises for fault in item.faults}
 
 
@@ -113,7 +113,7 @@ def is_newest_drill(context: Context, exercise_id: str) -> bool:
 
 
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
-    """Judge the learner's diagnosis of the newest copy. If it is right, the record of the drill gets it, too.
+    """Judge the learner's diagnosis of the newest copy, and store the result in the record of the drill and of its run.
 
     Raises MissingError if there is no copy.
     """
@@ -131,7 +131,7 @@ def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagno
 
 
 def _record_diagnosis(paths: WorkspacePaths, exercise_id: str, drill: CodeDrill, fault: CodeFault) -> None:
-    """Store in the record of the drill whether its fault was found. A learner may have deleted the run."""
+    """Store in the record of the drill's run whether the fault was found. Do nothing if the learner has deleted the run."""
     record = runs.read(paths, exercise_id, drill.run)
     if record is None:
         return

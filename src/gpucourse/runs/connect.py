@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 
 RUNS_AT_ONCE = 6
-"""The number of runs of one lab that are queried, ended or collected at the same time. Each needs a channel of the connection.
-A connection has eight channels; two are left for queries about ranks."""
+"""The number of runs of one lab that are queried, ended or collected at the same time. Each needs one of the eight channels of
+the connection. Two channels are kept free for queries about ranks.
+"""
 
 _DEVICE = re.compile(rb"\bdev (\S+)")
 _NO_PROGRAM = 127  # the exit code of a shell for an unknown program
@@ -77,7 +78,8 @@ class _Lab:
 
 
 class Connections:
-    """The connections of one command: at most one to each node, until the end of the block. Threads may share this object.
+    """The connections of one command: at most one to each node, which stays open until the block ends. Threads may share this
+    object.
 
     If a node did not answer, later requests for it fail without waiting again.
     """
@@ -137,8 +139,8 @@ class Connections:
 
 
 def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
-    """Return the network interface of each node that leads to the first of `nodes`; for the first node itself, the interface
-    that leads to the second.
+    """Return, for each node, the network interface that leads to the first of `nodes`; for the first node itself, the
+    interface that leads to the second.
 
     Simulated nodes that are not separate machines use the loopback interface. Raises MissingError if a node has no route.
     """

@@ -48,7 +48,7 @@ class StoredPlan:
 
 
 def read_plan(files: RunPaths) -> StoredPlan:
-    """Return the plan of a run. Return an empty plan if the file is of another kind, gone, or damaged."""
+    """Return the plan of a run. Return an empty plan if the file is missing, damaged, or in another format."""
     try:
         return read_record(files.plan, StoredPlan) or StoredPlan()
     except MissingError:
@@ -108,7 +108,7 @@ def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))
             text = file.read().decode("utf-8", "replace")
-        if record.restarts:  # the last restart repaired what came before it
+        if record.restarts:  # failures before the last restart no longer matter
             text = text.rpartition(f"--- restart {record.restarts} ---\n")[2]
         end = ends.get(rank) if rank is not None else None
         ended_by_us = end is not None and end.code in _SIGNALLED and (first is None or end.rank != first.rank)

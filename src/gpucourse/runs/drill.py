@@ -81,7 +81,9 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
 
 
 def choose_simulated_lab(context: Context, run_request: RunRequest) -> RunRequest:
-    """Return the request for the simulated lab, if there is one. Otherwise, return it unchanged; its plan is refused later."""
+    """Return the request with the simulated lab as its target, if there is one. Otherwise, return it unchanged; its plan is
+    refused later.
+    """
     module, _ = context.catalog.exercise(run_request.exercise)
     labs = (lab for lab in deployments.list_of_module(context.paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
@@ -98,7 +100,7 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
 
 def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the record gets the coach's diagnosis.
-    A wrong one after a right one changes no record.
+    A wrong diagnosis that follows a right one is not stored.
 
     Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
     """
@@ -122,7 +124,8 @@ def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int |
     record.verdict = verdict.verdict
     if is_right:
         diagnoses = [_slow(fault)] if fault.how == "slow-rank" else diagnose(context.paths, record)
-        record.diagnoses = [replace(diagnosis, next="") for diagnosis in diagnoses]  # the fault is found, so nothing is next
+        # The fault is found, so no next step is left.
+        record.diagnoses = [replace(diagnosis, next="") for diagnosis in diagnoses]
     runs.save(context.paths, record)
     return record, verdict
 

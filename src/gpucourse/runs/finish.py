@@ -82,7 +82,7 @@ def _judge_and_hand_in(
         verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     record.as_predicted = is_as_predicted(record, verdict)
-    # The seal comes first: what cannot be handed in for lack of space is still evidence.
+    # The seal comes first: files that cannot be handed in because the disk is full are still evidence.
     seals.save_sealed(files, record, _make_seal(files, record.mode, digests))
     deliver(context.paths, exercise, record)
     return verdict
@@ -107,7 +107,7 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
 def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
     """Judge the learner's parts again, in a separate process. Return the verdict on the run, with these results.
 
-    Raises MissingError.
+    Raises MissingError if a file of the run is damaged.
     """
     verdict = verdict_on(context, exercise, record)
     if not exercise.yours:
@@ -177,7 +177,7 @@ def _collect(
     record.output_files, record.output_bytes = len(collection.outputs), sum(output.bytes for output in collection.outputs)
     for error in collection.unreachable:
         record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
-    # If a run never started as a whole, a node that does not know the run has no outputs of it.
+    # If a run did not start on all nodes, a node that does not know the run has no outputs of it.
     missed = [node for node in collection.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
     environments = {node: {"mode": record.mode, **facts} for node, facts in collection.environments.items()}
@@ -185,7 +185,7 @@ def _collect(
     for refusal in collection.refused[:_MAX_NOTES]:
         context.watch(Note(text=f"{refusal.node}: {refusal.name} was not collected: {refusal.reason}", level="warning"))
     if (omitted_count := len(collection.refused) - _MAX_NOTES) > 0:
-        _warn(context.watch, f"{omitted_count} more files were not collected; {files.record} has their names")
+        _warn(context.watch, f"{omitted_count} more files were not collected; {files.record} lists them")
     if missed:
         runs.save(context.paths, record)
         raise _make_collect_error(missed)
@@ -248,7 +248,9 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
 def list_recorded_plots(context: Context, exercise: Exercise) -> dict[str, RecordedPlot]:
     """Return recorded GPU measurements for the plots of the exercise, by plot file, if the course has them."""
     records = find_recorded_plots(
-        context.folders.exercises, exercise, lambda text: _warn(context.watch, f"no recorded points of a GPU: {text}")
+        context.folders.exercises,
+        exercise,
+        lambda text: _warn(context.watch, f"recorded GPU measurements are not shown: {text}"),
     )
     return {
         file: RecordedPlot(gpu=record.gpu, caption=record.caption, rows=plot.rows) for file, (record, plot) in records.items()

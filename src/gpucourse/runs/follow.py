@@ -1,7 +1,7 @@
 """Following the logs of a run that is under way. When the run has ended, its outputs are collected and judged.
 
 Only the command that holds the run's lock does this; all other commands read the same files on disk. A run without a follower
-continues by itself, and the next command continues where the files end.
+simply continues, and the next command that follows it resumes where the stored logs end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpucourse.remote.follow import FollowBroken, FollowedJob, FollowResult
 
 
-# How long a node may be unreachable before the follower gives up. A sleeping laptop comes back, a dead process does not.
+# How long a node may be unreachable before the follower gives up. A sleeping laptop comes back; a dead process does not.
 GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
 NAMED = 3  # a title names at most this many nodes; for more, it shows their number
 
@@ -48,7 +48,7 @@ def read_run_verdict(paths: WorkspacePaths, record: RunRecord) -> ExerciseVerdic
 
 
 def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
-    """Follow the run to its end, then finish it.
+    """Follow the run until it ends, then finish it.
 
     Raises Interrupted when the user presses Ctrl-C (the run then continues), UnreachableError if nodes stop answering or
     outputs cannot be collected (see `conclude`).
@@ -81,7 +81,9 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
 
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
-    """Store the run's logs and exit codes. Raises Interrupted, UnreachableError, StorageError: the run then continues."""
+    """Store the run's logs and exit codes. Raises Interrupted, UnreachableError or StorageError; in each case, the run
+    continues.
+    """
     from gpucourse.remote.follow import FollowBroken, FollowTimes, follow
     from gpucourse.remote.patience import AFTER_LIMIT_S
     from gpucourse.remote.silence import SilenceMonitor
@@ -124,7 +126,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
 
 
 def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> FollowedJob:
-    """Return the job that the follower needs to follow a run on these nodes."""
+    """Return what the follower needs to know about a run on these nodes."""
     from gpucourse.remote.follow import FollowedJob
 
     return FollowedJob(
@@ -172,7 +174,7 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
     record.full_logs = list(result.full_logs)
     record.ended = now_utc()
     if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
-        # The run ended with its last node, however much later this is recorded.
+        # The run ended when its last node did, even if that is recorded much later.
         record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
 
 

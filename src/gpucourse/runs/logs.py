@@ -36,7 +36,7 @@ class LogPart:
     `grep`: select the lines that match.
     `since`: of these, select the lines of the last `since` seconds, counted back from the end of the run, or from now if it is
     still running.
-    `tail`: of these, select the last lines.
+    `tail`: of these, select the last `tail` lines.
     """
 
     tail: int | None = None
@@ -220,7 +220,8 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
             place -= step
             file.seek(place)
             block = file.read(step) + remainder
-            cut = block.find(b"\n") + 1 if place else 0  # the text before this belongs to a line that begins further ahead
+            # The text before the cut belongs to a line that begins in an earlier block.
+            cut = block.find(b"\n") + 1 if place else 0
             if place and cut in {0, len(block)}:
                 cut = len(block) if len(block) <= CHUNK else 0
             at = len(block)

@@ -108,7 +108,7 @@ def sweep(
 ) -> SweepResult:
     """Run the exercise with every value, one after the other. If a value fails, the sweep continues.
 
-    On a Slurm cluster of other people, the runs are one job array if the cluster accepts it: see `slurm_sweep`.
+    On a Slurm cluster that other people share, the runs are one job array if the cluster accepts it: see `slurm_sweep`.
 
     `run_one` is called with the value, its number (from 1) and the function that runs it, so that the caller can show the run.
     Results are kept even if the sweep is stopped. Raises the errors that prevent the first run from starting, such as
@@ -146,7 +146,7 @@ def sweep(
             if not array.run_ids:
                 record.state, record.ended = "stopped", now_utc()
             _write(context.paths, exercise, record, files)
-        else:  # nothing ran: nothing is kept
+        else:  # nothing ran, so nothing is kept
             files.folder.rmdir()
         is_interrupted = isinstance(error, (KeyboardInterrupt, Interrupted))
         if is_interrupted and (record.points or array.run_ids):
@@ -163,7 +163,7 @@ def sweep(
 def complete_sweeps(context: Context, place: str | None = None) -> None:
     """Complete the record, table and plot of each sweep whose command ended before the runs of its job array.
 
-    A sweep is complete when the outputs of all its runs are collected. One that a command still follows is left alone.
+    A sweep is complete when the outputs of all its runs are collected. A sweep that a command still follows is left alone.
 
     `place`: an exercise or a script. If it is None, all sweeps are completed.
     """
@@ -180,7 +180,7 @@ def complete_sweeps(context: Context, place: str | None = None) -> None:
 
 
 def read_sweep(paths: WorkspacePaths, files: RunPaths) -> Sweep:
-    """Return the record of a sweep. Raises DamagedFile."""
+    """Return the record of a sweep. Raises DamagedFile if the record is damaged."""
     record = read_record(files.sweep, Sweep)
     if record is None or files.folder != paths.run(record.folder, record.id).folder:
         raise DamagedFile(files.sweep, "it is the record of another sweep")

@@ -28,13 +28,13 @@ from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
-MAX_PART_BYTES = (
-    64 << 10
-)  # the maximum size of a part, in bytes, because it is compared with its solutions; the course's parts have 3 KB
+# The maximum size of a part in bytes, which limits the time of a comparison with its solutions. The course's parts have 3 KB.
+MAX_PART_BYTES = 64 << 10
 
 
 def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
-    """Return the best handed-in result of each part, from a run or from `try`, in the manifest's order. Other parts are open.
+    """Return the best handed-in result of each part, from a run or from `try`, in the manifest's order. Parts without such a
+    result are open.
 
     A result counts only for the very file that was judged, and only if the learner has edited it. A passed part becomes `error`
     if the run in its result did not use this file. No code of the learner runs. Raises NewerFormat.
@@ -92,8 +92,9 @@ def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
 
 
 def list_changed_files(context: Context, exercise: Exercise, record: RunRecord) -> list[str]:
-    """Return the learner's files that the run used and that have changed since: parts, and other edited files. A drill used
-    files of its own."""
+    """Return the learner's files that the run used and that have changed since: parts, and other edited files. Return nothing
+    for a drill or a learner's own script.
+    """
     if record.own_script or record.drill:
         return []
     module, _ = context.catalog.exercise(exercise.id)
@@ -184,7 +185,7 @@ def keep_started_files(context: Context, exercise: Exercise, record: RunRecord, 
 
 
 def has_code(context: Context, exercise: Exercise, record: RunRecord) -> bool:
-    """Return whether a run used a part with a judge that the learner has edited."""
+    """Return whether a run used a part that has a judge and that the learner has edited."""
     files = runs.files_of(context.paths, record)
     judged_parts = [(part, files.yours_file(part.file)) for part in exercise.yours if part.judge]
     return any(file.is_file() and not is_as_delivered(context, exercise, part, file) for part, file in judged_parts)
@@ -286,7 +287,7 @@ def keep(
         for part in exercise.yours:
             stored_result = _select_valid(context.paths, exercise.id, part, results.get(part.id))
             if stored_result is not None and _find_objection(context.paths, exercise, part, stored_result):
-                stored_result = None  # such as after its run was removed: what is judged now replaces it
+                stored_result = None  # for example because its run was removed; the new result replaces it
             result, file = next(((item, path) for item, path in judged_parts if item.id == part.id), (None, None))
             if result is None or file is None or result.verdict not in {"passed", "failed"} or not result.sha256:
                 continue
@@ -322,7 +323,8 @@ def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
     """Judge the handed-in parts again, with the course's current judges. A part that no longer passes loses its mark.
 
-    A part that only a run checks keeps the result of that run. Raises MissingError.
+    A part that only a run checks keeps the result of that run. Raises MissingError if a judge needs a package that is not
+    installed here.
     """
     results = _read_kept(context.paths, exercise.id).parts
     judged_parts: list[tuple[PartResult, Path]] = []

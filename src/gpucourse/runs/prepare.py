@@ -73,7 +73,7 @@ def plan_run(
     """Connect to the nodes of a run and yield its plan. The connections stay open during the block; nothing on the nodes
     changes.
 
-    `other_tasks`: the runs that are to be tasks of one job array with this one, if Slurm runs it.
+    `other_tasks`: the runs that become tasks of one job array together with this one, if Slurm runs it.
 
     Raises UsageError, MissingError (no lab, no torch), UnreachableError.
     """
@@ -86,7 +86,7 @@ def plan_run(
     if not scheduled and run.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
         raise _refuse_login_node(deployment, request)
     inventory = deployment.inventory
-    if inventory is None:  # `find_deployed_lab` promises one
+    if inventory is None:  # `find_deployed_lab` guarantees one
         raise AssertionError(deployment.stack)
     batch = slurm.find_written_batch(context, run) if scheduled and not is_drill else None
     launch_request = make_launch_request(context, run, local=deployment.is_simulated, batch=batch)
@@ -124,7 +124,7 @@ def _plan_jobs(
     context: Context, fleet: Fleet, first: LaunchRequest, tasks: Sequence[ResolvedRun], deployment: Deployment
 ) -> list[LaunchPlan]:
     """Return the plan of a run under Slurm, or the plans of several runs as tasks of a job array. The cluster is queried once,
-    and notes are about the first run. If another run cannot be planned, only the first plan is returned.
+    and the notes for the learner are about the first run. If another run cannot be planned, only the first plan is returned.
 
     `first`: the request of the first run.
     """
@@ -146,7 +146,7 @@ def _plan_jobs(
 
 
 def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
-    """Return the plan of a run. Starts nothing. Raises the errors of `plan_run`."""
+    """Return the plan of a run without starting anything. Raises the errors of `plan_run`."""
     with plan_run(context, run) as plan:
         return plan.plan
 
@@ -167,7 +167,7 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
 def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batch: WrittenBatch | None = None) -> LaunchRequest:
     """Return the request with the files to upload. Every parameter is converted and checked.
 
-    `batch`: the learner's own batch file, if it is to be submitted.
+    `batch`: the learner's own batch file, if that is the file to submit.
     """
     from gpucourse.course.parameters import arguments
     from gpucourse.course.parameters import resolve as resolve_parameters
@@ -340,10 +340,10 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     source = script if request.python_module else script.resolve()
     name = source.relative_to(base).as_posix() if source.is_relative_to(base) else script.name
     own_files = [Upload(name=name, source=source), *find_named_files(request.extra, base), *neighbours]
-    by_name = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}  # the learner's own replace the course's
-    return f"./{name}" if name.startswith("-") else name, tuple(
-        by_name.values()
-    )  # otherwise it would be a flag of Python itself
+    # The learner's files replace the course's.
+    by_name = {upload.name: upload for upload in [*uploads[1:], *reversed(own_files)]}
+    # Without `./`, Python would read a name that begins with a dash as one of its own flags.
+    return f"./{name}" if name.startswith("-") else name, tuple(by_name.values())
 
 
 def list_earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:

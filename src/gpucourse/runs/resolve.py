@@ -1,5 +1,5 @@
-"""Finding everything that the learner's command means: the exercise, its module, the launcher, the lab, and the kind of the
-learner's own script.
+"""Resolving the learner's command into the exercise, its module, the launcher, the lab, and the kind of the learner's own
+script.
 
 This is done once, and the result is passed on.
 """
@@ -55,7 +55,7 @@ class RunRequest:
     checks: tuple[Mapping[str, object], ...] = ()  # the checks of a learner's own script
     slurm: SlurmSettings = field(default_factory=SlurmSettings)  # they override the settings of a lab on a Slurm cluster
     max_gpu_hours: float | None = None  # a job that may need more is not submitted
-    copies: Path | None = None  # a folder whose files replace the learner's own, by their names
+    copies: Path | None = None  # a folder with files that replace the learner's files of the same names
     kind: ScriptKind | None = None  # the kind of the script, if the script was read already
 
     @property
@@ -83,7 +83,7 @@ class RunRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRun:
-    """A request with everything that it means.
+    """A request, together with everything that it refers to.
 
     `module`: the module of the exercise.
     `lab`: the module on whose lab the run takes place.
@@ -117,7 +117,7 @@ class ResolvedRun:
 
 
 def resolve(context: Context, request: RunRequest) -> ResolvedRun:
-    """Return the request with everything that it means.
+    """Return the request, together with everything that it refers to.
 
     Raises UnknownName, UsageError if the launcher does not support an option, MissingError if no lab of the course fits.
     """
@@ -142,8 +142,9 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
 
 
 def find_run(context: Context, name: str | None) -> RunRecord:
-    """Return the run that `name` identifies, as `workspace.runs.find` does. Raises UnknownName also for the number of an
-    exercise that does not exist."""
+    """Return the run that `name` identifies, as `workspace.runs.find` does. Also raises UnknownName for the number of an
+    exercise that does not exist.
+    """
     if name and runs.is_exercise_number(name) and not runs.list_folders(context.paths, name):
         context.catalog.exercise(name)
     return runs.find(context.paths, name)
@@ -189,8 +190,8 @@ def find_script_lab(context: Context, usual: Module, request: RunRequest) -> Mod
 
 
 def _find_slurm_module(context: Context, module: Module, request: RunRequest) -> Module:
-    """Return a module whose lab has Slurm: this module if it does, otherwise the first of the course. If that lab is not ready,
-    return the module of the lab on a Slurm cluster that was used last.
+    """Return a module whose lab has Slurm: this module if it does, otherwise the first such module of the course. If that lab
+    is not ready, return the module of the lab on a Slurm cluster that was used last.
 
     Raises MissingError if there is none.
     """

@@ -92,7 +92,7 @@ def material(paths: WorkspacePaths, record: RunRecord) -> dict[str, Mapping[str,
 
 
 def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
-    """Judge a run of a learner's own script by the script's checks. Raises MissingError, DamagedFile."""
+    """Judge a run of a learner's own script with the script's checks. Raises MissingError if a file of the run is damaged."""
     from gpucourse.course.own_checks import load_own_checks
     from gpucourse.grading.checks import evaluate
 
@@ -142,8 +142,8 @@ def _leave_out(check: CheckResult) -> CheckResult:
 def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
     """Return the verdict of an exercise's current checks on one run, with the results of the learner's parts after the run.
 
-    A check that the course did not have yet when the run was judged is not measured if the run lacks its value. Writes nothing,
-    and runs no code of the learner. Raises MissingError.
+    A check that the course did not have yet when the run was judged counts as not measured if the run lacks its value. Nothing
+    is written, and no code of the learner runs. Raises MissingError if a file of the run is damaged.
     """
     from gpucourse.grading.checks import evaluate, overall
 

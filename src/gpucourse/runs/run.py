@@ -50,9 +50,9 @@ def run(
 ) -> RunResult:
     """Run an exercise on the nodes of its lab.
 
-    For drills, `object_to` may refuse a plan before anything is recorded, and `inject_faults` returns the plan that is launched
-    instead. Raises the errors of `plan_run`, ExerciseFailed, and Interrupted when the user presses Ctrl-C: the run then
-    continues.
+    For drills, `object_to` may refuse a plan before anything is recorded, and `inject_faults` returns the plan to launch
+    instead, with the faults. Raises the errors of `plan_run`, ExerciseFailed, and Interrupted when the user presses Ctrl-C:
+    the run then continues.
     """
     with plan_run(context, resolved, is_drill=inject_faults is not None) as planned_run:
         if (objection := object_to(planned_run.plan)) is not None:
@@ -110,7 +110,8 @@ def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan:
         stack=deployment.stack,
         mode=plan.mode,
         launcher=plan.launcher,
-        own_script=os.path.normpath(request.script.absolute()) if request.script else None,  # two folders may have one name
+        # The whole path, because scripts in two folders may have the same name.
+        own_script=os.path.normpath(request.script.absolute()) if request.script else None,
         own_module=request.python_module or None,
         place=request.place if request.script else None,
         profiled=request.profile,
@@ -147,7 +148,8 @@ def submit(
     faults: Mapping[str, Mapping[str, object]] | None = None,
     array: Mapping[str, object] | None = None,
 ) -> None:
-    """Start a recorded run on its nodes, or submit it to Slurm. If that fails, the run has ended, and nothing of it is left.
+    """Start a recorded run on its nodes, or submit it to Slurm. If that fails, the run is recorded as ended, and nothing of it
+    is left on the nodes.
 
     `array`: see `remote.execute.launch`.
 

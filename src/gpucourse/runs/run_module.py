@@ -38,7 +38,7 @@ class ExerciseRun:
 
     @property
     def good(self) -> bool:
-        """Return whether the exercise was skipped, or ran to its end without a failed check."""
+        """Return whether the exercise was skipped, or completed without a failed check."""
         return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 

@@ -70,7 +70,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run to its end, even if another process follows it too.
+    """Follow a run until it ends, even if another process follows it too.
 
     `limit_s`: the time limit if this process is the follower.
     """
@@ -97,7 +97,7 @@ def _reread(context: Context, record: RunRecord) -> RunRecord:
 def ask_clusters(records: Sequence[RunRecord], connections: Connections) -> dict[str, JobState]:
     """Return the states of runs under Slurm, by their ids, with one request for all runs of a lab.
 
-    Runs that are not under Slurm are left out, and so are runs on which a cluster does not report.
+    Runs that are not under Slurm are left out, and so are runs about which a cluster reports nothing.
     """
     from gpucourse.remote import jobs
 
@@ -107,7 +107,7 @@ def ask_clusters(records: Sequence[RunRecord], connections: Connections) -> dict
             by_lab.setdefault((record.stack, *record.nodes), []).append(record)
     states: dict[str, JobState] = {}
     for group in by_lab.values():
-        with suppress(GpucourseError):  # each of these runs then asks for itself, and reports the error
+        with suppress(GpucourseError):  # each of these runs then sends a request of its own, and reports the error
             fleet = connections.reach_run(group[0])
             for start in range(0, len(group), jobs.RUNS_IN_REQUEST):
                 run_ids = [record.id for record in group[start : start + jobs.RUNS_IN_REQUEST]]
@@ -116,7 +116,7 @@ def ask_clusters(records: Sequence[RunRecord], connections: Connections) -> dict
 
 
 def describe_waits(records: Sequence[RunRecord], connections: Connections) -> dict[str, str]:
-    """Ask the clusters of these runs. For each run whose jobs have not started, return why it waits, by its id."""
+    """Ask the clusters of these runs. For each run whose jobs have not started, return why it is waiting, by the run's id."""
     states = ask_clusters(records, connections)
     waits: dict[str, str] = {}
     for record in records:

@@ -44,9 +44,9 @@ Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 def find_written_batch(context: Context, run: ResolvedRun) -> WrittenBatch | None:
     """Return the learner's batch file for this run. Return None if the course's own file is submitted.
 
-    The course's file is submitted if the exercise has no such part, if the part is still open, or if another script or launcher
-    was typed. Raises CheckFailed with the reason if the learner's file is wrong; nothing is then submitted. Raises
-    MissingError.
+    The course's file is submitted if the exercise has no such part, if the part is still open, or if another script, another
+    launcher or the array's values were typed. Raises CheckFailed with the reason if the learner's file is wrong; nothing is
+    then submitted. Raises MissingError if the judge needs a package that is not installed here.
     """
     exercise = run.exercise
     part = next((part for part in exercise.yours if part.submit), None)
@@ -122,10 +122,10 @@ def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployme
 
 
 def merge_settings(deployment: Deployment, run: ResolvedRun) -> SlurmSettings:
-    """Return the settings of the lab, overridden by those that were typed for this run. For a lab that is no Slurm cluster,
-    they are empty.
+    """Return the settings of the lab, overridden by those that were typed for this run. For a lab that is not on a Slurm
+    cluster, they are empty.
 
-    Raises UsageError if settings were typed for a lab that is no Slurm cluster.
+    Raises UsageError if settings were typed for such a lab.
     """
     if isinstance(deployment, SlurmDeployment):
         return merge(deployment.settings, run.request.slurm)
@@ -251,8 +251,8 @@ def _make_partition_error(name: str, slurm_cluster: SlurmCluster, typed: RunRequ
 
 
 def _choose_refusal(deployment: Deployment) -> type[GpucourseError]:
-    """Return the class of error for something that a cluster lacks or does not allow. On a cluster of other people, it is
-    MissingError.
+    """Return the class of error for something that a cluster lacks or does not allow. On a cluster that other people share, it
+    is MissingError.
     """
     return MissingError if deployment.runs_as_jobs else UsageError
 
@@ -267,9 +267,9 @@ def _choose_partition(
 ) -> Partition:
     """Return the partition for the job: the one that was named, otherwise the cluster's default.
 
-    On a Slurm cluster of other people, a partition that only the course's files name, and that does not exist, is replaced by
-    one that has the GPUs and allows the time. In the course's own clusters, a partition called `gpu` has priority over the
-    default. Refuses a partition that does not exist or is down.
+    On a Slurm cluster that other people share, a partition that only the course's files name, and that does not exist, is
+    replaced by one that has enough GPUs and a long enough time limit. In the course's own clusters, a partition called `gpu`
+    has priority over the default. Refuses a partition that does not exist or is down.
     """
     is_terminal = find_launcher(request.launcher).is_terminal
     login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition
@@ -389,7 +389,7 @@ def _check_nodes(
 ) -> None:
     """Refuse a job that can never start. The error names nodes that are down, with Slurm's reason."""
     name = partition.name
-    # A cluster that existed before can be neither enlarged nor repaired.
+    # The course can neither enlarge nor repair a cluster that already existed.
     deploy = "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
     if not gpus and request.exercise.launch.slurm_request.gpus:
         text = f"no node of the partition {name} has a GPU that Slurm knows of (sinfo -o '%N %G'); the jobs run without one"
@@ -450,8 +450,9 @@ def has_ended(row: JobRow) -> bool:
 
 
 def describe_wait(record: RunRecord) -> str:
-    """Return why the jobs of a run wait, and when Slurm expects the first of them to start. Return an empty string if no job
-    waits, or if one runs."""
+    """Return why the jobs of a run are waiting, and when Slurm expects the first of them to start. Return an empty string if
+    no job waits, or if one runs.
+    """
     from gpucourse.remote.agent.slurm.words import explain_reason
 
     if record.slurm is None or not record.is_waiting:

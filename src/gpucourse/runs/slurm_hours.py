@@ -21,8 +21,8 @@ class ClusterHours:
     `runs`: the number of runs.
     `cpu_hours`, `gpu_hours`: the totals of the runs whose hours are known.
     `unknown`: the number of ended runs whose hours are not known.
-    `reserved_gpu_hours`: the most that all other runs may have used or may still use, by their time limits: the runs that have
-    not ended, and those whose hours are not known.
+    `reserved_gpu_hours`: the most that all other runs may have used or may still use within their time limits. These are the
+    runs that have not ended, and those whose hours are not known.
     """
 
     stack: str
@@ -70,10 +70,10 @@ def count_max_gpu_hours(plan: LaunchPlan) -> float | None:
 
 
 def check_hours(context: Context, run: ResolvedRun, plan: LaunchPlan, *, runs_alike: int = 1) -> None:
-    """Refuse a run if more GPU hours than the limit could then be used. Raises UsageError, before anything is submitted.
+    """Refuse a run that could bring the GPU hours above the limit, which was typed for this run or comes from the settings.
+    The limit applies to all runs of the workspace on Slurm clusters. Raises UsageError before anything is submitted.
 
-    `runs_alike`: how many runs with the same needs are submitted together. The limit applies to all runs of the workspace on
-    such clusters. It was typed for this run, or is in the settings.
+    `runs_alike`: how many runs with the same needs are submitted together.
     """
     limit = run.request.max_gpu_hours if run.request.max_gpu_hours is not None else context.settings.max_gpu_hours
     if limit is None or is_simulated(plan.mode):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ArrayOfRuns:
-    """The runs of a sweep that are submitted together, if the lab is a Slurm cluster of other people.
+    """The runs of a sweep that are submitted together, if the lab is a Slurm cluster that other people share.
 
     A `with` block keeps the connection to the cluster and the locks of the runs.
 
@@ -53,7 +53,7 @@ class ArrayOfRuns:
 
     @property
     def run_ids(self) -> list[str]:
-        """Return the ids of the runs that were submitted together. There are none if each value is a run of its own."""
+        """Return the ids of the runs that were submitted together. There are none if each value is run separately."""
         return [record.id for record in self._records]
 
     def submit(self, context: Context) -> bool:
@@ -71,7 +71,9 @@ class ArrayOfRuns:
         return bool(self._records)
 
     def follow(self, context: Context, number: int) -> single.RunResult:
-        """Follow one of the submitted runs to its end. `number`: from 1. Raises the errors of `follow.follow_to_end`."""
+        """Follow one of the submitted runs until it ends. `number` counts from 1. Raises the errors of
+        `follow.follow_to_end`.
+        """
         from gpucourse.runs import follow
 
         if self._fleet is None:
@@ -143,7 +145,7 @@ def _join(plans: Sequence[LaunchPlan]) -> str:
 
 
 def _is_one_task(batch: Batch) -> bool:
-    """Return whether a run is one job with a file of the course, so that it can be a task of an array."""
+    """Return whether a run is one job that submits a file of the course, so that it can be a task of an array."""
     files = batch.files
     is_single = len(files) == 1 and files[0].copies == 1 and len(files[0].numbers) == 1
     return is_single and not (batch.own or batch.session or batch.setup)

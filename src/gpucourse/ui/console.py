@@ -62,7 +62,7 @@ class Console:
     `json`: standard output has one JSON document and nothing else.
     `quiet`: only warnings, errors and the headline of a result are shown, or the whole result if it has no headline.
     `verbose`: all details are shown, and errors have their traceback.
-    `log`: the function that returns the file for failures of the display, if there is one.
+    `log`: a function that returns the file in which failures of the display are logged, if there is one.
 
     A terminal shows colour unless NO_COLOR is set, and lines that change in place unless TERM=dumb.
     """

@@ -41,7 +41,7 @@ MAX_FINISHED = 200  # finished lines kept for the recorded screen
 
 class Live:
     """A `Watcher` that any thread may call, and a context manager. It never raises: after an error in its own code, it
-    continues as in a pipe.
+    continues as if it wrote to a pipe.
 
     With `verbose`, it also shows the output of launchers and libraries, and every node's steps. With `brief`, it shows no logs,
     and removes lines about successes; `cancel`, `destroy` and series of runs use this. `log` returns the file to which errors
@@ -251,7 +251,9 @@ class Live:
         return guard("draw the live screen", log, self._fail)
 
     def _fail(self, warning: str) -> None:
-        """Continue as in a pipe, and say why once. Lines that were not painted yet are written without colour."""
+        """Continue as if the output were a pipe, and say why once. Lines that were not painted yet are written
+        without colour.
+        """
         with self._lock:
             if self._has_failed:
                 return

@@ -16,7 +16,7 @@ from gpucourse.workspace.paths import RunPaths
 
 MAX_LAST_LINES = 20  # lines kept of every rank, for the end of a run that failed
 MAX_LINE = 2000  # bytes of one line on the screen; the file has the whole line
-MIN_GAPS = 4  # a line with at least so many gaps (five columns) is a row of a table
+MIN_GAPS = 4  # a line with at least this many gaps (five columns) is a row of a table
 _NUMBERED = re.compile(r"^node-?(\d+)$")
 # Frames of libraries in a traceback, and the C++ stack that torch adds to some errors: neither is the learner's code.
 _FRAME = re.compile(rb'\s*File "([^"]*)", line \d+')

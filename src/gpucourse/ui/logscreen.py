@@ -111,7 +111,7 @@ class LogScreen:
             self._silent.discard((event.node, event.rank))
 
     def count_statuses(self) -> int:
-        """Return how many lines `statuses` returns if there is room for all of them."""
+        """Return how many lines `statuses` returns without a limit."""
         with self._lock:
             return len(self._list_held())
 

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Mapping
 
-# End at once if the text fits, show colours, and leave the text on the screen, as git does. Less alone prompts with a colon.
+# Exit if the text fits, show colours, and leave the text on the screen, as git does. Less alone prompts with a colon.
 _FLAGS_OF_LESS = "FRXPs space shows more, q ends $"
 
 

@@ -1,5 +1,6 @@
-"""Draw a view as text with rich. The layout is the same for a pipe and a terminal. A terminal also has its own width, colours
-and formatted lessons."""
+"""Draw a view as text with rich. The layout is the same for a pipe and a terminal. For a terminal, the text is also fitted to
+the width and coloured, and lessons are formatted.
+"""
 
 from __future__ import annotations
 
@@ -86,8 +87,9 @@ def _block(part: Block, width: int | None) -> Iterator[RenderableType]:
 
 
 def _table(table: Table, width: int | None) -> Iterator[RenderableType]:
-    """Yield columns under their titles. On a terminal, put a thin rule below the titles, and name the columns that had no room
-    in a line below the table."""
+    """Yield columns under their titles. On a terminal, put a thin rule below the titles, and name the columns that did not
+    fit, in a line below the table.
+    """
     table, sizes, left_out = lay_out(table, width)
     ruled = width is not None
     grid = Grid(
@@ -111,8 +113,8 @@ def _table(table: Table, width: int | None) -> Iterator[RenderableType]:
 
 
 def _facts(part: Facts, width: int | None) -> Iterator[Text]:
-    """Yield names, padded to the same width, and their values. If there is little room for values, long names are put on a line
-    above them. So is a name if a path does not fit beside it.
+    """Yield names, padded to the same width, and their values. If little space is left for the values, long names are put on a
+    line above them. A name is also put there if a path does not fit next to it.
 
     A path that is longer than the line is not broken, so that it can be copied whole.
     """

@@ -56,7 +56,7 @@ _FORMAT = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {heigh
 def capture(path: Path, *, command: str, live: Live, view: View, mode: str) -> None:
     """Store the screen of a command: the command as it was typed, its stages, the end of its logs, and its result.
 
-    The picture is the same for a terminal, a pipe and a quiet command. Raises StorageError.
+    The picture is the same for a terminal, a pipe and a quiet command. Raises StorageError if it cannot be written.
     """
     write_text(path, picture(command, live.transcript(stages=STAGES, logs=LOGS), view, mode))
 

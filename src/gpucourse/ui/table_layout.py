@@ -1,7 +1,8 @@
-"""Choose the columns of a table that have room, and their widths. rich would cut words, or break them between two rows.
+"""Choose the columns of a table that fit, and their widths. rich would cut words, or break them between two rows.
 
-A pipe has room for everything. A terminal drops empty columns first. Then titles use several lines, cells that wrap become
-narrower, and spare columns are dropped. Finally, other columns are dropped. A line below the table names what was dropped.
+In a pipe, everything fits. On a terminal, empty columns are dropped first. Then titles use several lines, cells that wrap
+become narrower, and spare columns are dropped. Finally, other columns are dropped. A line below the table names what was
+dropped.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ _NOTHING = {"", UNICODE.absent}
 
 
 class Layout(NamedTuple):
-    """The columns that have room, the width of each (None: as wide as its cells need), and the titles of the columns that have
-    no room."""
+    """The columns that fit, the width of each (None: as wide as its cells need), and the titles of the columns that do not
+    fit.
+    """
 
     table: Table
     sizes: tuple[int | None, ...]

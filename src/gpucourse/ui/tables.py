@@ -76,8 +76,9 @@ class Paragraph(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Lines to copy, which are never wrapped or cut. With `are_commands`, a terminal shows a long one on several lines that a
-    shell reads as one."""
+    """Lines to copy, which are never wrapped or cut. With `are_commands`, a terminal shows a long command on several lines
+    that a shell reads as one.
+    """
 
     text: str
     title: str = ""

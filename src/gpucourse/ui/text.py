@@ -52,7 +52,8 @@ def clean_line(text: str) -> str:
 
 def has_code_marks(text: str) -> bool:
     """Return whether the text has code between backticks, as `report.html.mark_code` reads it. A backtick without a partner is
-    no mark."""
+    not a mark.
+    """
     return "`" in text and text.count("`") % 2 == 0
 
 
@@ -96,7 +97,7 @@ def shorten_path(path: Path) -> str:
 
 
 def age(seconds: float) -> str:
-    """Format an age as coarsely as a person would say it."""
+    """Format an age roughly, as a person would say it."""
     if seconds < 120:
         return f"{max(0.0, seconds):.0f} s"
     minutes = int(seconds // 60)

@@ -6,7 +6,7 @@ from gpucourse.judge.cases import describe, describe_passing, find_simplest, sam
 
 
 def test_describe_shows_short_values_whole() -> None:
-    assert describe([1, 2], [1, 3], 1e-9) == "it gave [1, 2] instead of [1, 3]"
+    assert describe([1, 2], [1, 3], 1e-9) == "the result is [1, 2] instead of [1, 3]"
 
 
 def test_same_compares_an_integer_that_is_too_large_for_a_float() -> None:
@@ -17,14 +17,12 @@ def test_same_compares_an_integer_that_is_too_large_for_a_float() -> None:
 def test_describe_names_the_first_place_that_differs() -> None:
     reference = {"weights": [float(number) for number in range(200)]}
     values = {"weights": [number + (number > 197) for number in reference["weights"]]}
-    assert describe(values, reference, 1e-9) == (
-        "2 of 200 values are wrong; the first is ['weights'][198]: it gave 199 instead of 198"
-    )
+    assert describe(values, reference, 1e-9) == ("2 of 200 values are wrong; the first is ['weights'][198]: 199 instead of 198")
 
 
 def test_describe_counts_items_when_some_are_missing() -> None:
     text = describe(list(range(60)), list(range(80)), 1e-9)
-    assert text.startswith("it gave 60 items, [0, 1, 2,")
+    assert text.startswith("the result has 60 items, [0, 1, 2,")
     assert ", instead of 80, [0, 1, 2," in text
 
 

@@ -22,7 +22,7 @@ def test_compare_asks_for_the_return_only_if_nothing_is_ever_returned() -> None:
     part = Part(Path("my_part.py"))
     with pytest.raises(Verdict) as verdict:
         part.compare([Case("n = 1", 1, 1), Case("n = 2", None, 2)])
-    assert (verdict.value.way, verdict.value.says) == ("other", "it gave None instead of 2")
+    assert (verdict.value.way, verdict.value.says) == ("other", "the result is None instead of 2")
     with pytest.raises(Verdict, match="is the return missing"):
         part.compare([Case("n = 1", None, 1), Case("n = 2", None, 2)])
 
@@ -37,7 +37,7 @@ def test_compare_shows_the_simplest_wrong_case_beside_a_right_one() -> None:
     with pytest.raises(Verdict) as verdict:
         part.compare(cases)
     assert (verdict.value.way, verdict.value.case) == ("other", "n = 2, eps = 0.5")
-    assert verdict.value.says == "it gave 3 instead of 2. With eps = 1e-08 or with n = 1 it is right"
+    assert verdict.value.says == "the result is 3 instead of 2. With eps = 1e-08 or with n = 1 it is right"
 
 
 def test_trying_says_what_passed_before_unless_a_way_is_known() -> None:

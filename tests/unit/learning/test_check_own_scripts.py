@@ -59,5 +59,5 @@ def test_check_script_distinguishes_scripts_of_one_name(learning: Learning) -> N
     learning.record(metrics={"loss": 2.5}, own_script="/home/me/a/train.py", checks=checks)
     second = learning.record(metrics={"loss": 2.0}, own_script="/home/me/b/train.py", checks=checks)
     message = " ".join(learning.types("check", "train.py").err.split())
-    assert f"run {second.id} is a run of /home/me/b/train.py; other scripts of this name: /home/me/a/train.py." in message
+    assert f"run {second.id} is a run of /home/me/b/train.py; other scripts with this name: /home/me/a/train.py." in message
     assert "Choose one with --run RUN" in message

@@ -106,7 +106,7 @@ def test_try_parts_as_delivered_leaves_them_open_and_their_run_passes(writer: Le
     assert "your part  my_double.py and my_dry.py are open" in screen
     assert screen.strip().splitlines()[-1] == "Next: gpucourse try 1.2"
     write(writer, RIGHT)
-    words = "my_double.py was open in this run; it has changed since: a new run judges it"
+    words = "my_double.py was open in this run; it has changed since; a new run will judge it"
     assert f"your part  {words}" in writer.types("check", "1.2").out
     assert words.partition("; ")[2] in writer.types("show", "1.2", "--run", "latest", "--verbose").out
 

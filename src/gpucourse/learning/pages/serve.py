@@ -3,8 +3,8 @@
 Every user of this computer can reach a port on loopback. So the address contains a random word, and no request without it is
 served.
 
-An open page has a stream of events: the same address with `?events=STAMP`. The policy of a served page allows this stream; that
-of the file on the disk allows no connection.
+An open page has a stream of events: the same address with `?events=STAMP`. The policy of a served page allows this stream; the
+policy of the file on disk allows no connection.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 POLICY, LIVE_POLICY = b"default-src &#39;none&#39;;", b"default-src &#39;none&#39;; connect-src &#39;self&#39;;"
-"""The beginning of a page's content security policy on the disk and as it is served."""
+"""The beginning of a page's content security policy, both on disk and as served."""
 
 Follow = Callable[[str, str], Iterator[bytes]]
 """A function that yields the events of the page with this path and stamp, without end. An item may be empty."""

@@ -52,7 +52,7 @@ class Rerun:
     """One exercise after its rerun, with its parts judged again.
 
     `run`: the run in the bundle. It is empty if no run counts.
-    `why`: the differences besides figures, or why the run was left out.
+    `why`: the differences other than figures, or why the run was left out.
     """
 
     exercise: str
@@ -86,7 +86,7 @@ def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = Fals
     `exercise_ids`: repeat only these exercises and the exercises that they build on. If it is empty, repeat all.
     `original`: use the course's own scripts instead of the learner's edited ones.
 
-    Raises UnknownName. At the end, nothing keeps running, and the workspace is removed.
+    Raises UnknownName for an unknown exercise. At the end, nothing keeps running, and the workspace is removed.
     """
     choices = _choose(bundle, exercise_ids)
     with tempfile.TemporaryDirectory(prefix="gpucourse-rerun-") as folder:
@@ -106,7 +106,7 @@ def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = Fals
 
 
 def _choose(bundle: Context, exercise_ids: Sequence[str]) -> _Due:
-    """Return the exercises to run or to judge, in the course's order, each with its run in the bundle that counts."""
+    """Return the exercises to run or to judge, in the course's order, each with the bundle's run that counts for it."""
     exercises = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
     names = set(exercise_ids)
     for name in exercise_ids:
@@ -275,7 +275,7 @@ def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, 
 
 
 def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> None:
-    """Put the files of this run into the exercises folder of the workspace, and no other files of the learner."""
+    """Put the files of this run, and no other files of the learner, into the workspace's exercises folder."""
     shutil.rmtree(place.paths.exercises, ignore_errors=True)
     files = runs.files_of(place.bundle.paths, record)
     sources = place.bundle.catalog.sources(module, exercise)

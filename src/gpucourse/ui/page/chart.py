@@ -202,7 +202,7 @@ def _draw_levels(plot: Plot, data: Drawable, run: OtherRun, x: Scale, y: Scale) 
 
 
 def _list_lines(data: Drawable, drawable: Drawable) -> Iterator[tuple[int, str, list[PlotPoint]]]:
-    """Yield the series of another run, each with the index of the series of the same label in `data`."""
+    """Yield the series of another run, each with the index of the series in `data` that has the same label."""
     for index, (label, points) in enumerate(zip(drawable.labels, drawable.series, strict=True)):
         yield data.labels.index(label) if label in data.labels else index, label, points
 

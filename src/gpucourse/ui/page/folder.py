@@ -51,7 +51,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
 
 
 def update_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write the files that differ from those in a folder of the page. Raises StorageError.
+    """Write the files that differ from those in a folder of the page. Raises StorageError if a file cannot be written.
 
     Each replaces the old file in one step, and a page that did not change keeps its modification time.
     """

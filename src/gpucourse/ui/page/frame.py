@@ -51,8 +51,9 @@ class ExerciseProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleProgress:
-    """A module with its points in the whole course and its exercises. `lessons` are the pages of its lesson, at least the
-    first."""
+    """A module with its points in the whole course and its exercises. `lessons` are the pages of its lesson; there is at least
+    one.
+    """
 
     module: Module
     points: ModuleScore | None

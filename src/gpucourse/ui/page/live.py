@@ -65,7 +65,7 @@ class LivePages:
             yield b"".join(events)
 
     def _look(self) -> None:
-        """Write the pages that changed, unless the events of another page have just caused this."""
+        """Write the pages that changed, unless the event stream of another page has just done so."""
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -78,8 +78,9 @@ class LivePages:
             self._lock.release()
 
     def _write_runs(self) -> None:
-        """Write the list of runs, and the pages of the runs whose state changed. This is quick, so a page shows at once how its
-        run ended."""
+        """Write the list of runs, and the pages of the runs whose state changed. This is quick, so a page shows immediately
+        how its run ended.
+        """
         records = self._list_under_way()
         changed_ids = {run_id for run_id, _ in _list_states(records) ^ _list_states(self._under_way)}
         self._under_way = records  # before writing, so that a page that cannot be written is not tried again at every look

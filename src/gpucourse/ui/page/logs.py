@@ -41,7 +41,7 @@ class LogLine(NamedTuple):
 
 
 def describe_process(owner: LogOwner) -> Process:
-    """Return the process with that log."""
+    """Return the process that wrote that log."""
     node, rank = owner
     style = "launcher" if rank is None else f"r{rank % RANK_STYLES}"
     return Process(Source(node, rank).prefix, style, f"{'launcher' if rank is None else f'rank {rank}'} on {node}")
@@ -73,7 +73,7 @@ def _make_line(number: int, raw: bytes, levels: LevelReader) -> LogLine:
 
 
 def _describe_gap(size: int, run_id: str, rank: int | None) -> str:
-    """Return the sentence in place of lines that are left out, with the command that shows them."""
+    """Return the sentence that replaces lines that are left out, with the command that shows them."""
     option = "" if rank is None else f" --rank {rank}"
     return f"... {format_bytes(size)} are left out here. The whole log: gpucourse logs {run_id}{option}"
 
@@ -101,7 +101,9 @@ class LogTail:
         return merge_logs(self._run_id, map(_drop_unfinished_line, logs))
 
     def read(self) -> list[LogLine]:
-        """Return the lines that were added since. Of a flood, only the newest lines are read, with a gap before them."""
+        """Return the lines that were added since the last call. If there are too many, only the newest are read, with a gap
+        before them.
+        """
         logs = list(self._files.all_logs())[:MAX_LOGS]
         max_bytes = max(_MIN_NEW_BYTES, _MAX_NEW_BYTES // max(1, len(logs)))
         max_lines = max(MIN_LOG_LINES, _MAX_NEW_LINES // max(1, len(logs)))

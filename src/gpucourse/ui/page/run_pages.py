@@ -34,7 +34,8 @@ from gpucourse.units import format_bytes, format_seconds, seconds_since
 
 MAX_FOLDED_BYTES = 256 << 10
 """If all logs together have at most this many bytes, they are also shown folded: a line that several ranks wrote appears once.
-Logs of which a part is left out are not folded."""
+Incomplete logs are not folded.
+"""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}

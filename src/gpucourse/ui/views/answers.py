@@ -132,7 +132,7 @@ def prediction(item: Prediction, nodes: int, values: Mapping[str, object]) -> Vi
     return View(
         title="Predict, then run",
         blocks=[Paragraph(item.text, "strong"), about, Items(list_choices(item.choices))],
-        footer=["A prediction counts for points. Press Enter to run without one."],
+        footer=["A prediction can earn points. Press Enter to run without one."],
     )
 
 
@@ -177,7 +177,7 @@ def _row(result: AnswerResult) -> tuple[Content, ...]:
 
 
 def _name_result(result: AnswerResult) -> str:
-    """Return a result in a few words, with what it counts: `wrong, 1 attempt left`."""
+    """Return a result in a few words, with its credit or the attempts left: `right, counts 50 %`, `wrong, 1 attempt left`."""
     counts = "" if result.share is None or result.share == 1 else f", counts {100 * result.share:.0f} %"
     if result.verdict == "passed":
         return f"right{counts}"

@@ -78,7 +78,7 @@ def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
     usual = {_hours(plan.choice.need.hours) for plan in plans}
     remaining = "no budget is set (budget_usd in gpucourse.yaml)"
     if budget.remaining is not None and budget.budget is not None:
-        remaining = f"{usd(max(budget.remaining, Decimal(0)))} of {usd(budget.budget)} is left, {usd(budget.spent)} is spent"
+        remaining = f"{usd(max(budget.remaining, Decimal(0)))} of {usd(budget.budget)} is left; {usd(budget.spent)} is spent"
         remaining += f", {usd(budget.reserved)} set aside for other labs until their deadlines" if budget.reserved else ""
     return facts(
         [

@@ -18,7 +18,7 @@ def describe_cluster(deployment: SlurmDeployment) -> list[Block]:
     """Show the partitions, what jobs request by default, and what the probe found on a compute node."""
     facts_, probe, settings = deployment.facts, deployment.probe, deployment.settings
     login = deployment.nodes[0].label if deployment.nodes else "this computer"
-    accounting = "yes, by sacct" if facts_.has_sacct else "no: Slurm forgets a job some minutes after its end"
+    accounting = "yes, by sacct" if facts_.has_sacct else "no: Slurm forgets a job a few minutes after it ends"
     other_accounts = [account for account in facts_.accounts if account != settings.account]
     account = settings.account + (
         f" (you also have: {', '.join(other_accounts)})" if other_accounts and settings.account else ""

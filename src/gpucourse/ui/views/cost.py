@@ -45,7 +45,7 @@ def cost(costs: Cost) -> View:
         warnings,
         Items(costs.sources, title="Prices", style="dim"),
     ]
-    ask = "An estimate from list prices. What AWS billed ($0.01 a request): gpucourse cost --billed"
+    ask = "An estimate from list prices. What AWS billed ($0.01 per request): gpucourse cost --billed"
     return View(blocks=blocks, footer=[] if costs.billed else [ask])
 
 

@@ -105,7 +105,7 @@ def _exercise_row(
 
 
 def _explain_catalog(syllabus: Syllabus, ids: Sequence[str], place: Exercise | None) -> list[str]:
-    """Return what the signs of the syllabus mean, and how far the learner is."""
+    """Return what the signs of the syllabus mean, and how far the learner has come."""
     if not ids:
         return []
     grade = syllabus.points
@@ -116,7 +116,7 @@ def _explain_catalog(syllabus: Syllabus, ids: Sequence[str], place: Exercise | N
         f"{UNICODE.absent} not yet",
     ]
     lines = [
-        f"{', '.join(filter(None, signs))}. An exercise is done if it ran, your part is right and all is answered.",
+        f"{', '.join(filter(None, signs))}. An exercise is done if it ran, your part is right and every question is answered.",
         "The points in the table are those of the whole course.",
     ]
     if grade is None:
@@ -128,7 +128,7 @@ def _explain_catalog(syllabus: Syllabus, ids: Sequence[str], place: Exercise | N
 
 
 def module(module: Module, lessons: Sequence[str], progress: Mapping[str, ExerciseVerdict], *, has_lab: bool = False) -> View:
-    """Show a module: its subject, its exercises, and the first part of its lesson. `has_lab` says that its lab is ready."""
+    """Show a module: its subject, its exercises, and the first part of its lesson. `has_lab`: whether its lab is ready."""
     heading, body = _split_heading(lessons[0])
     about = facts(
         [
@@ -244,7 +244,7 @@ def hints(exercise: Exercise, numbers: Sequence[int], options: str | None) -> Vi
 
 
 def next_step(step: NextStep, progress: Progress) -> View:
-    """Show where the learner is, the one thing to do, and how far the learner is."""
+    """Show where the learner is, the one thing to do, and how far the learner has come."""
     task = Paragraph(f"{step.what[:1].upper()}{step.what[1:]}")
     footer = [_describe_progress(step.exercise, progress)]
     if step.exercise is None or step.signs is None:

@@ -35,10 +35,10 @@ SOURCE_COLUMNS = 50  # a row has 80 columns: these, the counts and the line numb
 COLUMNS = (
     name_column("access"),
     number_column("requests"),
-    number_column("sectors a request"),
-    number_column("conflicts a request"),
+    number_column("sectors per request"),
+    number_column("conflicts per request"),
     number_column("lanes"),
-    number_column("bytes asked"),
+    number_column("bytes requested"),
     number_column("bytes moved"),
     number_column("used"),
 )
@@ -92,7 +92,7 @@ def _tabulate(kernel: CudaKernel) -> Table:
 
 
 def _name_block(block: Sequence[int]) -> str:
-    """Return the threads of a block as `32 x 8`, without dimensions of 1 at the end."""
+    """Return the size of a block as `32 x 8`, without dimensions of 1 at the end."""
     size = max((place for place, count in enumerate(block, 1) if count > 1), default=1)
     return " x ".join(map(str, block[:size]))
 
@@ -156,11 +156,11 @@ def sum_lines(name: str, report: CudaReport) -> dict[int, list[AccessCounts]]:
 
 
 def show_comparison(names: Sequence[str], reports: Sequence[CudaReport]) -> View:
-    """Show two programs side by side: the same kernel in both or, if no name is the same, the kernels in their order."""
+    """Show two programs side by side: the same kernel in both or, if they share no name, the kernels paired in order."""
     before, after = reports
     blocks: list[Block] = [
         table(
-            [name_column("a request, or in all"), number_column(names[0]), number_column(names[1])],
+            [name_column("per request, or in total"), number_column(names[0]), number_column(names[1])],
             list(_compare(first, second)),
             title=first.name if first and second and first.name == second.name else f"{_name(first)} and {_name(second)}",
         )
@@ -204,11 +204,11 @@ def _compare(first: CudaKernel | None, second: CudaKernel | None) -> Iterator[tu
         yield row(f"{WORDS[access]}: requests", [f"{item.requests:,}" if item else ABSENT for item in counts])
         if access.startswith("global"):
             sectors = [_number(item.sectors_per_request) if item else ABSENT for item in counts]
-            yield row(f"{WORDS[access]}: sectors a request", sectors)
+            yield row(f"{WORDS[access]}: sectors per request", sectors)
             moved = [format_bytes(item.sectors * SECTOR_BYTES) if item else ABSENT for item in counts]
             yield row(f"{WORDS[access]}: bytes moved", moved)
         else:
             conflicts = [_number(item.conflicts_per_request) if item else ABSENT for item in counts]
-            yield row(f"{WORDS[access]}: conflicts a request", conflicts)
+            yield row(f"{WORDS[access]}: conflicts per request", conflicts)
     if any(kernel and kernel.atomics for kernel in kernels):
         yield row("atomic calls", [f"{kernel.atomics:,}" if kernel else ABSENT for kernel in kernels])

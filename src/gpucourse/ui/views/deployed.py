@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 def deploy_result(result: DeployResult, ssh_config: Path, next_step: str = "", *, whole: bool = False) -> View:
     """Show the deployed lab, how to log in, and what to type next. For a lab on AWS, show the cost and the deadline as well.
-    With `whole`, also show the stack, Terraform, the SSH configuration and the zones without room."""
+    With `whole`, also show the stack, Terraform, the SSH configuration and the zones without capacity.
+    """
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
     about = _list_facts(result, ssh_config, whole=whole)

@@ -92,7 +92,7 @@ def quota_requests(requests: Sequence[QuotaRequest]) -> View:
     """Show what was just requested from AWS, and how to see the reply."""
     rows = [(request.code, f"{request.wanted} vCPU", request.status, request.id or request.case) for request in requests]
     footer = [
-        "People at AWS decide, within hours to days, and may grant less.",
+        "AWS staff decide within hours or days, and may grant less.",
         "Their answer: gpucourse doctor --target aws, or https://console.aws.amazon.com/servicequotas/home/requests",
     ]
     return View(title="Requested from AWS", blocks=[table(["quota", "asked for", "state", "request"], rows)], footer=footer)

@@ -16,7 +16,7 @@ from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.run import diagnoses
 
 MAX_MEANINGS = 12
-"""The maximum number of faults in code that are listed with their meanings. If there are more, only their words are shown."""
+"""The maximum number of faults in code that are listed with their meanings. If there are more, only their names are shown."""
 
 if TYPE_CHECKING:
     from gpucourse.runs.code_drill import JudgedDiagnosis, Repair
@@ -82,7 +82,7 @@ def code_drill(
 
 
 def list_fault_words(faults: Iterable[str]) -> str:
-    """Return the words of all faults in code, in alphabetical order."""
+    """Return the names of all faults in code, in alphabetical order."""
     return f"Faults in code, all exercises: {', '.join(sorted(faults))}"
 
 

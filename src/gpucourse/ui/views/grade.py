@@ -91,8 +91,8 @@ def grade(
         Items(changed_files, title="Changed after the run, so worth no points", style="bad"),
     ]
     footer = [
-        "Points come from evidence: what a run recorded, what is handed in, what was answered. A run of the course's own files "
-        f"earns at most {MAX_UNEDITED_SHARE * 100:.0f} % of an exercise; what you write and answer earns the rest."
+        "Points come from evidence: what a run recorded, what you handed in and what you answered. A run of the course's own "
+        f"files earns at most {MAX_UNEDITED_SHARE * 100:.0f} % of an exercise; what you write and answer earns the rest."
     ]
     pieces = [piece for part in result.parts for row in part.rows for piece in row.pieces]
     if not bundle and (texts := list(dict.fromkeys(piece.exercise for piece in pieces if piece.unreviewed))):

@@ -30,7 +30,7 @@ WORDS: dict[str, tuple[str, Style]] = {
 }
 LINES_SHOWN, MAX_LINE_LENGTH = 20, 200
 CONTEXT_LINES = 3
-CHANGED_LATER = "it has changed since: a new run judges it"
+CHANGED_LATER = "it has changed since; a new run will judge it"
 YOURS, MODEL = "yours", "model solution"
 Opcode = tuple[str, int, int, int, int]
 SLOW_S = 3.0
@@ -71,7 +71,7 @@ def _try_part(item: TriedPart) -> list[Block]:
 def _describe_change(item: TriedPart) -> str:
     """Return what to do with the file of a part, or how a right part is handed in."""
     if item.result.verdict == "passed":
-        return "Right here; a run checks it as well." if item.part.checks else "Handed in."
+        return "Right on this computer; a run checks it as well." if item.part.checks else "Handed in."
     if item.result.verdict == "open":
         return f"Write it in {item.file.name} and save it{'' if item.part.judge else '; a run checks it'}."
     return f"Change {item.file.name} and save it."
@@ -129,8 +129,9 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
 def show_solutions(
     exercise: Exercise, solutions: Sequence[ModelSolution], *, width: int | None = None, next_step: str = ""
 ) -> View:
-    """Show the learner's right parts beside the course's solutions: side by side if a terminal of `width` columns has room,
-    otherwise as a diff."""
+    """Show the learner's right parts beside the course's solutions: side by side if both fit on a terminal of `width` columns,
+    otherwise as a diff.
+    """
     blocks: list[Block] = []
     for item in solutions:
         blocks += [Paragraph(f"{item.part.title} ({item.part.file})", "strong"), _compare(item, width)]
@@ -184,7 +185,7 @@ def reset(result: Reset, next_step: str = "") -> View:
     next` suggests."""
     number = result.exercise.id
     if not result.files:
-        text = "Every file is already the course's own; nothing was changed."
+        text = "Every file already equals the course's file; nothing was changed."
         return View(title=f"{number}  reset", blocks=[Paragraph(text)], next=next_step)
     pairs = []
     for name, place in result.files.items():

@@ -55,7 +55,7 @@ def launch(plan: LaunchPlan) -> View:
 def _limits(plan: LaunchPlan) -> str:
     """Return the limits on the outputs that are collected from one node, and on each log."""
     in_all, a_file, a_log = map(format_bytes, (plan.output_limit, plan.max_output_bytes, plan.log_limit))
-    return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} a file, {a_log} a log"
+    return f"at most {format_count(plan.max_output_files, 'file')} and {in_all}, {a_file} per file, {a_log} per log"
 
 
 def _describe_manual_start(plan: LaunchPlan) -> str:

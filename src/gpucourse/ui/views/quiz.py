@@ -65,7 +65,7 @@ def open_attempt(quiz: Quiz, answer_count: int, right_count: int) -> View:
 
 
 def module_result(module: Module, results: Sequence[AnswerResult], quiz: Quiz, answer_count: int) -> View:
-    """Show how the questions about one module went, and how far the whole attempt is."""
+    """Show how the questions about one module went, and how far the whole attempt has come."""
     count = len(quiz.select(module.id))
     right_count = sum(item.verdict == "passed" for item in results)
     wrong_count = sum(item.verdict == "failed" for item in results)

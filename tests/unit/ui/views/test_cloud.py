@@ -65,6 +65,6 @@ def test_quote_of_several_labs_has_one_sum_and_the_budget(tmp_path: Path) -> Non
     budget = Budget(budget=Decimal(3), spent=Decimal("1.5"))
     text = render(cloud.quote(proposal_of(tmp_path, "t4", "l4", budget=budget)), width=80)
     assert "until all end" in text
-    assert "$1.50 of $3.00 is left, $1.50 is spent" in text
+    assert "$1.50 of $3.00 is left; $1.50 is spent" in text
     text = render(cloud.quote(proposal_of(tmp_path, "t4", budget=replace(budget, reserved=Decimal("0.5")))), width=120)
-    assert "$1.00 of $3.00 is left, $1.50 is spent, $0.50 set aside for other labs until their deadlines" in text
+    assert "$1.00 of $3.00 is left; $1.50 is spent, $0.50 set aside for other labs until their deadlines" in text

@@ -82,5 +82,5 @@ def test_pair_kernels_pairs_them_by_name_or_else_by_order() -> None:
     assert pair_kernels([a], [b, c]) == [(a, b), (None, c)]
     better = make_kernel("a", load=replace(STRIDED, sectors=16))
     text = draw(show_comparison(["old.cu", "new.cu"], [make_report(a), make_report(better)]))
-    assert next(line.split()[-2:] for line in text.splitlines() if "sectors a request" in line) == ["32", "4"]
+    assert next(line.split()[-2:] for line in text.splitlines() if "sectors per request" in line) == ["32", "4"]
     assert "The two programs print the same text." in text

@@ -28,7 +28,7 @@ def show(verdict: Any, *, waited_s: float = 0.1, part: Any = None, **fields: str
         ("open", {}, "Write it in my_double.py and save it."),
         ("open", {"judge": False}, "Write it in my_double.py and save it; a run checks it."),
         ("failed", {}, "Change my_double.py and save it."),
-        ("passed", {"checks": ("wet",)}, "Right here; a run checks it as well."),
+        ("passed", {"checks": ("wet",)}, "Right on this computer; a run checks it as well."),
         ("passed", {}, "Handed in."),
     ],
 )

@@ -55,7 +55,7 @@ def test_launch_names_every_node_and_what_it_starts() -> None:
         "10 min, a collective 2 min",
         "hello.py  ·  /w/hello.py",
         "*.csv",
-        "at most 20,000 files and 10.0 GiB, 1.0 GiB a file, 1.0 GiB a log",
+        "at most 20,000 files and 10.0 GiB, 1.0 GiB per file, 1.0 GiB per log",
     ):
         assert words in output, words
     assert output.replace("\n", "").isprintable()

@@ -501,7 +501,7 @@ if (live) {
     showTimes();
   };
 
-  // What a person has typed and opened is there again after the page was loaded again.
+  // What a person has typed and opened is restored after the page is loaded again.
   const fields = () => [...main.querySelectorAll("input[id], input.log-level")];
   const valueOf = (field) => (field.type === "search" ? field.value : field.checked);
   const key = `gpucourse ${location.pathname}`;
