@@ -304,8 +304,8 @@ def test_shares_that_prefix_caches_find_are_those_of_the_search() -> None:
     )
     assert quoted.format(*sizes) in text
     for place, words in (
-        ("front", "{:.1f} percent of the tokens of the 300 requests above is found"),
-        ("behind", "{:.1f} percent is found"),
+        ("front", "{:.1f} percent of the tokens of the 300 requests above are found"),
+        ("behind", "{:.1f} percent are found"),
     ):
         stamped = prefixes.make_requests(300, 8, stamp=place)
         assert words.format(prefixes.find_percent(stamped, prefixes.find_beginnings(stamped, 16))) in text
