@@ -71,7 +71,7 @@ def test_steps_in_the_lesson_are_those_of_the_clock() -> None:
     for name, rows in kinds.items():
         times = (clock.read_ns(rows), clock.compute_ns(rows), clock.ns(rows))
         assert f"| {name} | " + " | ".join(f"{time / 1e6:.1f} ms" for time in times) + " |" in SCHEDULER
-    for gpu, words in (("l4", "= {} tokens"), ("h100", "On an H100 it is {}.")):
+    for gpu, words in (("l4", "= {} tokens"), ("h100", "On an H100 the number is {}.")):
         clock = step_clock.Clock(gpu=gpu)
         assert words.format(round(clock.operations_per_s / clock.bytes_per_s)) in SCHEDULER
 

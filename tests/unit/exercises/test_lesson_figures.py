@@ -248,7 +248,7 @@ def test_the_v100_that_aws_still_has_costs_what_the_table_says() -> None:
     ]
     assert not duplicates
     assert kind["gpus"] == 8
-    price = f"AWS has only eight of them together, for {float(kind['usd_per_hour']):.0f} dollars an hour ({name}) |"
+    price = f"AWS rents them only eight at a time, for {float(kind['usd_per_hour']):.0f} dollars an hour ({name}) |"
     assert price in lesson("1")
 
 

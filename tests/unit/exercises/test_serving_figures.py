@@ -48,7 +48,7 @@ def test_a_decode_step_by_slices_takes_what_the_lesson_says(link: str, title: st
 def test_sums_and_hand_overs_have_the_bytes_that_the_lesson_says() -> None:
     large, small = cards.CARDS["llama-3.1-70b"], cards.CARDS["llama-3.1-8b"]
     one = 32 * large.width * 2
-    assert f"one sum has {one >> 10} KiB, and {2 * large.layers} of them have {2 * large.layers * one >> 20} MiB" in RANKS
+    assert f"one sum takes {one >> 10} KiB, and {2 * large.layers} of them take {2 * large.layers * one >> 20} MiB" in RANKS
     token = 2 * small.layers * small.kv_heads * small.head_dim * 2
     assert f"has {token >> 10} KiB in 16 bits, so a prompt of 3,000 tokens is {3000 * token >> 20} MiB" in RANKS
     assert f"At 25 GB/s that takes {3000 * token / 25e6:.0f} ms" in RANKS
