@@ -77,14 +77,15 @@ WAYS = {
         seen="{observed}",
     ),
     "halo-from-memory": Way(
-        "halo is right, but its threads ask memory for {numbers:,} numbers, and {needed:,} would do: the block's numbers, and "
+        "halo is right, but its threads ask memory for {numbers:,} numbers, although {needed:,} are enough: the block's "
+        "numbers, and "
         "one on each side. Read them into tile once, and add up numbers of tile",
         (
             "out[i] = tile[t] + tile[t + 1] + tile[t + 2];",
             "out[i] = (i > 0 ? in[i - 1] : 0.0f) + tile[t + 1] + (i + 1 < n ? in[i + 1] : 0.0f);",
         ),
-        seen="halo is right, but its threads ask memory for {numbers:,} numbers, and {needed:,} would do: which are read "
-        "twice?",
+        seen="halo is right, but its threads ask memory for {numbers:,} numbers, although {needed:,} are enough: which are "
+        "read twice?",
     ),
     "window-past-end": Way(
         "{observed}. The last window ends where the array ends: 4 i + k has to be below n as well",
@@ -165,7 +166,8 @@ WAYS = {
         seen="{observed}",
     ),
     "atomic-of-each": Way(
-        "dot is right, but makes {atomics:,} atomic additions with only {warps} warps, and additions to one place are done one "
+        "dot is right, but makes {atomics:,} atomic additions with only {warps} warps, and additions to one place are "
+        "done one "
         "after the other: add up the lanes with warp_sum, and let one of them add the sum",
         (
             "product = warp_sum(product);\n  if (threadIdx.x % 32 == 0) atomicAdd(sum, product)",

@@ -65,7 +65,7 @@ WAYS = {
         ("    model.to(device)\n", "    model.to(device, dtype)\n"),
     ),
     "backward-in-autocast": Way(
-        "backward runs under autocast, although it uses the formats of forward by itself. End the with before backward",
+        "backward runs under autocast, although it uses the formats of forward automatically. End the with before backward",
         (
             "        optimizer.zero_grad()\n        scaler.scale(loss).backward()\n",
             "            optimizer.zero_grad()\n            scaler.scale(loss).backward()\n",
@@ -77,7 +77,8 @@ WAYS = {
         ("enabled=dtype == torch.float16)", "enabled=False)"),
     ),
     "new-scalers": Way(
-        "{count} scalers scaled the losses of {steps} steps: each begins with the same scale, so that an overflow never lowers "
+        "{count} scalers scaled the losses of {steps} steps: each begins with the same scale, so that an overflow never "
+        "lowers "
         "it, and every later step would be skipped, too. Create one scaler before the loop",
         (
             "        first = step * batch_size",

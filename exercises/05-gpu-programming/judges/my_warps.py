@@ -73,7 +73,7 @@ WAYS = {
     ),
     "bank-conflicts": Way(
         "a request to the tile of transpose takes {turns:.3g} turns instead of 1: numbers of its column share a bank, and a "
-        "bank serves one per turn. With rows of 33 numbers each row begins one bank further on, and the 32 lie in 32 banks",
+        "bank serves one per turn. With rows of 33 numbers each row begins one bank further on, and the 32 are in 32 banks",
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(
@@ -87,7 +87,7 @@ WAYS = {
         "or have nothing to read?",
     ),
     "read-twice": Way(
-        "clip_sum reads {bytes:,} bytes, but the two channels have {needed:,}: no warp splits any more, but every thread "
+        "clip_sum reads {bytes:,} bytes, but the two channels have {needed:,}: no warp splits now, but every thread "
         "reads both channels and uses one. Let one thread read each sample",
         (
             "  if (blockIdx.x % 2) {  // whole blocks go one way\n"

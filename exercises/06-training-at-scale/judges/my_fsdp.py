@@ -19,7 +19,8 @@ WAYS = {
         ("share.float() / self.ranks", "share.float()"),
     ),
     "own-gradient": Way(
-        "the gradient of a share is this rank's own: the other ranks' sequences do not count. It needs the mean over all ranks",
+        "the gradient of a share is this rank's own: the other ranks' sequences do not count. It needs the mean over "
+        "all ranks",
         (
             "dist.reduce_scatter_tensor(share, torch.nn.functional.pad(gradient, (0, -gradient.numel() % self.ranks)))\n"
             "        self.share.grad = share.float() / self.ranks",
@@ -60,7 +61,8 @@ WAYS = {
         ("            parameter.grad = None\n        self.free()\n", "            parameter.grad = None\n"),
     ),
     "not-gathered-again": Way(
-        "block {block} is not gathered in backward, and its gradients are wrong: they were computed from memory that was freed "
+        "block {block} is not gathered in backward, and its gradients are wrong: they were computed from memory that "
+        "was freed "
         "after forward. Backward needs the weights too",
         (
             "register_full_backward_pre_hook(lambda *_: self.fetch(self.previous))",
@@ -69,11 +71,12 @@ WAYS = {
     ),
     "no-prefetch": Way(
         "in forward, {late} of {count} blocks are gathered only after the block before them has ended: the links rest while a "
-        "block computes, and the block waits while the links work. Begin the next gather before, with async_op=True",
+        "block computes, and the block waits while the links work. Begin the next gather earlier, with async_op=True",
         ("lambda *_: self.fetch(self.next)", "lambda *_: self.fetch(None)"),
     ),
     "waits-for-prefetch": Way(
-        "in {side}, {late} of {count} gathers are issued in time, but waited for at once, before the other block has computed: "
+        "in {side}, {late} of {count} gathers are issued in time, but waited for immediately, before the other block "
+        "has computed: "
         "async_op=True returns a handle; wait for it only when its own block is about to compute",
         ("self.share.detach().to(self.wire), async_op=True)",
          "self.share.detach().to(self.wire), async_op=True)\n            self.work.wait()"),

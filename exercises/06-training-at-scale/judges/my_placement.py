@@ -11,13 +11,13 @@ Blocks = Sequence[tuple[int, int, int]]
 SMALL, MANY = 7, 40
 WAYS = {
     "only-after-forward": Way(
-        "after forward your placement fits, but in backward a recomputed block is whole again, beside what the blocks before "
-        "it have kept: {given}",
+        "after forward your placement fits, but in backward a recomputed block is whole again, in addition to what the blocks "
+        "before it have kept: {given}",
         ("if item[0] + all_bytes <= limit]", "if item[0] + few_bytes <= limit]"),
     ),
     "whole-largest": Way(
-        "you leave room for the largest block beside all that forward kept: {given}. When a block is whole, only the blocks "
-        "before it still have activations: those after it have ended their backward",
+        "you leave room for the largest block in addition to all that forward kept: {given}. When a block is whole, only the "
+        "blocks before it still have activations: those after it have ended their backward",
         ("    return list(min(", "    sums = [item for item in sums if item[0] + max(kept) <= limit]\n    return list(min("),
     ),
     "nothing-left": Way(

@@ -23,7 +23,7 @@ WAYS = {
         ("[: -(-nodes // size)]", "[: 1 - (-nodes // size)]"),
     ),
     "not-started": Way(
-        "you kept the first gang waiting without need. {fault}",
+        "you kept the first gang waiting unnecessarily. {fault}",
         ("    while waiting and (place", "    if waiting and (place"),
     ),
     "first-delayed": Way(

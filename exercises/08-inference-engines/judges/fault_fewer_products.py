@@ -24,4 +24,4 @@ def judge(part: Part) -> None:
         is_alone = row["format"] != "FP8, products in FP8"
         if is_alone and row["sim_ms_batch_512"] < 0.7 * plain["sim_ms_batch_512"]:
             raise part.wrong("still", form=row["format"], result=row["sim_ms_batch_512"], plain=plain["sim_ms_batch_512"])
-    part.note("a large batch gains nothing by smaller weights alone")
+    part.note("a large batch gains nothing from smaller weights alone")

@@ -19,4 +19,4 @@ def judge(part: Part) -> None:
     room = part.call(holder.room)
     if room != 20:
         raise part.wrong("still", room=room)
-    part.note("a request that has ended has no room")
+    part.note("a request that has ended takes no memory")

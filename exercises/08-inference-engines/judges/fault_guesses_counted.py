@@ -15,4 +15,4 @@ def judge(part: Part) -> None:
         if abs(row["tokens_per_step"] - row["tokens"] / row["steps"]) > 0.01:
             values = {key: row[key] for key in ("draft", "steps", "tokens")}
             raise part.wrong("still", result=row["tokens_per_step"], **values)
-    part.note("tokens a step are the tokens of the text, divided by the steps")
+    part.note("tokens per step are the tokens of the text, divided by the steps")

@@ -13,4 +13,4 @@ def judge(part: Part) -> None:
     count = max(part.metrics["handed_off"], *(row["tokens_off"] for row in part.metrics["handed"]))
     if count:
         raise part.wrong("still", count=count)
-    part.note("the answer goes on at the place after the prompt")
+    part.note("the answer continues at the place after the prompt")

@@ -20,4 +20,4 @@ def judge(part: Part) -> None:
         more, right = operations[1] - operations[0], 2 * 32 * 64
         if more != right:
             raise part.wrong("still", new=new, more=more, right=right)
-    part.note("a prompt of 20 tokens is multiplied with the vocabulary once, as one of 1 token is")
+    part.note("a prompt of 20 tokens is multiplied by the vocabulary once, like a prompt of 1 token")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {
-    "still": Way("the order begins with {first}, and the prompt begins with another field, so that {percent:.1f} % are found")
-}
+WAYS = {"still": Way("the order begins with {first}, but the prompt begins with another field, so {percent:.1f} % are found")}
 
 
 def judge(part: Part) -> None:

@@ -6,8 +6,8 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "a request arrives at 1 ms, is admitted at 5 ms and has its first token at 9 ms: its TTFT is given as {result:g} ms, "
-        "and its user waits for 8 ms"
+        "a request arrives at 1 ms, is admitted at 5 ms and has its first token at 9 ms: its TTFT is given as "
+        "{result:g} ms, but its user waits for 8 ms"
     )
 }
 

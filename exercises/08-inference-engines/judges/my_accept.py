@@ -43,7 +43,7 @@ WAYS = {
         ("uniform() < p[place]", '__import__("random").random() < p[place]'),
     ),
     "drawn-from-p": Way(
-        "after a rejection you draw from p itself. Tokens that are more probable in q than in p are kept often already, and "
+        "after a rejection you draw from p itself. Tokens that are more probable in q than in p are already kept often, and "
         "drawing from p adds to them: token {token}, with p {large:.2f} and q {small:.2f}, comes too often. Draw from max(0, "
         "p - q)",
         (

@@ -32,8 +32,8 @@ WAYS = {
         ("return per_s * square / (2 * (1 - use))", "return per_s * square / (2 * (1 - use)) + mean"),
     ),
     "without-the-free-share": Way(
-        "{given} s instead of {right} s: at a use of {use:.0%}, a queue shrinks only in the {free:.0%} that are free. "
-        "Divide by them",
+        "{given} s instead of {right} s: at a use of {use:.0%}, a queue shrinks only in the {free:.0%} of the time that "
+        "is free. Divide by this share",
         ("return per_s * square / (2 * (1 - use))", "return per_s * square / 2"),
     ),
     "past-one": Way(

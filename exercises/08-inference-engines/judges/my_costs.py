@@ -33,7 +33,8 @@ WAYS = {
         ("numbers = card.latent + card.rope_dim if", "numbers = card.heads * (card.latent + card.rope_dim) if"),
     ),
     "position-forgotten": Way(
-        "the {rope_dim} numbers that carry the position are kept beside the latent vector: {right} bytes, not {result}",
+        "the {rope_dim} numbers that carry the position are kept in addition to the latent vector: {right} bytes, not "
+        "{result}",
         ("numbers = card.latent + card.rope_dim if", "numbers = card.latent if"),
     ),
     "window-ignored": Way(
@@ -49,7 +50,7 @@ WAYS = {
         ("return products + 4 * card.heads", "return products + 2 * card.heads"),
     ),
     "not-itself": Way(
-        "with past = {past} and new = {new}, a query is multiplied with {past} + {new} keys: a new token also looks at itself "
+        "with past = {past} and new = {new}, a query is multiplied by {past} + {new} keys: a new token also looks at itself "
         "and at the other new ones",
         (
             "    with_window = min(past, card.window - 1) + new\n"
@@ -63,7 +64,7 @@ WAYS = {
         ("sum(new * count_keys", "sum((past + new) * count_keys"),
     ),
     "window-not-computed": Way(
-        "in the {windowed_layers} layers with a window of {window} tokens, the new tokens are not multiplied with all "
+        "in the {windowed_layers} layers with a window of {window} tokens, the new tokens are not multiplied by all "
         "{past} + {new} keys: the kernel leaves out those that none of them looks at",
         ("    with_window = min(past, card.window - 1) + new", "    with_window = past + new"),
     ),
@@ -85,11 +86,11 @@ WAYS = {
         ),
     ),
     "all-experts-computed": Way(
-        "you multiplied each token with all {experts} experts, but only {per_token} of them compute it",
+        "you multiplied each token by the weights of all {experts} experts, but only {per_token} of them compute it",
         ("(card.per_token or 1)", "(card.experts or 1)"),
     ),
     "router-forgotten": Way(
-        "each token is also multiplied with a matrix of {width} x {experts}, whose scores choose its experts",
+        "each token is also multiplied by a matrix of {width} x {experts}, whose scores choose its experts",
         ("3 * card.hidden * (card.per_token or 1) + card.experts)", "3 * card.hidden * (card.per_token or 1))"),
     ),
     "experts-added-up": Way(

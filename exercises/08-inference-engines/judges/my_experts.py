@@ -23,7 +23,8 @@ WAYS = {
         ("back * gates.flatten()[order, None]", "back"),
     ),
     "gates-in-another-order": Way(
-        "each output is multiplied by the gate of another token or expert: rows come back in the order in which you sent them, "
+        "each output is multiplied by the gate of another token or expert: rows come back in the order in which you "
+        "sent them, "
         "so put the gates in that order too",
         ("gates.flatten()[order, None]", "gates.flatten()[:, None]"),
     ),
@@ -210,5 +211,7 @@ def _name_values(part: Part, layer: Layer, result: Any, outputs: Any, gates: Any
     coefficients = torch.linalg.lstsq(outputs[0].T, first[:, None]).solution
     if torch.allclose(outputs[0].T @ coefficients, first[:, None], rtol=0, atol=1e-9):
         raise part.wrong("gates-in-another-order", layer.name)
-    text = "the experts get the right rows, and the outputs are wrong: is each row of the result the sum of its own token's?"
+    text = (
+        "the experts get the right rows, but the outputs are wrong: does each row of the result add up its own token's outputs?"
+    )
     raise Verdict("failed", "other", text, layer.name)

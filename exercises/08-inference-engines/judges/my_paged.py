@@ -23,7 +23,8 @@ WAYS = {
         ),
     ),
     "not-causal": Way(
-        "right with one new token, wrong with {tokens}: each new token reads the places up to its own, not those of the tokens "
+        "right with one new token, wrong with {tokens}: each new token reads the places up to its own, not those of the "
+        "tokens "
         "after it",
         ("<= places[:, None]", "<= torch.full_like(places, length - 1)[:, None]"),
     ),
@@ -48,7 +49,7 @@ WAYS = {
         ),
     ),
     "pages-averaged": Way(
-        "you compute a softmax for each page and add the results: the weights of all pages together have to be 1",
+        "you compute a softmax for each page and add the results: the weights of all pages together must add up to 1",
         (
             "        total = total * shrink + weights.sum(-1)\n"
             '        out = out * shrink[..., None] + torch.einsum("tkgn,nkd->tkgd", weights, v)\n',

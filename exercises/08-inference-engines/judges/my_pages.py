@@ -28,7 +28,8 @@ WAYS = {
         ("and self.users[table[-1]] > 1", "and True"),
     ),
     "copies-full-page": Way(
-        "{op} asks for copies ({copies} instead of {right_copies}): the last page is full, so no new token is written into it, "
+        "{op} asks for copies ({copies} instead of {right_copies}): the last page is full, so no new token is written "
+        "into it, "
         "and it stays shared",
         (
             "shared = length % self.size != 0 and self.users[table[-1]] > 1",
@@ -72,8 +73,8 @@ WAYS = {
         ("-(-(length + tokens) // self.size)", "max(1, (length + tokens) // self.size)"),
     ),
     "by-new-tokens": Way(
-        "after {op}, {free} pages are free, and {right_free} should be: the last page of the request has places left. Count "
-        "the pages of its whole length, less those that it has",
+        "after {op}, {free} pages are free, and {right_free} should be: the last page of the request has places left. "
+        "Count the pages of its whole length, minus those that it has",
         ("-(-(length + tokens) // self.size) - len(table)", "-(-tokens // self.size)"),
     ),
     "not-atomic": Way(

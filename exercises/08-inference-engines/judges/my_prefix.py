@@ -106,8 +106,8 @@ WAYS = {
         "{observation}",
     ),
     "newest-first": Way(
-        "{found} tokens were found, but {right} with the right order: you gave up the pages that were freed last. The front "
-        "of the queue has waited longest",
+        "{found} tokens were found, but {right} with the right order: you gave up the pages that were freed last. The "
+        "page at the front of the queue has waited longest",
         ("page = next(iter(self.free))", "page = next(reversed(self.free))"),
         "{observation}",
     ),

@@ -30,7 +30,8 @@ WAYS = {
         ),
     ),
     "multiplied": Way(
-        "you multiply the two powers. A channel with large weights needs a smaller scale, as its weights are multiplied by it: "
+        "you multiply the two powers. A channel with large weights needs a smaller scale, as its weights are multiplied "
+        "by it: "
         "divide",
         (
             "activation.clamp(min=1e-5) ** alpha / weight.abs().amax(0).clamp(min=1e-5) ** (1 - alpha)",
@@ -38,7 +39,7 @@ WAYS = {
         ),
     ),
     "weights-of-an-output": Way(
-        "you took the largest weights of the outputs. An input channel is multiplied with one column of the weight [out, in]:"
+        "you took the largest weights of the outputs. An input channel is multiplied by one column of the weight [out, in]:"
         " the maximum is over dimension 0",
         (
             "activation.clamp(min=1e-5) ** alpha / weight.abs().amax(0).clamp(min=1e-5) ** (1 - alpha)",
@@ -86,7 +87,8 @@ WAYS = {
         ("round_trip(weight * scale) / scale", "round_trip(weight / scale) * scale"),
     ),
     "always-one": Way(
-        "the power is always 1. The largest channels then set the steps of all others; the output changes by {change:.2%}, and "
+        "the power is always 1. The largest channels then set the steps of all others; the output changes by "
+        "{change:.2%}, and "
         "by {best:.2%} with the best power",
         ("size ** (twentieth / 20)", "size**1.0"),
     ),

@@ -62,7 +62,7 @@ WAYS = {
         ),
     ),
     "whole-prompts": Way(
-        "in step {step} {gains} gets {more} tokens at once, although {budget} are allowed in the whole step: a longer prompt "
+        "in step {step} {gains} gets {more} tokens, although {budget} are allowed in the whole step: a longer prompt "
         "is computed in pieces",
         (
             "        if not pages.grow(request, request.computed_tokens + tokens):\n            break\n",
@@ -92,7 +92,8 @@ WAYS = {
             "        rests = [r.prompt_tokens + r.generated_tokens - r.computed_tokens for r in waiting]\n"
             "        fits = [n for n, r in enumerate(waiting)\n"
             "                if pages.grow(r, r.computed_tokens + min(rests[n], budget))][:1]\n"
-            "        if not fits:\n            break\n        request, tokens = waiting[fits[0]], min(rests[fits[0]], budget)\n"
+            "        if not fits:\n            break\n        request, tokens = waiting[fits[0]], min(rests[fits[0]], "
+            "budget)\n"
             "        running.append(waiting.pop(fits[0]))\n",
         ),
     ),
@@ -117,8 +118,8 @@ WAYS = {
         ("waiting.insert(0, victim)", "waiting.append(victim)"),
     ),
     "computed-kept": Way(
-        "in step {step} {loses}, which was preempted, gets {less} tokens instead of {right}: its pages were released, so "
-        "nothing of it counts as computed",
+        "in step {step} {loses}, which was preempted, gets {less} tokens instead of {right}: its pages were released, "
+        "so none of its tokens count as computed",
         ("            victim.computed_tokens = 0\n", ""),
     ),
     "pages-kept": Way(

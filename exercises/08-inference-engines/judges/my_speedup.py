@@ -55,7 +55,8 @@ WAYS = {
         ("step_ns(gamma + 1)", "(gamma + 1) * step_ns(1)"),
     ),
     "largest-not-tried": Way(
-        "it returned {given}, but {right} guesses are faster, and allowed: try all numbers from 0 to largest, largest included",
+        "it returned {given}, but {right} guesses are faster, and allowed: try all numbers from 0 to largest, including "
+        "largest itself",
         ("max(range(largest + 1), key=speed)", "max(range(largest), key=speed)"),
     ),
     "most-tokens": Way(

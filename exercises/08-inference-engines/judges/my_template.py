@@ -25,7 +25,8 @@ WAYS = {
         ),
     ),
     "conversation-first": Way(
-        "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: the history belongs to one conversation, and it "
+        "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: the history belongs to one conversation, "
+        "and it "
         "comes before {late}, which other conversations share",
         (
             "[tools, system, documents, history, user, time, request_id]",
@@ -34,7 +35,7 @@ WAYS = {
     ),
     "rarer-first": Way(
         "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: {early} differs between prompts "
-        "that have the same {late}. What the most requests share comes first",
+        "that have the same {late}. A field that more requests share comes first",
         (
             "[tools, system, documents, history, user, time, request_id]",
             "[system, tools, documents, history, user, time, request_id]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("a rank is said to send {off:,} bytes more than its messages have: each message is counted twice")}
+WAYS = {"still": Way("a rank is said to send {off:,} bytes more than its messages contain: each message is counted twice")}
 RUNS = {"right": {"bytes_off": 0}, "wrong": {"bytes_off": 336_000}}
 
 

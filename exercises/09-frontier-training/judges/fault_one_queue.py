@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("the gather of layer 0 begins at {begin}, after a reduce, and could begin at 2")}
+WAYS = {"still": Way("the gather of layer 0 begins at {begin}, after a reduce, but could begin at 2")}
 
 
 def judge(part: Part) -> None:
@@ -14,4 +14,4 @@ def judge(part: Part) -> None:
     spans = part.call(part.function("simulate_step"), issues, seconds, 1)
     if spans[4][0] != 2:
         raise part.wrong("still", begin=spans[4][0])
-    part.note("gathers and reduces have queues of their own")
+    part.note("gathers and reduces have separate queues")

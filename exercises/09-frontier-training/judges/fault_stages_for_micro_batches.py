@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("ZB-V holds {held:g} micro-batches on {stages} ranks by your count, and it needs no more than 1F1B")}
+WAYS = {"still": Way("ZB-V holds {held:g} micro-batches on {stages} ranks by your count, but it needs no more than 1F1B")}
 RUNS = {word: {"stages": 8, "clock": [{"label": "zb-v", "held": held}]} for word, held in (("right", 8.0), ("wrong", 16.0))}
 
 

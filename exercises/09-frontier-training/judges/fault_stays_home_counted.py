@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("a rank is said to send {off:,} bytes more than go to other ranks: rows that stay at home are counted")}
+WAYS = {"still": Way("a rank is said to send {off:,} bytes more than go to other ranks: rows that stay there are counted")}
 RUNS = {"right": {"bytes_off": 0}, "wrong": {"bytes_off": 50_688}}
 
 
@@ -12,4 +12,4 @@ def judge(part: Part) -> None:
     """Require the bytes of the formula."""
     if part.metrics["bytes_off"]:
         raise part.wrong("still", off=part.metrics["bytes_off"])
-    part.note("a rank sends its tokens to all others, and to itself nothing")
+    part.note("a rank sends its tokens to all others, and nothing to itself")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("the clock of a ring differs from 2(n-1) messages of a chunk by {off:.6g} latencies: all ports work at once")
+    "still": Way("the clock of a ring differs from 2(n-1) messages of a chunk by {off:.6g} latencies: ports work in parallel")
 }
 RUNS = {"right": {"ring_off": 0.0}, "wrong": {"ring_off": 734.3}}
 

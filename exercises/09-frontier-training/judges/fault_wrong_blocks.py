@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "a product differs by {off:.1%} of its largest number from what a GPU computes of codes and scales: "
+        "a product differs by {off:.1%} of its largest number from what a GPU computes from codes and scales: "
         "along which dimension "
         "do its operands share scales?"
     )

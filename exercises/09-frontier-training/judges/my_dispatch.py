@@ -9,7 +9,8 @@ from gpucourse.judge import Part, Verdict, Way
 WIDTH, K, TOLERANCE = 5, 2, 1e-9
 WAYS = {
     "not-sorted": Way(
-        "rank {rank} gets a row of a token that has chosen none of its experts: the exchange cuts the rows in the order of the "
+        "rank {rank} gets a row of a token that has chosen none of its experts: the exchange cuts the rows in the order "
+        "of the "
         "ranks, and rank r has the experts from r * {each} on. Sort the pairs by expert first",
         ("order = pairs.argsort(stable=True)", "order = torch.arange(len(pairs))"),
         seen="rank {rank} gets a row of a token that has chosen none of its experts; rank r has the {each} experts from "
@@ -27,7 +28,7 @@ WAYS = {
         ("grouped = labels.argsort(stable=True)", "grouped = torch.arange(len(labels))"),
     ),
     "not-put-back": Way(
-        "rank {rank} sends its results home in the order in which its experts computed them: undo the grouping first, as "
+        "rank {rank} sends its results back in the order in which its experts computed them: undo the grouping first, as "
         "the other ranks expect the order in which they sent the rows",
         ("back = torch.empty_like(outputs).index_copy(0, grouped, outputs)", "back = outputs"),
     ),
@@ -38,7 +39,7 @@ WAYS = {
         seen="each token is a sum of the right outputs, but with weights that are not its own",
     ),
     "order-of-arrival": Way(
-        "the outputs are right, and added to other tokens: rows come home sorted by expert, so row {row} belongs to token "
+        "the outputs are right, but added to other tokens: rows come back sorted by expert, so row {row} belongs to token "
         "{token}",
         (
             "torch.zeros_like(x).index_add(0, tokens, home * weights.flatten()[order, None])",
@@ -70,13 +71,14 @@ WAYS = {
         ),
     ),
     "detached": Way(
-        "the output is right, and the gradient of {name} is {off:.2g} off: gradients go back through the exchange only "
+        "the output is right, but the gradient of {name} is {off:.2g} off: gradients go back through the exchange only "
         "if you send the rows of x themselves, without detach, and use what it returns",
         ("exchange(x[tokens], send, receive)", "exchange(x.detach()[tokens], send, receive)"),
     ),
     "alone-in-the-backward-pass": Way(
-        "the output of rank {rank} depends on {count} exchanges, and that of another rank on {most}: in the backward pass, the "
-        "others would wait for it for ever. Return what came home even if there are no tokens",
+        "the output of rank {rank} depends on {count} exchanges, and that of another rank on {most}: in the backward "
+        "pass, the "
+        "others would wait for it for ever. Return what came back even if there are no tokens",
         ("    return torch.zeros_like(x)", "    if not len(x):\n        return 0 * x\n    return torch.zeros_like(x)"),
     ),
 }
@@ -313,5 +315,7 @@ def _name_values(part: Part, trial: Trial, result: Any, outputs: Any, weights: A
     solution = torch.linalg.lstsq(outputs[0].T, first).solution
     if equals(outputs[0].T @ solution, first):
         raise part.wrong("weights-in-the-old-order", trial.name, output=result)
-    text = "the experts get the right rows, and the outputs are wrong: is each row of the result the sum of its own token's?"
+    text = (
+        "the experts get the right rows, but the outputs are wrong: does each row of the result add up its own token's outputs?"
+    )
     raise Verdict("failed", "other", text, trial.name)

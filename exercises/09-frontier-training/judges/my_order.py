@@ -26,8 +26,8 @@ WAYS = {
         ("delay, waiting = stage", "delay, waiting = stages - 1 - stage"),
     ),
     "too-much": Way(
-        "the bubble is as small as possible, but stage {stage} holds {held} micro-batches until their weight gradients are "
-        "done, but {room} are enough: it delays too many of them",
+        "the bubble is as small as possible, but stage {stage} holds {held} micro-batches until their weight gradients "
+        "are done, although {room} are enough: it delays too many of them",
         ("delay, waiting = stage", "delay, waiting = stage + 1"),
     ),
     "too-much-and-slow": Way(

@@ -16,7 +16,8 @@ WAYS = {
         ("x = x / x.norm().clamp_min(1e-30)", "x = x + 0"),
     ),
     "largest-entry": Way(
-        "you divided by the largest entry. The matrix then still has a singular value of {largest:.1f}, which grows. Divide by "
+        "you divided by the largest entry. The matrix then still has a singular value of {largest:.1f}, which grows. "
+        "Divide by "
         "the Frobenius norm, which no singular value exceeds",
         ("x.norm().clamp_min(1e-30)", "x.abs().max()"),
     ),
@@ -26,7 +27,7 @@ WAYS = {
         ("c * square @ square", "c * square * square"),
     ),
     "same-coefficients": Way(
-        "every iteration used the first coefficients: a plan has other ones for each iteration",
+        "every iteration used the first coefficients: a plan has different ones for each iteration",
         ("for a, b, c in plan:", "for a, b, c in plan[:1] * len(plan):"),
     ),
     "fifth-power-missing": Way(

@@ -95,7 +95,7 @@ WAYS = {
         ),
     ),
     "never-skips": Way(
-        "rank {rank} computed {computed} blocks, and its queries see keys in {needed} of them only: skip a "
+        "rank {rank} computed {computed} blocks, but its queries see keys in only {needed} of them: skip a "
         "block that begins after "
         "your last query",
         ("positions[rank].max():\n            part, part", "positions[rank].max() or True:\n            part, part"),
@@ -110,7 +110,8 @@ WAYS = {
         ("    of_k, of_v = send_on([of_k, of_v])\n", ""),
     ),
     "gradients-of-own-queries": Way(
-        "rank {rank} returned only what its own queries contribute to the gradients of its keys: the sums travel with the keys",
+        "rank {rank} returned only what its own queries contribute to the gradients of its keys: the sums travel with "
+        "the keys",
         (
             "            of_q, of_k, of_v = of_q + parts[0], of_k + parts[1], of_v + parts[2]\n",
             "            of_q = of_q + parts[0]\n"
@@ -211,7 +212,7 @@ def _read_pair(pair: Any, arguments: list[torch.Tensor], case: str) -> torch.Ten
     if pair is None:
         raise Verdict("failed", "no-answer", "it returned None: is the return missing?", case)
     if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(item, torch.Tensor) for item in pair):
-        raise Verdict("failed", "other", "it returned something else than the result and its lse, two tensors", case)
+        raise Verdict("failed", "other", "it returned something other than the result and its lse, two tensors", case)
     if pair[0].shape != arguments[0].shape or pair[1].shape != arguments[1].shape:
         shapes = [list(tensor.shape) for tensor in pair]
         due = [list(tensor.shape) for tensor in arguments[:2]]
@@ -257,7 +258,7 @@ def _run(forward: Any, backward: Any, rank: int, ranks: int, name: str, causal: 
             k.shape,
             v.shape,
         ]:
-            raise Verdict("failed", "other", "it returned something else than the gradients of q, k and v", "backward")
+            raise Verdict("failed", "other", "it returned something other than the gradients of q, k and v", "backward")
         result |= {"backward": [item.clone() for item in gradients], "backward_messages": messages.count}
     return result
 

@@ -22,9 +22,8 @@ WAYS = {
          '.mean(0).argmin())\n    compute = seconds'),
     ),
     "longest-average": Way(
-        "in {case_name} you blame rank {blamed}: one pause in one step made its average the longest. What is "
-        "sick is slow in every "
-        "step, so take the median of the steps",
+        "in {case_name} you blame rank {blamed}: one pause in one step made its average the longest. A sick part is "
+        "slow in every step, so take the median of the steps",
         ('compute = seconds["compute"].median(0).values', 'compute = seconds["compute"].mean(0)'),
     ),
     "one-step": Way(
@@ -38,7 +37,8 @@ WAYS = {
         ("relative = compute / stages[None, :, None]", "relative = compute / compute.median()"),
     ),
     "always-somebody": Way(
-        "in {case_name} nothing is sick, and you blame {kind} {blamed}: times vary by 1 %, and some rank is always the slowest",
+        "in {case_name} nothing is sick, and you blame {kind} {blamed}: times vary by 1 %, and some rank is always the "
+        "slowest",
         ("relative.max() > 1.05", "relative.max() > 1.001"),
     ),
     "links-forgotten": Way(

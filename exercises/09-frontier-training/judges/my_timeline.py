@@ -14,7 +14,8 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "does-not-wait": Way(
-        "{kind} {layer} begins at {begin:g}, but its layer is whole only at {whole:g}: computing needs the layer's last gather",
+        "{kind} {layer} begins at {begin:g}, but its layer is whole only at {whole:g}: computing needs the layer's last "
+        "gather",
         ('{"forward": "gather", "backward": "gather", "reduce": "backward", "free": "compute"}',
          '{"reduce": "backward", "free": "compute"}'),
     ),
@@ -23,7 +24,7 @@ WAYS = {
         ("if queues[kind] in tail else []", 'if queues[kind] in tail and kind != "gather" else []'),
     ),
     "processor-waits": Way(
-        "gather {layer} begins at {begin:g} and could begin at {right:g}: the processor does not wait until the computation "
+        "gather {layer} begins at {begin:g} but could begin at {right:g}: the processor does not wait until the computation "
         "that it issued before has ended",
         ('{"gather": "in",', '{"gather": "compute",'),
     ),
@@ -32,8 +33,8 @@ WAYS = {
         ('"reduce": "backward", "free"', '"free"'),
     ),
     "reduce-on-gather-queue": Way(
-        "gather {layer} begins at {begin:g}, when a reduce has ended, and could begin at {right:g}: gathers and reduces have "
-        "queues of their own",
+        "gather {layer} begins at {begin:g}, when a reduce has ended, but could begin at {right:g}: gathers and reduces "
+        "have separate queues",
         ('"reduce": "out"}', '"reduce": "in"}'),
     ),
     "room-without-the-arriving": Way(
@@ -45,7 +46,8 @@ WAYS = {
         ("range(room, len(gathers))", "range(0)"),
     ),
     "freed-at-issue": Way(
-        "layer {layer} leaves memory at {begin:g}, but it is computed until {end:g}: the processor issues the free long before",
+        "layer {layer} leaves memory at {begin:g}, but it is computed until {end:g}: the processor issues the free long "
+        "before",
         ('ready if kind == "free" else', '(place + 1) * issue_s if kind == "free" else'),
     ),
     "before-its-issue": Way(

@@ -39,8 +39,8 @@ WAYS = {
         ("return shape[0] ** -0.5, ratio, 1.0", "return shape[0] ** -0.5, 1.0, 1.0"),
     ),
     "square-root": Way(
-        "you divide the rate of hidden matrices by the root of the ratio. The steps of Adam do not average out: they all have "
-        "the direction of the gradient, so their sum grows with the ratio itself",
+        "you divide the rate of hidden matrices by the root of the ratio. The steps of Adam do not average out: they "
+        "all follow the direction of the gradient, so their sum grows with the ratio itself",
         ("return shape[0] ** -0.5, ratio, 1.0", "return shape[0] ** -0.5, ratio**0.5, 1.0"),
     ),
     "init-too-small": Way(
