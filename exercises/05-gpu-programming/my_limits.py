@@ -27,7 +27,7 @@ def find_limit(launches: Sequence[Launch], device: Device) -> str:
     "latency"     neither, and in most clocks no warp can issue an instruction
     "issue"       neither, but in most clocks a warp issues an instruction
 
-    A kernel that is near both roofs is limited by the nearer one. Time in which two kernels run at once counts once; they then
+    A kernel that is near both roofs is limited by the nearer one. Time in which two kernels run together counts once; they then
     have the same limit.
     """
     raise NotImplementedError("find_limit: which share of each roof does a kernel reach while it runs, and for how long?")

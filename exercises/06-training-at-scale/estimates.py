@@ -82,7 +82,7 @@ def scale(estimate_of_batch: Estimate, batch: int, to: int) -> Estimate:
 
 
 def find_largest_batch(estimate_of_batch: Estimate, batch: int, room: int) -> int:
-    """Return the most sequences whose step takes at most `room` bytes, or 0 if none fits.
+    """Return the largest number of sequences whose step takes at most `room` bytes, or 0 if none fits.
 
     Start from the estimate for `batch` sequences.
     """

@@ -179,7 +179,7 @@ def list_storages() -> dict[int, torch.UntypedStorage]:
 
 
 def count_kept_bytes(apart: Container[int] = ()) -> int:
-    """Return the bytes of these storages, without those at the addresses `apart`. The least of several measurements counts,
+    """Return the bytes of these storages, without those at the addresses `apart`. The lowest of several measurements counts,
     because gloo's thread keeps a buffer for a moment after its wait has returned.
     """
     looks = []

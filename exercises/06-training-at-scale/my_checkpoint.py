@@ -1,7 +1,7 @@
 """Your part of 6.4: what a checkpoint must contain, and how training continues from it as if it had never stopped.
 
 You will learn    what the state of training is in addition to the weights; how it is saved in slices, and read by fewer ranks
-You will produce  `state` and `restore`: a training saved on 4 ranks continues with the same losses on 4, 2 and 1
+You will produce  `state` and `restore`: a training run saved on 4 ranks continues with the same losses on 4, 2 and 1
 Try it            gpucourse try 6.4
 Your part         both functions below. As delivered they keep only the weights; keep their names and parameters
 Reading           modules/06-training-at-scale/lesson-7-checkpoints.md, "The state of a training run"
@@ -23,15 +23,15 @@ def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generat
     Its moments are in slices, too, but do not exist before its first step. `step` is how many steps are done. `generator` draws
     the batches.
 
-    Every rank of the model calls it before a save. Every rank also calls it before a load, on a new training, to say what to
-    read. Return tensors as they are, in slices: torch.distributed.checkpoint writes each rank's own slices, and loads into
+    Every rank of the model calls it before a save. Every rank also calls it before a load, on a new training run, to say what
+    to read. Return tensors as they are, in slices: torch.distributed.checkpoint writes each rank's own slices, and loads into
     these very tensors. Other values are written as they are; after a load, the dictionary contains the values that were read.
     """
     return {"model": get_model_state_dict(model)}
 
 
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, saved: dict[str, Any]) -> int:
-    """Put `saved` into the training, and return how many steps it has done: the number of the next step, counted from 0.
+    """Put `saved` into the training run, and return how many steps it has done: the number of the next step, counted from 0.
 
     `saved` is the dictionary that `state` returned for this new training, after the load. Change `model`, `optimizer` and
     `generator` themselves, because the training continues with them.

@@ -21,9 +21,9 @@ def largest(way: str, cluster: dict) -> int:
     has ranks on several nodes, its slowest link sets the pace.
 
     - "data": each rank has the whole model and whole sequences. When a layer's backward is done, its gradients are
-      summed (gradient_bytes a number) while backward continues with the layer before it.
+      summed (gradient_bytes per number) while backward continues with the layer before it.
     - "sharded": each rank has a share of every weight. A layer's weights are gathered while the layer before it computes, in
-      forward and once more in backward (weight_bytes a number). Its gradients are reduced and scattered after its backward.
+      forward and once more in backward (weight_bytes per number). Its gradients are reduced and scattered after its backward.
     - "tensor": the ranks divide the heads and each layer's weights, and all compute the whole batch. A layer sums its output
       twice forward and twice backward; each sum has width numbers (weight_bytes each) for each token. The batch is cut in two
       halves: while the sums of one half are sent, the other half computes.

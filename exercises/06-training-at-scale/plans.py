@@ -158,7 +158,8 @@ def sent_bytes(work: Work, plan: Plan) -> dict[str, float]:
     the attention and of the MLP again.
     pp: a GPU sends its share of the tokens to the next stage.
     dp: ZeRO 2 and 3 send for every micro-batch. The ranks of a sequence sum their gradients as copies do.
-    cp: in forward, keys and values make cp - 1 hops; in backward as many again, and their gradients cp, until they are home.
+    cp: in forward, keys and values make cp - 1 hops; in backward as many again. Their gradients make cp
+    hops, which bring them to their owners.
     ep: each token goes to `top` experts and comes back, and so do the gradients: four exchanges in each layer.
     """
     shape, element = work.shape, STATES[plan.precision][0]
@@ -246,7 +247,7 @@ def mfu_percent(work: Work, plan: Plan, seconds: float) -> float:
 
 
 def young_seconds(work: Work) -> float:
-    """Return the time between checkpoints that loses the least.
+    """Return the time between checkpoints that minimises the time lost.
 
     The formula is sqrt(2 x seconds of a checkpoint x seconds between failures).
     """

@@ -1,7 +1,7 @@
 """A plan for a large model: formulas compare it with all valid plans, and its form is trained for real on these ranks.
 
 You will learn    what limits training at scale (memory, a link, the bubble), and how to find out before renting a GPU
-You will produce  a plan with reasons; its memory, bytes and least time; proof that its form trains as one process does
+You will produce  a plan with reasons; its memory, bytes and minimum time; proof that its form trains as one process does
 Run it            python training_plan.py --ranks-per-node=4 --layers=4 --width=64 --length=32 --batch-size=16 --steps=5
                   torchrun --nproc-per-node=4 training_plan.py      (four GPUs)
 Your part         fill in the empty values of my_plan.yaml; gpucourse try 6.6 judges it

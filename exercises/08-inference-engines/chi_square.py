@@ -1,4 +1,4 @@
-"""A test whether texts come from a model: the chi-square test over three tokens in a row, for a model with four tokens."""
+"""A test of whether texts come from a model: the chi-square test over three tokens in a row, for a model with four tokens."""
 
 from __future__ import annotations
 

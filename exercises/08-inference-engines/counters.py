@@ -21,7 +21,7 @@ Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Counts:
-    """The costs of one step: operations, two for each multiply-add, and bytes. `cache_held`: of the caches after the step."""
+    """The costs of one step: operations, two for each multiply-add, and bytes. `cache_held`: bytes of the caches after it."""
 
     operations: int
     weights_read: int
@@ -100,7 +100,7 @@ class Cache:
 class Decoder:
     """A language model of a card's shape, with grouped heads, windows and experts. It has random weights.
 
-    `card.latent` must be 0; `attend_latent` computes such attention.
+    `card.latent` must be 0; `attend_latent` computes latent attention.
     """
 
     def __init__(self, card: Card, *, device: str = "cpu", dtype: torch.dtype = torch.float32, seed: int = 0) -> None:

@@ -18,7 +18,7 @@ Choose = Callable[[list[int], list[Row], list[Row], Callable[[], float]], list[i
 
 
 class Draft(Protocol):
-    """Something that guesses the next tokens of a text."""
+    """A source of guesses for the next tokens of a text."""
 
     def guess(self, text: list[int], gamma: int, uniform: Callable[[], float], *, greedy: bool) -> tuple[list[int], list[Row]]:
         """Return at most `gamma` guesses, and the distribution that each was drawn from."""

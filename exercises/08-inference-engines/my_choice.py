@@ -1,7 +1,7 @@
-"""Your part of 8.7: the token with the highest score, if each rank has computed the scores of other tokens.
+"""Your part of 8.7: the token with the highest score, if each rank has computed the scores of different tokens.
 
 You will learn    why no rank needs all scores, and what makes every rank choose the same token
-You will produce  a choice over several ranks, for 16 bytes a rank
+You will produce  a choice over several ranks, with 16 bytes per rank
 Try it            gpucourse try 8.7
 Your part         the body of `choose`; keep its name and parameters
 Reading           modules/08-inference-engines/lesson-8-ranks.md

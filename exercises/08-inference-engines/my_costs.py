@@ -35,7 +35,7 @@ def operations(card: Any, rows: list[tuple[int, int]]) -> int:
     `rows` has (past, new) for each request: `past` tokens are in its cache, `new` tokens are computed now. These products
     count: queries, keys and values from the input; queries times keys; weights times values; the output; gate, up and down of
     the feed-forward block, with experts also the scores of all experts for each token; and at the end the scores over the
-    vocabulary of the last token of each request. All new tokens of a request are multiplied with all keys that any of
+    vocabulary of the last token of each request. All new tokens of a request are multiplied by all keys that any of
     them looks at, as a plain kernel does. `card.latent` is 0.
     """
     raise NotImplementedError("operations: with how many weights, and with how many keys, is a new token multiplied?")

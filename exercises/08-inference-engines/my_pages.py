@@ -1,7 +1,7 @@
 """Your part of 8.2: the pages of a cache, which requests share until they write.
 
 You will learn    how an engine finds memory for text of unknown length, and how answers share their prompt without a copy
-You will produce  an allocator: tables of pages, a count of users for each page, and copies only where two requests would write
+You will produce  an allocator: tables of pages, a count of users for each page, and copies only if two requests would write
 Try it            gpucourse try 8.2
 Your part         the bodies of the methods of `Pages`; keep their names and parameters
 Reading           modules/08-inference-engines/lesson-3-pages.md
@@ -28,8 +28,9 @@ class Pages:
     def extend(self, name: str, tokens: int) -> list[tuple[int, int]]:
         """Make room for `tokens` more tokens of the request (1 or more). A new name begins with no tokens.
 
-        The new tokens will be written at once. A page in which they are written must have no other user: if it has, the request
-        gets a copy of it instead. Return the copies that the engine must make first, as (from, to); usually there are none.
+        The new tokens will be written immediately. A page in which they are written must have no other user: if it has, the
+        request gets a copy of it instead. Return the copies that the engine must make first, as (from, to);
+        usually there are none.
 
         Take no more pages than needed. If too few are free, raise NoRoom and change nothing.
         """

@@ -52,7 +52,7 @@ class PrefixCache:
     def take(self) -> int:
         """Remove the page at the front of the queue, which has waited longest. Return its number.
 
-        It cannot be found any more, and it has one user.
+        It can no longer be found, and it has one user.
         """
         raise NotImplementedError("take: what must be forgotten about a page that is given to another text?")
 

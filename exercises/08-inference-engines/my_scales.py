@@ -21,7 +21,7 @@ def smooth(activation: torch.Tensor, weight: torch.Tensor, alpha: float) -> torc
     channel is its largest activation to the power of `alpha`, divided by the largest absolute weight of that channel to the
     power of 1 - alpha. Both maxima count as at least 1e-5.
     """
-    raise NotImplementedError("smooth: which weights is an input channel multiplied with?")
+    raise NotImplementedError("smooth: which weights is an input channel multiplied by?")
 
 
 def search(weight: torch.Tensor, inputs: torch.Tensor, round_trip: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:

@@ -73,7 +73,7 @@ class Slot:
 def search(requests: Sequence[Request], pages: int, size: int, order: str = ORDERS[0]) -> list[int]:
     """Return the tokens that each request finds in a cache of `pages` pages of `size` tokens. Two requests run at a time.
 
-    A request is computed at once, gets its answer, and ends when the next request has its own. `order` says which free page
+    A request is computed immediately, gets its answer, and ends when the next request has its own. `order` says which free page
     is given up first. Raises ValueError if two requests need more pages.
     """
     names: dict[tuple[str, str], int] = {}  # a number for each whole text

@@ -41,7 +41,7 @@ class Report:
         return sum(token != right for token, right in zip(tokens, self.alone, strict=True))
 
     def list_slices(self, label: str, results: Sequence[Rows], choice_bytes: int | None = None) -> Rows:
-        """Return a row for each number of slices. The fullest rank counts.
+        """Return a row for each number of slices. Each row has the figures of the fullest rank.
 
         `choice_bytes` are the bytes of choosing a token; None means the scores of a rank's part of the vocabulary.
         """

@@ -21,7 +21,7 @@ _HOT_DOCUMENTS = 6
 
 @cache
 def read_table(name: str) -> tuple[int, ...]:
-    """Return a table of request_traces.json: `gaps` has 1,000,000 as its mean, the others are tokens."""
+    """Return a table of request_traces.json: `gaps` has 1,000,000 as its mean, the others hold numbers of tokens."""
     tables = json.loads(Path(__file__).resolve().with_name("request_traces.json").read_text(encoding="utf-8"))["tables"]
     return tuple(tables[name])
 

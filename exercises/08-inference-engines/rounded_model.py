@@ -54,7 +54,7 @@ def round_cache(function: Callable[[torch.Tensor], torch.Tensor]) -> Attend:
 
 
 def watch_inputs(model: SmallModel, tokens: torch.Tensor) -> dict[Name, torch.Tensor]:
-    """Return the inputs with which each matrix is multiplied for these tokens, [tokens, in]."""
+    """Return the inputs by which each matrix is multiplied for these tokens, [tokens, in]."""
     inputs: dict[Name, torch.Tensor] = {}
 
     def watch(name: Name, source: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -66,12 +66,12 @@ class Load:
 
     def count_least(self) -> int:
         """Return how many requests a trace needs at least: five times as many as are inside at the same time. A shorter trace
-        ends before the service is as full as it would be."""
+        ends before the service is as full as it is in the long run."""
         inside_s = (self.ttft_ms + _ANSWER_TOKENS * self.tpot_ms) / 1e3
         return round(_TIMES_INSIDE * self.per_s * inside_s)
 
     def make_trace(self, count: int = 0) -> list[Request]:
-        """Return `count` requests, or as many as are needed at least."""
+        """Return `count` requests, or the minimum number if that is larger."""
         return make_trace(self.kind, count or max(400, self.count_least()), self.per_s)
 
 
@@ -167,7 +167,7 @@ def list_plans(load: Load, trace: Sequence[Request]) -> list[dict[str, Any]]:
 
 
 def find_cheapest(load: Load, trace: Sequence[Request]) -> dict[str, Any] | None:
-    """Return the first plan of `list_plans`, skipping those that cost too much an hour. Return None if there is no plan."""
+    """Return the first plan of `list_plans`, skipping those that cost too much per hour. Return None if there is no plan."""
     best: dict[str, Any] | None = None
     for offer in sorted(list_offers(), key=lambda one: one.usd_per_hour):
         for number_format in FORMATS:

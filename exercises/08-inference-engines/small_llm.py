@@ -1,6 +1,6 @@
 """A small language model of Llama's form: rotary positions, grouped heads, RMS norms, SwiGLU. The caller provides the cache.
 
-`SmallModel.forward` computes the new tokens of any number of requests at once, as engines do: they are one flat list, and only
+`SmallModel.forward` computes the new tokens of any number of requests together, as engines do: they are one flat list, and only
 attention has to know which request a token belongs to. With equal weights, transformers' LlamaForCausalLM has the same scores.
 """
 

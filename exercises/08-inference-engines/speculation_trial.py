@@ -87,7 +87,7 @@ def race(step_ns: int, draft_ns: int, alone_ns: int, gamma: int, tokens: float) 
 
 
 def time_batches(clock: Clock, context: int, draft_percent: int, tokens_of: list[float]) -> list[dict[str, Any]]:
-    """Return a row for each batch: for each gamma, how much faster it is than without guesses, on the simulated clock.
+    """Return a row for each batch: for each gamma, how many times as fast it is as without guesses, on the simulated clock.
 
     `tokens_of` has the mean tokens of a step with 0, 1, ... guesses. A guess takes `draft_percent` of the model's own step.
     """

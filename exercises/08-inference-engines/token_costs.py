@@ -123,7 +123,7 @@ def measure_cache(shape: Card, tokens: int) -> int:
 
 
 def count_fits(weight_bytes: float, cache_bytes: float) -> int:
-    """Return how many sequences of this size fit beside the weights."""
+    """Return how many sequences of this size fit next to the weights."""
     return max(0, math.floor((USABLE * gpu.memory_gb * 1e9 - weight_bytes) / cache_bytes))
 
 

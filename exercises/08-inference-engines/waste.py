@@ -1,6 +1,6 @@
 """Compute the share of a cache's memory that holds tokens, for several ways to reserve memory for requests that come and go.
 
-The share is taken over time: in every step, the tokens that are held and the room that is taken for them are added up.
+The share is taken over time: in every step, the tokens that are held and the memory that is taken for them are added up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Holder(Protocol):
         """Free the room of the request."""
 
     def room(self) -> int:
-        """Return the room, in tokens, that is taken."""
+        """Return how much memory is reserved, in tokens."""
 
 
 class Reserved:
@@ -49,7 +49,7 @@ class Reserved:
         self._total -= self._rooms.pop(request.name)
 
     def room(self) -> int:
-        """Return the room, in tokens, that is taken."""
+        """Return how much memory is reserved, in tokens."""
         return self._total
 
 
@@ -87,7 +87,7 @@ class OwnPages(PagePool):
             self._pages.free(request.name)
 
     def room(self) -> int:
-        """Return the room, in tokens, that is taken."""
+        """Return how much memory is reserved, in tokens."""
         return (self._count - self.count_free()) * self.page_size
 
 
@@ -106,8 +106,8 @@ def _make_page_rule(size: int) -> Rule:
 
 
 def follow(requests: Sequence[Request], holder: Holder) -> tuple[float, float]:
-    """Let the requests come and go, AT_ONCE at a time, each with one token more in each step. Return the percentage of the room
-    that holds tokens, and the mean number of empty places of a request, over all steps."""
+    """Let the requests come and go, AT_ONCE at a time, each with one token more in each step. Return the percentage of the
+    reserved memory that holds tokens, and the mean number of empty places of a request, over all steps."""
     coming, running = deque(requests), list[Request]()
     progress, held, room, steps = dict[str, int](), 0, 0, 0
     while coming or running:

@@ -10,7 +10,7 @@ TREE_PIECES = 16
 
 
 def list_edges(numbers: int, parts: int) -> list[int]:
-    """Return where the parts of a vector begin, and its end. The lengths of two parts differ by one number at most."""
+    """Return where the parts of a vector begin, and its end. The lengths of two parts differ by at most one number."""
     return [numbers * part // parts for part in range(parts + 1)]
 
 
@@ -34,7 +34,7 @@ def doubling(ranks: int, numbers: int) -> Rounds:
 
 
 def tree(ranks: int, numbers: int, pieces: int = 1) -> Rounds:
-    """Return the rounds of a binomial tree: sums go to rank 0 and come back. A piece follows a round behind the one before."""
+    """Return the rounds of a binomial tree: sums go to rank 0 and come back. Each piece is a round behind the previous one."""
     levels = (ranks - 1).bit_length()
     edges = list_edges(numbers, pieces)
     rounds: Rounds = [[] for _ in range(2 * levels + pieces - 1)]

@@ -34,7 +34,7 @@ def sum_over_ranks(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class _Data:
-    """Tokens of 16 kinds. The second is half as frequent as the first, the third a third; each kind has its own map."""
+    """Tokens of 16 kinds. The second is half as frequent as the first, the third a third as frequent. Each has its own map."""
 
     def __init__(self) -> None:
         source = torch.Generator().manual_seed(0)
@@ -55,7 +55,7 @@ def train(
 ) -> dict[str, Any]:
     """Return figures of the last quarter of the steps: the largest and smallest load in units of the mean, all loads, the loss.
 
-    `functions` has `route`, `balance_loss` and `next_bias`; without them, tokens go to the experts in turns. Each rank computes
+    `functions` has `route`, `balance_loss` and `next_bias`; without them, tokens go to the experts in turn. Each rank computes
     its share of the tokens, and all ranks take the same step. With a `weight`, the balance loss is added; with a `speed`, the
     bias moves.
     """

@@ -116,7 +116,7 @@ work = [
 
 
 def add_yours(key: str, rows: list[dict[str, Any]]) -> None:
-    """Add your rows to all ways, and what the checks need of them."""
+    """Add your rows to all ways, and the figures that the checks compare."""
     ways.extend(rows)
     for row in rows:
         forward_bytes, all_bytes = formulas[row["way"]]

@@ -92,7 +92,7 @@ def list_gathered(world: Any, shape: Shape, causal: bool, names: list[str]) -> l
 
 
 def use_ring(world: Any, shape: list[int], causal: bool, names: list[str]) -> dict[str, Any]:
-    """Return the rows of your ring for each share, the work of yours, and whether it copes with large scores."""
+    """Return the rows of your ring for each share, the work under your share, and whether it copes with large scores."""
     torch.set_num_threads(1)
     part = importlib.import_module("my_ring_attention")
     cuts = {**SHARES, "zigzag": part.share}

@@ -1,6 +1,6 @@
 """Record in which order torch's FSDP2 issues gathers, computing and reduces, on real ranks.
 
-The recorder wraps methods of torch's FSDPParamGroup, which are private. Without them it says so and records nothing.
+The recorder wraps methods of torch's FSDPParamGroup, which are private. If they are missing, it says so and records nothing.
 """
 
 from __future__ import annotations

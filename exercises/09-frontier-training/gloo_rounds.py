@@ -42,7 +42,7 @@ def perform(rounds: Rounds, tensor: torch.Tensor, rank: int, group: dist.Process
 def measure(world: Any, name: str, rounds: Rounds, numbers: int, per_node: int, group: Any = None) -> dict[str, Any]:
     """Return a row: sums that differ from gloo's own, counts on the busiest rank, what crosses nodes, and the time.
 
-    `crossing_times` is what crosses nodes, in units of the least that any all-reduce needs: 2(nodes - 1) times the tensor.
+    `crossing_times` is what crosses nodes, in units of the minimum that any all-reduce needs: 2(nodes - 1) times the tensor.
     """
     values = torch.arange(numbers) * (world.rank + 1) + world.rank
     right = values.clone()
@@ -147,7 +147,7 @@ def measure_yours(world: Any, numbers: int, per_node: int, cluster: dict[str, An
 
 
 def list_flat(cluster: dict[str, Any], algorithms: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return rows {ranks, bytes, algorithm, s} from the clock, with a node for each rank. Impossible ones are left out."""
+    """Return rows {ranks, bytes, algorithm, s} from the clock, with a node for each rank. Impossible rows are left out."""
     _, link = make_links(cluster)
     rows = []
     for ranks in FLAT_RANKS:

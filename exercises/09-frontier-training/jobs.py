@@ -1,4 +1,4 @@
-"""Simulated jobs of thousands of GPUs, for 9.8: one that hangs, and one that is slow. Something is planted in each.
+"""Simulated jobs of thousands of GPUs, for 9.8: one that hangs, and one that is slow. Each has a planted fault.
 
 A job has `dp` copies of a model in `pp` stages, each stage in `tp` slices. Every rank executes its program of 1F1B: sums in its
 tp group, messages to neighbouring stages, and at the end of a step two collectives in its dp group. There is no network: a
@@ -96,7 +96,7 @@ class Hang:
 
 
 def hang(layout: Layout, fault: str, seed: int, *, skew_ms: float = 50.0, late: bool = False) -> Hang:
-    """Return a job with a fault: a rank that stops, skips a sum, or calls two operations in the other order.
+    """Return a job with a fault: a rank that stops, skips a sum, or calls two operations in reverse order.
 
     `seed` decides where. With `late`, it is near the end of the step, so that many ranks finish. The clocks of nodes (of eight
     ranks) differ by up to `skew_ms`.
@@ -184,7 +184,7 @@ class SlowJob:
 def slow_down(layout: Layout, kind: str, seed: int, *, steps: int = 10, pauses: float = 3.0) -> SlowJob:
     """Return a job of `steps` steps, in which a part is sick as `kind` says. `seed` decides which.
 
-    A sick GPU computes 12 % longer. A slow link makes the rings of its stage slower. A slow data loader lets a copy begin
+    A sick GPU computes 12 % longer. A slow link makes the rings of its stage slower. A slow data loader makes a copy begin
     later. In each step, about `pauses` ranks, not always the same, collect garbage for as long as four forwards take. The first
     stage also has the embedding, the last one the loss.
     """

@@ -39,6 +39,6 @@ def forward(
     its first expert, and so on.
 
     A row goes only to the rank of its expert, once for each pair of token and expert. In the backward pass all ranks use
-    every exchange again, so the result has to depend on what came home, even on a rank without tokens.
+    every exchange again, so the result has to depend on what came back, even on a rank without tokens.
     """
     raise NotImplementedError("forward: in which order do rows arrive, and in which does compute need them?")

@@ -1,6 +1,6 @@
 """Your first part of 9.3: attention over a sequence that no rank holds, with keys that travel round a ring.
 
-You will learn    how two softmaxes become one, which rank sees which keys when, and how gradients come home
+You will learn    how two softmaxes become one, which rank sees which keys when, and how gradients return to their owner
 You will produce  a share with even work, a merge of two results, and a ring forward and backward
 Try it            gpucourse try 9.3
 Your part         the bodies of all four functions; keep their names and parameters

@@ -33,5 +33,5 @@ def seconds(algorithm: str, ranks: int, size_bytes: int, latency_s: float, bytes
 
 
 def choose(algorithms: Sequence[str], ranks: int, size_bytes: int, latency_s: float, bytes_per_s: float) -> str:
-    """Return the fastest of `algorithms` that is possible with `ranks` ranks. There is one at least."""
+    """Return the fastest of `algorithms` that is possible with `ranks` ranks. There is at least one."""
     raise NotImplementedError("choose: for which of these algorithms does seconds raise ValueError?")

@@ -25,7 +25,7 @@ def find_slow(seconds: dict[str, torch.Tensor]) -> tuple[str, int | None]:
         ring_dp   the rings that add up the gradients, once all copies are there
 
     At most one part is sick. A sick GPU computes at least 8 % longer in every step. A slow link makes the rings of its stage
-    at least twice as long. A slow data loader lets one copy begin several forwards late, in every step. Everywhere else, times
+    at least twice as long. A slow data loader makes one copy begin several forwards late, in every step. Everywhere else, times
     vary by 1 %; in each step some ranks pause, different ones each time; and the first and the last stage have more to compute.
     """
     raise NotImplementedError("find_slow: which ranks are comparable, and what remains if you look at many steps?")

@@ -14,7 +14,7 @@ CHOICES = ("NCCL's choice", "Ring", "Tree")
 
 
 def measure(world: Any) -> list[dict[str, Any]]:
-    """Return a row {bytes, algorithm, us} for each size and choice. Without several GPUs there are none.
+    """Return a row {bytes, algorithm, us} for each size and choice. Without several GPUs there are no rows.
 
     NCCL reads NCCL_ALGO when it makes a communicator, which is at the first collective of a group.
     """

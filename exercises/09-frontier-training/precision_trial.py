@@ -97,7 +97,7 @@ def list_sums(bits: int, promote: int) -> list[dict[str, Any]]:
 
 
 def list_updates(update: float) -> list[dict[str, Any]]:
-    """Return a row for each way to add 200 updates to a weight of 1: rounded to bfloat16 each time, or in a float32 master."""
+    """Return a row for each way to add 200 updates to a weight of 1: rounded to bfloat16 each time, or in a master weight."""
     nearest, master = torch.ones((), dtype=torch.bfloat16), torch.ones(())
     for _ in range(UPDATES):
         nearest, master = (nearest.float() + update).bfloat16(), master + update

@@ -160,7 +160,7 @@ class Pipeline:
         return step
 
     def _compute(self, piece: Piece, received: torch.Tensor | None, step: Step) -> tuple[torch.Tensor, Piece] | None:
-        """Compute a piece. Return what another stage needs of it, with the piece that receives it."""
+        """Compute a piece. Return what another stage needs from it, with the piece that receives it."""
         kind, stage, number = piece
         layers, key = self._stages[stage], (stage, number)
         if kind == FORWARD:

@@ -1,7 +1,7 @@
 """A small model of any width, and the learning rate that suits it best, for 9.7.
 
-Blocks mix places by a running mean, and then transform each place alone. There is no attention, so hundreds of trainings take
-seconds.
+Blocks mix places by a running mean, and then transform each place alone. There is no attention, so hundreds of training runs
+take seconds.
 """
 
 from __future__ import annotations

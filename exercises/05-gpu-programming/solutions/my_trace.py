@@ -98,7 +98,7 @@ def range_us(events: list[Event]) -> dict[str, float]:
 
 
 def name_fault(events: list[Event]) -> str:
-    """Return the fault that costs most of the time, if any costs a tenth of it."""
+    """Return the fault that costs the most time, if any costs a tenth of it."""
     work, ranges = select(events, *WORK), select(events, "user_annotation")
     names = {event["args"]["correlation"]: event["name"] for event in work}
     pageable = [event for event in work if "Pageable" in event["name"]]

@@ -18,7 +18,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Require that a large batch, whose products are the limit, gains nothing by smaller weights alone."""
+    """Require that a large batch, whose products are the limit, gains nothing from smaller weights alone."""
     plain, *others = part.metrics["decode"]
     for row in others:
         is_alone = row["format"] != "FP8, products in FP8"

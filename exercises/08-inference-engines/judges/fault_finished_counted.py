@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the room of a request ends with it."""
+"""Judges a repaired copy: a request takes no memory after its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WAYS = {"still": Way("two requests of 10 and 20 places: after the first has ende
 
 
 def judge(part: Part) -> None:
-    """Judge the room of two requests, one of which ends."""
+    """Judge the memory of two requests, one of which ends."""
     holder = part.call(part.function("Reserved"), lambda prompt, _answer, _now: prompt)
     first, second = Request("first", 0, 10, 1), Request("second", 0, 20, 1)
     for request in (first, second):

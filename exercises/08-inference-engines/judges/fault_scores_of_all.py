@@ -1,4 +1,4 @@
-"""Judges a repaired copy: only the last token of each request is multiplied with the vocabulary."""
+"""Judges a repaired copy: only the last token of each request is multiplied by the vocabulary."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Shape:
         return f"{new} of {self.length}, pages of {self.size}, {self.heads} heads over {self.kv_heads}{peak}"
 
     def make(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[int], int]:
-        """Return the arguments of `attend`. Pages of others have stale numbers, as have the places after the last token."""
+        """Return the arguments of `attend`. Others' pages and the places after the last token contain stale numbers."""
         source = torch.Generator().manual_seed(self.length)
         need = -(-self.length // self.size)
         table = torch.randperm(need + 3, generator=source)[:need].tolist()

@@ -146,7 +146,7 @@ SCRIPTS = {
 
 @dataclass
 class Counts:
-    """An allocator that only counts: users of each page, no slots. It says what is needed."""
+    """An allocator that only counts: users of each page, no slots. It computes how many copies and pages are needed."""
 
     count: int
     size: int

@@ -50,7 +50,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Trial:
-    """A trace with its limits, and how far below the course's router a good one may be."""
+    """A trace with its limits, and how far below the course's router a good router may be."""
 
     name: str
     kind: str

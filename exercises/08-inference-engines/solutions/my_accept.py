@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def verify(draft, q, p, uniform):
-    """Return the guesses that are kept, and one token more."""
+    """Return the guesses that are kept, and one more token."""
     kept = []
     for place, token in enumerate(draft):
         if uniform() < p[place][token] / q[place][token]:

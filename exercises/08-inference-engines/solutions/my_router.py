@@ -7,7 +7,7 @@ from typing import Any
 
 
 def choose(request: Any, engines: Sequence[Any]) -> int:
-    """Return the place of the engine with the least cost."""
+    """Return the place of the engine with the lowest cost."""
 
     def cost(place: int) -> int:
         engine = engines[place]

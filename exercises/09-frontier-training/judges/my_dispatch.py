@@ -1,4 +1,4 @@
-"""Judges my_dispatch.py of 9.2 on real ranks: what experts compute, what comes home, bytes, outputs and gradients."""
+"""Judges my_dispatch.py of 9.2 on real ranks: what experts compute, what comes back, bytes, outputs and gradients."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _place(trial: Trial, rank: int) -> slice:
 
 
 class _Watch:
-    """List what one rank's experts get, and what goes home."""
+    """List what one rank's experts get, and what goes back."""
 
     def __init__(self, part: Part, trial: Trial, rank: int, size: int) -> None:
         from exchange import Exchange
@@ -264,7 +264,7 @@ def _check_bytes(part: Part, trial: Trial, results: list[dict[str, Any]], chosen
 
 
 def _name_rows(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
-    """Raise the verdict on rows that reach an expert other than the chosen one, or go home in the wrong order."""
+    """Raise the verdict on rows that reach an expert other than the chosen one, or go back in the wrong order."""
     x, chosen, _, _ = _draw(trial)
     numbers = {tuple(row): token for token, row in enumerate(x.tolist())}
     each = trial.experts // len(trial.tokens)
@@ -294,7 +294,7 @@ def _list_outputs(results: list[dict[str, Any]]) -> list[Any]:
 
 
 def _name_values(part: Part, trial: Trial, result: Any, outputs: Any, weights: Any) -> None:
-    """Raise the verdict on wrong outputs of rows that were computed and sent home as they should be."""
+    """Raise the verdict on wrong outputs of rows that were computed and sent back as they should be."""
     import torch
 
     def equals(left: Any, right: Any) -> bool:

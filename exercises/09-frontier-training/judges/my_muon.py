@@ -195,7 +195,7 @@ def _train(part: Part, sharded: Any, rank: int, size: int) -> dict[str, Any]:
 
 
 def _check_equal(part: Part, size: int, answers: list[dict[str, Any]]) -> None:
-    """Raise the verdict on ranks whose weights differ, or on changes of what is not Muon's."""
+    """Raise the verdict on ranks whose weights differ, or on changes to parameters that are not Muon's."""
     import torch
 
     case = f"step 1 on {size} ranks"

@@ -1,4 +1,4 @@
-"""Another solution of 6.1: decide on each block from the last to the first, and remember the cheapest choice for each room."""
+"""Another solution of 6.1: decide on each block from last to first, and keep the cheapest choice for each number of bytes."""
 
 from __future__ import annotations
 

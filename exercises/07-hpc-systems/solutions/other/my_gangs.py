@@ -1,4 +1,4 @@
-"""A solution of 7.5 that looks at the nodes which the first gang does not need when its turn comes."""
+"""A solution of 7.5 that looks at the nodes that the first gang does not need when its turn comes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def cost(link: str) -> int:
 
 
 def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
-    """Return the division with the least cost."""
+    """Return the division with the lowest cost."""
 
     def divide(remaining: list[int], group: list[int], cost_so_far: int) -> None:
         nonlocal best, least
@@ -45,7 +45,7 @@ def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
 
 
 def find_ring(links: list[list[str]]) -> list[int]:
-    """Return the ring with the least cost."""
+    """Return the ring with the lowest cost."""
 
     def go(order: list[int], cost_so_far: int) -> None:
         nonlocal best, least

@@ -1,4 +1,4 @@
-"""Another solution of 9.8: for each kind, how far the worst lies above a typical one, counted over the steps."""
+"""Another solution of 9.8: for each kind, how far the worst is above a typical one, counted over the steps."""
 
 from __future__ import annotations
 
