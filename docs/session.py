@@ -53,7 +53,7 @@ def record(home: Path) -> list[Row]:
 
 
 def shorten_logs(lines: list[str]) -> list[str]:
-    """Return the lines with only the last lines of the ranks, after a row of dots that replaces the earlier ones."""
+    """Return the lines with only the last lines of the ranks, after a row of dots that replaces the earlier lines."""
     logs = [number for number, line in enumerate(lines) if line.startswith("[n")]
     dropped = set(logs[:-LOGS])
     return [

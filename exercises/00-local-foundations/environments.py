@@ -1,7 +1,7 @@
 """The learner's environments of exercise 0.3, for every process of nodes with different numbers of processes.
 
 You will learn    what a launcher needs from a function that describes a process
-You will produce  nothing by itself: launcher.py starts processes with these environments
+You will produce  nothing directly: launcher.py starts processes with these environments
 Run it            python launcher.py
 Your part         write my_environment.py
 Reading           modules/00-local-foundations/lesson-2-ranks.md, "What a launcher does"

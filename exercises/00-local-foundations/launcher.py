@@ -1,6 +1,6 @@
 """The launcher, demystified: a loop that starts the same program many times and tells each copy who it is.
 
-You will learn    what torchrun and SLURM do before your script runs: start the processes, and give each six variables
+You will learn    what torchrun and SLURM do before your script runs: start the processes, and give each seven variables
 You will produce  the environment of every process, the rank table of all nodes, an answer to the rank-range question
 Run it            python launcher.py                                              (2 nodes with 2 processes each, all here)
                   python launcher.py --nnodes 4 --nproc-per-node 2 --answer 40-47

@@ -1,6 +1,6 @@
 """DDP on one machine: several copies of one script, each with its own samples, train one model together.
 
-You will learn    what a rank is; how DistributedSampler splits the data, and that it really does; what is different on each
+You will learn    what a rank is; how DistributedSampler splits the data, and how to check it; what is different on each
                   rank (samples, loss, local gradient) and what is not (averaged gradient, weights)
 You will produce  a log for each rank; its samples in shard_rank0.csv, shard_rank1.csv, ...; side_by_side.txt; metrics.json
 Run it            python local_ddp.py                                                   (a world of one)

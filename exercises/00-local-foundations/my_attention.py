@@ -16,10 +16,10 @@ def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: i
     """Return, for each character, the weighted mean of the values that it may look at: shape (batch, length, width).
 
     `query`, `key` and `value` have the shape (batch, length, width). Each of the `heads` heads attends separately, with
-    width / heads consecutive numbers of each character. The result has the results of the heads side by side, in their order.
+    width / heads consecutive numbers of each character. The results of all heads are side by side, in the order of the heads.
 
     `lines`, of shape (batch, length), are whole numbers: the line to which each character belongs. Every line is a separate
-    story with its own throws of the dice. A character may look at everything that is already known and helps to guess the next
+    story with its own rolls of the dice. A character may look at everything that is already known and helps to guess the next
     character, but not at other lines. Compute with basic operations: matrix products, masks, softmax.
     """
     raise NotImplementedError("attend: which characters can help to guess the next one, and which are not known yet?")

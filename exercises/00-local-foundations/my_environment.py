@@ -1,6 +1,6 @@
 """Your part of 0.3: what a launcher tells each process, on nodes that have different numbers of GPUs.
 
-You will learn    where the seven variables come from, and why RANK is more than a product
+You will learn    where the seven variables come from, and why one product is not enough for RANK
 You will produce  a `describe_process` that is right for any nodes
 Try it            gpucourse try 0.3
 Your part         the body of `describe_process`; keep its name and its parameters

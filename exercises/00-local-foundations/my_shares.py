@@ -1,7 +1,7 @@
 """Your part of 0.2: which samples a rank gets.
 
 You will learn    how DistributedSampler works without communication between the ranks, and what set_epoch is for
-You will produce  a `choose_samples` that splits the data evenly, differently in each epoch, and such that all ranks agree
+You will produce  a `choose_samples` that splits the data evenly, and differently in each epoch, so that all ranks agree
 Try it            gpucourse try 0.2
 Your part         the body of `choose_samples`; keep its name and its parameters. DistributedSampler itself does not count
 Reading           modules/00-local-foundations/lesson-2-ranks.md, "The same script, several times"

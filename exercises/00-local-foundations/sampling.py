@@ -1,7 +1,7 @@
 """The samples and the model of exercise 0.2, a check of shares in numbers, and a training run with the shares of my_shares.py.
 
 You will learn    what an even and complete split is, in numbers; how to feed DDP with your own sampler
-You will produce  nothing by itself: local_ddp.py uses all of it
+You will produce  nothing directly: local_ddp.py uses all of it
 Run it            torchrun --nproc-per-node=2 local_ddp.py
 Your part         write my_shares.py; `train` trains on its shares
 Reading           modules/00-local-foundations/lesson-2-ranks.md, "The same script, several times"

@@ -21,7 +21,7 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven")
 
 
 class Dice:
-    """Dice that count their randomness: `nats` is the surprise of all throws so far, ln(n) for one of n equal faces."""
+    """Dice that count their randomness: `nats` is the surprise of all rolls so far, ln(n) for one of n equal faces."""
 
     def __init__(self, seed: int) -> None:
         self.chance, self.nats = random.Random(seed), 0.0

@@ -1,7 +1,7 @@
 """The training of exercise 0.1: the text in pieces, the loop, and what a model has learned.
 
 You will learn    what forward, loss, backward and step do; how to tell learning from guessing and from looking ahead
-You will produce  nothing by itself: tiny_transformer.py trains with it
+You will produce  nothing directly: tiny_transformer.py trains with it
 Run it            python tiny_transformer.py
 Your part         find the four lines of a step in `train`
 Reading           modules/00-local-foundations/lesson.md, "The loop"

@@ -1,7 +1,7 @@
 """The whole tiny transformer of exercise 0.1: a large language model is made of the same parts, with larger numbers.
 
 You will learn    what a block is made of, and what attention needs to know
-You will produce  nothing by itself: tiny_transformer.py trains it
+You will produce  nothing directly: tiny_transformer.py trains it
 Run it            python tiny_transformer.py
 Your part         write the attention in my_attention.py; take out the mask, or `place`, or the `x +` of a block
 Reading           modules/00-local-foundations/lesson.md, "What is in a block"

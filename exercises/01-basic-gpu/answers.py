@@ -1,7 +1,7 @@
 """The learner's parts of exercise 1.2 in its run: the times of recorded streams, and an answer from a real model.
 
 You will learn    what the loop around a model has to do, and what an engine adds
-You will produce  nothing by itself: first_inference.py uses it for the rows `yours`
+You will produce  nothing directly: first_inference.py uses it for the rows `yours`
 Run it            python first_inference.py --model tiny
 Your part         write my_latencies.py and my_decoding.py
 Reading           modules/01-basic-gpu/lesson-2-engine.md, "What an engine does"

@@ -1,7 +1,7 @@
 """The learner's meter of exercise 1.3 on the samples of its run, and the rules that every right meter obeys.
 
 You will learn    how to check a figure without a second measurement: by changes that must not affect it
-You will produce  nothing by itself: gpu_monitoring.py uses it for the row `yours`
+You will produce  nothing directly: gpu_monitoring.py uses it for the row `yours`
 Run it            python gpu_monitoring.py --model tiny
 Your part         write my_meter.py
 Reading           modules/01-basic-gpu/lesson-3-watching.md, "What the monitor shows"

@@ -1,4 +1,4 @@
-"""Your part of 1.1: time a call on a device that still works after the call has returned.
+"""Your part of 1.1: time a call on a device that is still working after the call has returned.
 
 You will learn    which times do not belong to the work, and how each of them gets into a measurement
 You will produce  a `time_call` that is right on a cold device, on a busy one, and on one that is slow now and then

@@ -1,7 +1,7 @@
 """A device with a queue for exercise 1.1, which checks the timer of my_timer.py: the GPU, or a thread on the CPU.
 
 You will learn    how to check a clock: the device records for itself when each call began and ended
-You will produce  nothing by itself: hello_gpu.py uses it for the rows `yours`
+You will produce  nothing directly: hello_gpu.py uses it for the rows `yours`
 Run it            python hello_gpu.py
 Your part         write my_timer.py; `time_with_yours` calls it
 Reading           modules/01-basic-gpu/lesson.md, "How to time a GPU"
@@ -42,7 +42,7 @@ class Device:
         self.events: list[tuple[int, torch.cuda.Event, torch.cuda.Event]] = []
 
     def call(self) -> None:
-        """Put a product into the queue, and return at once."""
+        """Put a product into the queue, and return immediately."""
         count = self.counts[self.period] = self.counts.get(self.period, 0) + 1
         rows = len(self.x) // 2 if self.period == HALF else len(self.x)
         times = TIMES if self.period == DISTURBED and count == 2 else 1

@@ -35,7 +35,7 @@ parser = argparse.ArgumentParser(description="train one small model with this ta
 parser.add_argument("--sweep", type=str, default="learning_rate", choices=["learning_rate", "batch_size"], help="what differs")
 parser.add_argument("--values", type=str, default="0.001,0.002,0.003,0.004", help="one value, or one for each task")
 parser.add_argument("--epochs", type=int, default=4, help="how often each sample is seen")
-parser.add_argument("--seeds", type=int, default=3, help="how often each task trains, each time from another seed")
+parser.add_argument("--seeds", type=int, default=3, help="how often each task trains, each time from a different seed")
 parser.add_argument(
     "--budget", type=str, default="samples", choices=["samples", "steps"], help="what is the same for all tasks"
 )

@@ -21,8 +21,8 @@ def share_gradients(model: torch.nn.Module, bucket_bytes: int) -> Callable[[], N
 
     First, send rank 0's parameters to every rank. In every backward pass, put each gradient into a bucket as soon as it is
     complete (`register_post_accumulate_grad_hook`). When the bucket holds at least `bucket_bytes`, begin the all-reduce of all
-    of it as one tensor (`async_op=True`), and go on with an empty bucket; backward must continue. So with 0 bytes each gradient
-    is a separate message.
+    of it as one tensor (`async_op=True`), and go on with an empty bucket; backward must continue. So if `bucket_bytes` is 0,
+    each gradient is a separate message.
 
     `finish()` is called after each `loss.backward()`, many times in a training run. It sends the last bucket, which may not be
     full. When it returns, every `.grad` is the mean over all ranks. A parameter with `requires_grad=False`, or without a

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def compare(alone: dict, together: dict) -> tuple[float, float]:
-    """Return the speed-up (times) and the efficiency (percent) of the training `together` compared with `alone`, by one rank.
+    """Return the speed-up (times) and the efficiency (percent) of the training `together` compared with `alone`, of one rank.
 
     Each training is {"ranks": n, "batch_per_rank": samples, "warm_up_steps": w, "rows": [row, ...]}. A row is one rank's record
     of one step: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}. Rows come in any

@@ -147,4 +147,4 @@ def find_fault(training: Training, speeds: dict[str, float]) -> str | None:
 
 
 def _nothing() -> None:
-    """Return at once: on a CPU, a call returns after its computation."""
+    """Return immediately: on a CPU, a call returns after its computation."""

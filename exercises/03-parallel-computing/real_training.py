@@ -7,7 +7,7 @@ Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 -
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            real_training.py --data /data/mnist         (on the first node; --node-rank=1 on the second)
 Your part         my_speedup.py, from the raw times of this run to a speed-up; then change `build`, the width and the batch
-Reading           modules/03-parallel-computing/lesson-2-training.md, "Strong and weak scaling" and "A whole training"
+Reading           modules/03-parallel-computing/lesson-2-training.md, "Strong and weak scaling" and "A whole run"
 """
 
 from __future__ import annotations

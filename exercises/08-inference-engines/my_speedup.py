@@ -4,7 +4,7 @@ You will learn    how acceptance turns into tokens, and when speculation costs m
 You will produce  the expected tokens of a step, and the best number of guesses for a batch
 Try it            gpucourse try 8.5
 Your part         the bodies of both functions; keep their names and parameters
-Reading           modules/08-inference-engines/lesson-6-speculation.md, "Tokens for a step" and "When it pays"
+Reading           modules/08-inference-engines/lesson-6-speculation.md, "Tokens per step" and "When it pays off"
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The learner's prefix cache in the run of 8.4: for the requests of applications, and for a real model in pages.
 
 You will learn    what a prefix cache has to do for an engine
-You will produce  nothing by itself: prefix_cache.py uses it for the rows `yours`
+You will produce  nothing directly: prefix_cache.py uses it for the rows `yours`
 Run it            python prefix_cache.py
 Your part         my_prefix.py
 Reading           modules/08-inference-engines/lesson-5-prefixes.md

@@ -1,7 +1,7 @@
 """The prompts of a made-up service, built from seven fields in any order, and how much of them a prefix cache finds.
 
 You will learn    what the order of a prompt's fields does to the cache
-You will produce  nothing by itself: prefix_cache.py and the judge of my_template.yaml use it
+You will produce  nothing directly: prefix_cache.py and the judge of my_template.yaml use it
 Run it            python prefix_cache.py
 Your part         my_template.yaml
 Reading           modules/08-inference-engines/lesson-5-prefixes.md

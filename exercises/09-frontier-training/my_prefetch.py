@@ -4,7 +4,7 @@ You will learn    what "one layer ahead" means in forward and in backward, and w
 You will produce  the order in which torch's FSDP2 issues a step, for any number of layers ahead
 Try it            gpucourse try 9.6
 Your part         the body of `order`; keep its name and its parameters
-Reading           modules/09-frontier-training/lesson-7-overlap.md, "Ahead"
+Reading           modules/09-frontier-training/lesson-7-overlap.md, "Gathering ahead"
 """
 
 from __future__ import annotations

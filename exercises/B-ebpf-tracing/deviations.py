@@ -62,7 +62,7 @@ def _list_kernels(trace: dict[str, int]) -> list[str]:
 
 
 def explain_all(_world: object, layers: int, requests: list[list[int]], traces: list[dict[str, int]]) -> list[list[Any]]:
-    """Return what the learner's part says of each trace. own_part.py calls it in a separate process."""
+    """Return what the learner's part says about each trace. own_part.py calls it in a separate process."""
     import my_deviation  # imported here, so that a mistake in it ends only this process
 
     log = [(prompt, tokens) for prompt, tokens in requests]

@@ -1,7 +1,7 @@
 """A small inference server with the course's engine (paged_engine.py, paged_model.py) and the same HTTP API as vLLM.
 
 You will learn    what an engine does between a prompt and the text: tokens in, one step for all running requests, tokens out
-You will produce  nothing by itself: engines.py starts it, completions.py talks to it
+You will produce  nothing directly: engines.py starts it, completions.py talks to it
 Run it            python serve.py --model FOLDER --port 8000; then curl -s localhost:8000/v1/completions -d
                   '{"prompt": "def ", "max_tokens": 8}'
 Your part         read `Service`: one thread computes for all, and one thread for each request waits

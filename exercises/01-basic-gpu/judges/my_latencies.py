@@ -16,7 +16,7 @@ WAYS = {
         ("with_tokens[0][0] - sent_s", "events[0][0] - sent_s"),
     ),
     "until-the-usage": Way(
-        "the answer ends with its last token; the event after that contains only the usage, and comes some time later",
+        "the answer ends with its last token; the event after that contains only the usage, and comes a little later",
         ("with_tokens[-1][0] - sent_s", "events[-1][0] - sent_s"),
     ),
     "not-from-the-request": Way(

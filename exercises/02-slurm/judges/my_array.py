@@ -90,7 +90,7 @@ WAYS = {
         ('"afterok:$SLURM_ARRAY_JOB_ID"', '"afterok:$SLURM_JOB_ID"'),
     ),
     "waits-for-nothing": Way(
-        "the job that compares does not wait for the array: it would start at once, and compare the tasks that "
+        "the job that compares does not wait for the array: it would start immediately, and compare the tasks that "
         "happen to be done",
         ('--dependency="afterok:$SLURM_ARRAY_JOB_ID" ', ""),
     ),

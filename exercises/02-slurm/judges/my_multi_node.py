@@ -44,7 +44,7 @@ WAYS = {
     ),
     "fixed-size": Way(
         "WORLD_SIZE was {given} for {right} processes. SLURM_NTASKS is the number of processes, even if --nodes=3 is added "
-        "to the command. With another number, processes wait for others that never arrive, or some are left out",
+        "to the command. With a different number, processes wait for others that never arrive, or some are left out",
         ('WORLD_SIZE="$SLURM_NTASKS"', "WORLD_SIZE=2"),
     ),
     "own-address": Way(

@@ -40,7 +40,7 @@ WAYS = {
         ("return latency, bandwidth, plateau", "return latency, 1 / bandwidth, plateau"),
     ),
     "other-unit": Way(
-        "latency and bandwidth are right, but in another unit: return seconds and bytes per second",
+        "latency and bandwidth are right, but in the wrong unit: return seconds and bytes per second",
         ("return latency, bandwidth, plateau", "return 1e6 * latency, bandwidth / 1e9, plateau"),
     ),
     "half-speed": Way(

@@ -104,7 +104,7 @@ def watch(log: Log) -> None:
 
 
 class _Mark(torch.autograd.Function):
-    """Does nothing forward. Backward records that the gradient has reached layer `number`."""
+    """Does nothing in the forward pass. The backward pass records that the gradient has reached layer `number`."""
 
     @staticmethod
     def forward(context: Any, x: torch.Tensor, log: Log, number: int) -> torch.Tensor:

@@ -110,7 +110,7 @@ def _judge_plan(part: Part, name: str, service: Service) -> None:
 
 
 def _counts_spot_as_steady(service: Service, plan: Plan) -> bool:
-    """Return whether a plan has in each hour what would be cheapest if no spot instance were ever interrupted."""
+    """Return whether a plan rents, in each hour, what would be cheapest if no spot instance were ever interrupted."""
     offer = next(offer for offer in service.offers if offer.gpu == plan.gpu)
     return plan == rent(service, replace(offer, interruptions_per_day=0), plan.batch)
 
@@ -143,7 +143,7 @@ def record(puzzle: int) -> dict[str, object]:
 
 
 def rent(service: Service, offer: Offer, batch: int, *, hourly: bool = True, spot: bool = True) -> Plan:
-    """Return the cheapest plan with this GPU and batch size: by trying, for each hour, every number of instances on demand.
+    """Return the cheapest plan with this GPU and batch size. It tries every number of on-demand instances for each hour.
 
     Without `hourly`, all hours have what the busiest one needs; without `spot`, all instances are on demand.
     """

@@ -24,7 +24,7 @@ WAYS = {
         ("ceil(len(values) * percent / 100) - 1", "min(ceil(len(values) * percent / 100), len(values) - 1)"),
     ),
     "rounded-down": Way(
-        "you rounded the rank down: then fewer than {percent:g}% of the {n} values are as small as yours. Round up",
+        "you rounded the rank down: then fewer than {percent:g}% of the {n} values are at most as large as yours. Round up",
         ("ceil(len(values) * percent / 100) - 1", "max(int(len(values) * percent / 100), 1) - 1"),
     ),
     "interpolated": Way(

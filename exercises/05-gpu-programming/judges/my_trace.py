@@ -15,7 +15,7 @@ WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 WAYS = {
     "durations-added": Way(
         "the durations of all work are added, but streams work at the same time: two kernels of 1 s that overlap keep the GPU "
-        "busy for 1 s. Unite their intervals first",
+        "busy for 1 s. Merge their intervals first",
         (
             "    return 100 * length(spans) / (spans[-1][1] - spans[0][0])",
             '    return 100 * sum(event["dur"] for event in select(events, *WORK)) / (spans[-1][1] - spans[0][0])',
@@ -65,7 +65,7 @@ WAYS = {
         ),
     ),
     "gap-of-a-stream": Way(
-        "a gap in one stream is not a gap of the GPU while another stream works: unite all streams first",
+        "a gap in one stream is not a gap of the GPU while another stream works: merge the intervals of all streams first",
         (
             "    gap, _, before = max(find_causes(events), key=lambda item: item[0], default=(0.0, {}, None))",
             '    gap, _, before = max((cause for stream in {event["tid"] for event in select(events, *WORK)} for cause in '

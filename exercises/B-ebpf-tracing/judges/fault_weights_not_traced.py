@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "the ledger has {ledger} calls of cudaMalloc, but the trace has {given}: which calls came before the trace began?"
+        "the ledger has {ledger} calls to cudaMalloc, but the trace has {given}: which calls came before the trace began?"
     )
 }
 LEDGER = {"calls": {"cudaMalloc": 15}}
@@ -22,4 +22,4 @@ def judge(part: Part) -> None:
     answer = part.metrics["mallocs"]
     if part.metrics["trace_off"] or answer != reference:
         raise part.wrong("still", ledger=reference, given=answer)
-    part.note(f"all {reference} calls of cudaMalloc are in the trace")
+    part.note(f"all {reference} calls to cudaMalloc are in the trace")

@@ -70,7 +70,7 @@ def test_lesson_figures_of_the_rule_are_those_of_the_rows(chi_square: ModuleType
     p, q, text = chi_square.LARGE[0], chi_square.SMALL[0], read_lesson()
     alpha = sum(map(min, p, q))
     rest = [max(0.0, large - small) for large, small in zip(p, q, strict=True)]
-    assert f"it does so with probability {q[0]:.2f}, but p has only {p[0]:.2f}" in text
+    assert f"with probability {q[0]:.2f}, but p has only {p[0]:.2f} of it" in text
     assert f"the *acceptance* alpha, here {alpha:.2f}. In the other {100 - 100 * alpha:.0f} %" in text
     assert f'{rest[1]:.2f} of "a" and {rest[2]:.2f} of "one"' in text
     assert [share / sum(rest) for share in rest] == pytest.approx([0, 2 / 3, 1 / 3, 0])
@@ -99,7 +99,7 @@ def test_lesson_example_of_when_guesses_pay_is_by_the_clock() -> None:
     assert f"Four guesses make it {speed_up(4, 1, 100):.2f} times as fast" in text
     assert f"the same four guesses make it {speed_up(4, 256, 100):.2f} times as fast" in text
     assert max(range(9), key=lambda gamma: speed_up(gamma, 256, 100)) == 1
-    assert f"There, one guess is best: it makes them {speed_up(1, 256, 100):.2f} times as fast" in text
+    assert f"There, one guess is best: {speed_up(1, 256, 100):.2f} times as fast" in text
     assert f"would make 256 requests {speed_up(4, 256, 8000):.2f} times as fast as well" in text
     assert 16 * clock.pages() < 256 * 8000
     gpus = beside_the_script("shared", "gpus")

@@ -79,7 +79,7 @@ def test_rates_of_the_picture_are_lowest_where_a_recorded_run_has_its_best() -> 
     assert "falls from 2⁻⁷ at width 32 to 2⁻¹⁰ at width 128" in MUON
     changes = {row["width"]: row["change"] for row in metrics["checks"] if row["who"] == "standard"}
     assert round((changes[256] / changes[32]) ** (1 / 3), 1) == 1.8
-    assert "about 1.8 times as large for each doubling" in MUON
+    assert "about 1.8 times as large with each doubling" in MUON
 
 
 @needs_torch

@@ -277,7 +277,7 @@ def test_costs_of_tokens_are_those_of_the_cards() -> None:
     assert f"you get {2 * latent:,}" in text
     of_layer = 4 * oss.kv_heads * oss.head_dim / 1e6
     windowed = of_layer * (18 * 8192 + 18 * oss.window)
-    assert f"the cache has {windowed:.0f} MB instead of {of_layer * 36 * 8192:.0f}" in text
+    assert f"the cache takes {windowed:.0f} MB instead of {of_layer * 36 * 8192:.0f}" in text
     touched = [256 * (1 - (1 - 8 / 256) ** tokens) for tokens in (1, 64, 256)]
     assert f"touches {touched[0]:.0f} experts, 64 tokens touch {touched[1]:.0f}" in text
     assert touched[2] > 255

@@ -1,4 +1,4 @@
-"""Another solution of 4.3: count the values that are as small, and go through the batch sizes once, from the smallest."""
+"""Another solution of 4.3: count the values that are not larger, and go through the batch sizes once, from the smallest."""
 
 from __future__ import annotations
 
