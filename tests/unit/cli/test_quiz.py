@@ -37,7 +37,7 @@ def test_quiz_of_a_module_is_part_of_the_attempt_and_then_practice(quiz: Learnin
     assert "2 of 3 answered" in result.out
     assert "Next: gpucourse deploy 1" in result.out
     result = quiz.types("quiz", "1", typing="b\na\na\n")
-    assert "Now they are practice" in result.out
+    assert "They are now practice" in result.out
     assert result.out.count("Is it wet?") == 2, "the wrong one comes again"
     assert "2 of 2 right" in result.out, "practice changes no points"
     document = quiz.types("quiz", "1", "--json").document
