@@ -44,7 +44,6 @@ _CONSTRUCTOR = re.compile(
 _LAUNCHED = re.compile(r"_ZN8emulator6LaunchI\w+4makeEPv")  # what a launch calls (cuda_runtime.h)
 _NAMING = re.compile(r"(?:\t(?:call|jmp|\.globl|\.weak|\.hidden|\.type|\.size|\.set)\t)?([\w.]+)(?:,([\w.]+))?")
 _JUMP = re.compile(r"\t(j\w+)\t(\.L\d+)")
-_ENDS = re.compile(r"\t(?:j|ret|call)")
 _SETS_FLAGS = re.compile(
     r"\t(?:(?:add|sub|cmp|test|and|x?or|neg|inc|dec|sal|shl|sar|shr|rol|ror|i?mul|bt|bs[fr])[bwlq]|u?comis[sd]|call|ret)\b"
 )
@@ -73,19 +72,17 @@ def count_static_bytes(assembly: str) -> Counter[str]:
     return sizes
 
 
-def share(watched: str, unwatched: str) -> tuple[str, str] | None:
-    """Return both builds so that they can be linked, or None if the second one has a loop that nothing ends.
+def share(watched: str, unwatched: str) -> tuple[str, str]:
+    """Return both builds so that they can be linked.
 
     Functions of the second build get other names. Its variables are those of the first build, and its pointers to functions
-    point to the first build, which is slower but right. A loop without an exit is one whose condition g++ has read only once.
+    point to the first build, which is slower but right.
     """
     functions = set(_FUNCTION.findall(unwatched))
     of_watched = set(_FUNCTION.findall(watched)) | set(_list_objects(watched))
     shared = (functions | set(_list_objects(unwatched))) & of_watched
     shared = {name for name in shared if not _MADE_BY_COMPILER.search(name)}
     lines = _remove_variables(unwatched, shared).split("\n")
-    if _has_endless_loop(lines):
-        return None
     lines = [*_rename(_add_turns(lines), functions & shared), '\t.section\temulator_unwatched,"a"']
     lines += [f"\t.quad\t{name}, {name}.unwatched" for name in functions & shared if _LAUNCHED.fullmatch(name)]
     watched = _LOCAL.sub(lambda match: "" if match[1] in shared else match[0], watched)
@@ -136,18 +133,3 @@ def _needs_flags(lines: Sequence[str], first: int) -> bool:
         if _NEEDS_FLAGS.match(lines[number]):
             return True
     return True
-
-
-def _has_endless_loop(lines: Sequence[str]) -> bool:
-    """Return whether there is a jump back to a line from which every thread comes to this jump, and calls nothing."""
-    labels: dict[str, int] = {}
-    last_end = 0
-    for number, line in enumerate(lines):
-        if line.startswith(".L"):
-            labels[line.rstrip(":")] = number
-        elif _ENDS.match(line):
-            jump = _JUMP.fullmatch(line)
-            if jump and jump[1] == "jmp" and labels.get(jump[2], -1) >= last_end:
-                return True
-            last_end = number
-    return False
