@@ -55,7 +55,7 @@ inline void touch_data(Place place, unsigned size, Kind kind, void* caller) {
   const Variable* before = variables.find_before(place);
   const Place begin = before ? before->begin : Place(__data_start);
   note(now.report->out_of_bounds, "variable", here(caller, kind), {}, (long long)(place - begin), size,
-       before ? (long long)before->bytes : 0, (long long)begin);
+       before ? (long long)before->bytes : 0, before ? (long long)begin : 0);
 }
 
 // A variable of the device is global memory.
