@@ -28,9 +28,11 @@ from benchmarks.verdicts import measure_verdicts
 LIST = Path(__file__).with_name("public_programs.json")
 SHARED = Path(__file__).resolve().parents[1] / "exercises" / "shared"
 STATES = ("ran", "failed", "late", "needs arguments", "not compiled", "not there")
-LIMIT_S = 60.0
+LIMIT_S = 60.0  # of processor time, which does not depend on what else the computer does
+ELAPSED_LIMIT_S = 600.0
 MAX_CAUSES = 20
 SGEMM = Path(__file__).with_name("sgemm.cu")
+_MACRO = re.compile(r"(?<=\s)-D(?P<name>\w+)(?:=(?P<value>[^\s$]+))?(?=\s)")
 _USAGE = re.compile(r"^.*\busage\b.{0,99}", re.IGNORECASE | re.MULTILINE)
 
 
@@ -95,13 +97,14 @@ def _try_program(emulator: Any, root: Path, source: Path, work: Path) -> tuple[s
     near = (source.parent, source.parent.parent, root, root / "cpp")
     folders = [folder / name for folder in near for name in (".", "include", "common", "Common")]
     try:
-        program = emulator.build([source], folder=work, includes=[folder for folder in folders if folder.is_dir()])
+        existing = [folder for folder in folders if folder.is_dir()]
+        program = emulator.build([source], folder=work, includes=existing, defines=_read_macros(source.parent / "Makefile"))
     except emulator.CompileError as error:
         return "not compiled", error.message, ()
     before = Path.cwd()
     os.chdir(source.parent)  # many read or write files there
     try:
-        result = program.run(limit_s=LIMIT_S)
+        result = program.run(limit_s=ELAPSED_LIMIT_S, processor_limit_s=LIMIT_S)
     except emulator.Endless as error:
         return "late", str(error), ()
     except emulator.TooMuchOutput as error:
@@ -116,6 +119,13 @@ def _try_program(emulator: Any, root: Path, source: Path, work: Path) -> tuple[s
     return "ran", "", faults
 
 
+def _read_macros(makefile: Path) -> dict[str, str]:
+    """Return the macros that a Makefile defines, up to its first condition. An empty value means 1."""
+    text = makefile.read_text(errors="replace") if makefile.is_file() else ""
+    unconditional = re.split(r"^\s*if", text, maxsplit=1, flags=re.MULTILINE)[0]
+    return {match["name"]: match["value"] or "1" for match in _MACRO.finditer(unconditional)}
+
+
 def make_rows(verdicts: list[Verdict]) -> list[Row]:
     """Return the two promises. Missing programs do not count. A program that prints its usage needs arguments, and does not
     count as a run."""
@@ -127,7 +137,7 @@ def make_rows(verdicts: list[Verdict]) -> list[Row]:
     percent = 100 - 100 * states["not compiled"] / count
     rows = [Row(what=f"of {count} public programs compile", ours=percent, unit="%", limit=90, is_minimum=True)]
     if runs:
-        what = f"of {runs} that need no arguments run to their end in {LIMIT_S:g} s"
+        what = f"of {runs} that need no arguments run to their end in {LIMIT_S:g} s of processor time"
         rows += [Row(what=what, ours=100 * states["ran"] / runs, unit="%", limit=75, is_minimum=True)]
     return rows
 

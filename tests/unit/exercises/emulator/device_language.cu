@@ -93,6 +93,21 @@ __global__ void rounding(float* results) {
   results[0] = __fadd_ru(1, 1e-9f), results[1] = __fadd_rd(1, 1e-9f), results[2] = __fdiv_rz(-1, 3), results[3] = __frcp_rd(3);
   results[4] = __fsqrt_ru(2), results[5] = __fmaf_rd(1, 1, -1e-9f), results[6] = float(__dmul_rd(0.1, 3) < 0.1 * 3);
 }
+__global__ void integers(float* results) {
+  extern __shared__ float rows[][4];
+  rows[threadIdx.x][1] = threadIdx.x;
+  __syncthreads();
+  if (threadIdx.x) return;
+  unsigned difference;
+  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(difference) : "r"(0x01020304), "r"(0x04030201), "r"(2));
+  results[0] = __vaddss4(0x7f01ff80, 0x010101ff) == 0x7f020080;
+  results[1] = difference;                                                           // 3 + 1 + 1 + 3 + 2
+  results[2] = __vimax3_s16x2(0xffff0001, 0x00000002, 0x00050000) == 0x00050002;
+  results[3] = __dp4a(make_char4(1, 2, 3, -4), make_char4(1, 1, 1, 1), 5);           // 7
+  results[4] = __ll2float_ru(16777217) - 16777216;                                   // 2: the next float
+  results[5] = rows[5][1] + __nv_atomic_fetch_add(&rows[7][1], 1, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_BLOCK);  // 5 + 7
+  results[6] = float(half(__nv_bfloat16(3)));
+}
 __global__ void cube(cudaTextureObject_t faces, float* results) {
   results[0] = texCubemap<float>(faces, 0.25f, -1, 0.25f);  // face 3 (-y), column 1, row 0
   results[1] = texCubemap<float>(faces, -1, 0.5f, 0.5f);    // face 1 (-x), column 1, row 0
@@ -144,6 +159,10 @@ int main() {
   rounding<<<1, 1>>>(results), cudaDeviceSynchronize();
   const float third = 0x1.555554p-2f, rounded[] = {1 + 0x1p-23f, 1, -third, third, 0x1.6a09e8p+0f, 1 - 0x1p-24f, 1};
   for (int i = 0; i < 7; ++i) expect("rounding", results[i], rounded[i]);
+
+  integers<<<1, 32, 32 * 4 * sizeof(float)>>>(results), cudaDeviceSynchronize();
+  const float from_integers[] = {1, 10, 1, 7, 2, 12, 3};
+  for (int i = 0; i < 7; ++i) expect("integers", results[i], from_integers[i]);
 
   cudaMemcpy3DParms copy = {};
   copy.extent = make_cudaExtent(2, 2, 6), copy.kind = cudaMemcpyHostToDevice;
