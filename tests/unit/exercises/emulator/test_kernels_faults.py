@@ -186,7 +186,7 @@ def test_run_gives_the_values_of_the_device_language(build: Callable[..., Any]) 
 
 
 def test_run_gives_the_products_and_conflicts_of_tensor_cores(build: Callable[..., Any]) -> None:
-    """mma of six kinds of numbers, WMMA of four, ldmatrix, stmatrix and fp8. Rows of 32 bytes collide in banks, rows of 48 bytes do not."""
+    """mma of six kinds of numbers, WMMA of four, ldmatrix, stmatrix, fp8. Rows of 32 bytes collide in banks, of 48 not."""
     result = build(SOURCE.with_name("tiles.cu").read_text(encoding="utf-8")).run()
     assert (result.output, result.first_fault()) == ("16 right, 0 wrong", None)
     dense, padded = result.kernels["transpose<16>"], result.kernels["transpose<24>"]
