@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import random
@@ -17,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,7 @@ def prove(arguments: list[str]) -> int:
     parser.add_argument("folder", type=Path, nargs="?", help="public programs, each repository as OWNER+NAME")
     parser.add_argument("--sample", type=int, metavar="N", help="only N public programs, chosen at random (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="another seed chooses other programs (default: 1)")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="run N public programs at a time (default: 1)")
     options = parser.parse_args(arguments)
     rows, lines = list(measure_verdicts()), []
     if options.folder:
@@ -68,7 +71,7 @@ def prove(arguments: list[str]) -> int:
         if options.sample is not None:
             programs = random.Random(options.seed).sample(programs, min(options.sample, len(programs)))
         verdicts = []
-        for (repository, path), verdict in measure_programs(options.folder.resolve(), programs):
+        for (repository, path), verdict in measure_programs(options.folder.resolve(), programs, options.processes):
             print(f"{verdict.state:15}  {repository}/{path}  {verdict.cause}", file=sys.stderr, flush=True)
             for fault in verdict.faults:
                 print(f"    fault: {fault}", file=sys.stderr, flush=True)
@@ -80,13 +83,16 @@ def prove(arguments: list[str]) -> int:
     return int(not all(row.held for row in rows))
 
 
-def measure_programs(folder: Path, programs: Iterable[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Verdict]]:
+def measure_programs(
+    folder: Path, programs: Sequence[tuple[str, str]], processes: int = 1
+) -> Iterator[tuple[tuple[str, str], Verdict]]:
     """Yield each program, as its repository and its path there, with its verdict."""
-    emulator = _import_emulator()
-    with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
-        for repository, path in programs:
-            root = folder / repository.replace("/", "+")
-            yield (repository, path), Verdict(repository, *_try_program(emulator, root, root / path, Path(place)))
+    roots = [folder / repository.replace("/", "+") for repository, _ in programs]
+    sources = [root / path for root, (_, path) in zip(roots, programs, strict=True)]
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as place, ProcessPoolExecutor(processes) as pool:
+        outcomes = pool.map(_try_program, roots, sources, itertools.repeat(Path(place)))
+        for program, outcome in zip(programs, outcomes, strict=True):
+            yield program, Verdict(program[0], *outcome)
 
 
 def _import_emulator() -> Any:
@@ -95,8 +101,9 @@ def _import_emulator() -> Any:
     return importlib.import_module("emulator")
 
 
-def _try_program(emulator: Any, root: Path, source: Path, work: Path) -> tuple[str, str, tuple[str, ...]]:
+def _try_program(root: Path, source: Path, work: Path) -> tuple[str, str, tuple[str, ...]]:
     """Return the state of a program, the cause if it did not run to its end, and the faults of its kernels."""
+    emulator = _import_emulator()
     if not source.is_file():
         return "not there", "no such file", ()
     near = (source.parent, source.parent.parent, root, root / "cpp")
