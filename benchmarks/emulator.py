@@ -1,5 +1,5 @@
 """Run CUDA programs in the emulator: `python -m benchmarks emulator` runs the programs of verdicts.py, with and without planted
-faults. `python -m benchmarks emulator FOLDER` also runs public programs (with `--sample 80`, eighty at random).
+faults. `python -m benchmarks emulator FOLDER` runs public programs instead (with `--sample 80`, eighty at random).
 
 public_programs.json lists these programs, each a single file, with their repositories, commits and licences. None is part of
 this project, and nothing is fetched: each program is expected at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
@@ -56,7 +56,7 @@ class Verdict:
 
 
 def prove(arguments: list[str]) -> int:
-    """Run the project's own programs and the public ones below a folder, and print the tables. Return 1 if a promise does not
+    """Run the project's own programs, or the public ones below a folder, and print the tables. Return 1 if a promise does not
     hold.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks emulator")
@@ -65,8 +65,9 @@ def prove(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="another seed chooses other programs (default: 1)")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="run N public programs at a time (default: 1)")
     options = parser.parse_args(arguments)
-    rows, lines = list(measure_verdicts()), []
-    if options.folder:
+    if options.folder is None:
+        rows, lines = list(measure_verdicts()), []
+    else:
         programs = [(entry["repository"], path) for entry in json.loads(LIST.read_text()) for path in entry["paths"]]
         if options.sample is not None:
             programs = random.Random(options.seed).sample(programs, min(options.sample, len(programs)))
@@ -76,10 +77,10 @@ def prove(arguments: list[str]) -> int:
             for fault in verdict.faults:
                 print(f"    fault: {fault}", file=sys.stderr, flush=True)
             verdicts.append(verdict)
-        rows += make_rows(verdicts)
+        rows = make_rows(verdicts)
         faulty = f"{sum(bool(verdict.faults) for verdict in verdicts)} programs have faults: read each in the lines above"
         lines = [*list_repositories(verdicts), "", *list_causes(verdicts), "", faulty, ""]
-    print("\n".join([*lines, table(rows), "", *measure_speed()]))
+    print("\n".join([*lines, table(rows), "", *([] if options.folder else measure_speed())]))
     return int(not all(row.held for row in rows))
 
 
