@@ -1,4 +1,5 @@
 // Types and functions of device code. Each kernel is right, and each value here is computed by hand.
+#include <cooperative_groups/reduce.h>
 #include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/pipeline>
@@ -108,6 +109,12 @@ __global__ void integers(float* results) {
   results[5] = rows[5][1] + __nv_atomic_fetch_add(&rows[7][1], 1, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_BLOCK);  // 5 + 7
   results[6] = float(half(__nv_bfloat16(3)));
 }
+__global__ void tiles_of_two_warps(const float* in, float* results) {
+  __shared__ cooperative_groups::block_tile_memory<128> memory;
+  const auto tile = cooperative_groups::tiled_partition<64>(cooperative_groups::this_thread_block(memory));
+  const float sum = cooperative_groups::reduce(tile, in[threadIdx.x], cooperative_groups::plus<float>());
+  if (tile.thread_rank() == 0) results[tile.meta_group_rank()] = sum;
+}
 __global__ void cube(cudaTextureObject_t faces, float* results) {
   results[0] = texCubemap<float>(faces, 0.25f, -1, 0.25f);  // face 3 (-y), column 1, row 0
   results[1] = texCubemap<float>(faces, -1, 0.5f, 0.5f);    // face 1 (-x), column 1, row 0
@@ -163,6 +170,9 @@ int main() {
   integers<<<1, 32, 32 * 4 * sizeof(float)>>>(results), cudaDeviceSynchronize();
   const float from_integers[] = {1, 10, 1, 7, 2, 12, 3};
   for (int i = 0; i < 7; ++i) expect("integers", results[i], from_integers[i]);
+
+  tiles_of_two_warps<<<1, 128>>>(in, results), cudaDeviceSynchronize();
+  expect("tile 0", results[0], 2016), expect("tile 1", results[1], 6112);
 
   cudaMemcpy3DParms copy = {};
   copy.extent = make_cudaExtent(2, 2, 6), copy.kind = cudaMemcpyHostToDevice;
