@@ -48,7 +48,7 @@ runpy.run_module("benchmarks", run_name="__main__")
 def test_emulator_measures_the_programs_that_are_there(tmp_path: Path) -> None:
     need("g++")
     texts = {
-        "right.cu": "__global__ void add() {}\nint main() { add<<<1, 1>>>(); }",
+        "right.cu": "__global__ void add() {}\nint main() { add<<<1, SIZE>>>(); }",
         "wrong.cu": "int main() { return absent; }",
         "needy.cu": '#include <cstdio>\nint main() { printf("Usage: needy N\\n"); return 1; }',
     }
@@ -56,9 +56,10 @@ def test_emulator_measures_the_programs_that_are_there(tmp_path: Path) -> None:
         path = tmp_path / "someone+samples" / "add" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    (path.parent / "Makefile").write_text("CFLAGS = -O3 -DSIZE=1\nifdef LARGE\nCFLAGS += -DSIZE=2\nendif\n")
     programs = [("someone/samples", f"add/{name}") for name in (*texts, "lost.cu")]
     verdicts = [verdict for _, verdict in measure_programs(tmp_path, programs)]
-    assert [verdict.state for verdict in verdicts] == ["ran", "not compiled", "needs arguments", "not there"]
+    assert [verdict.state for verdict in verdicts] == ["ran", "not compiled", "needs input", "not there"]
     assert "'absent' was not declared" in verdicts[1].cause
     assert [(row.ours, row.held) for row in make_rows(verdicts)] == [(pytest.approx(200 / 3), False), (50, False)]
     assert list_repositories(verdicts)[1].split() == ["someone/samples", "1", "0", "0", "1", "1", "1"]

@@ -176,7 +176,7 @@ def _note_absences(result: Result) -> Iterable[str]:
     """Yield what the program lacked: memory, or a launch."""
     if result.refused_bytes:
         words = f"an allocation of {result.refused_bytes:,} bytes was refused"
-        yield f"{words}: the emulator has 2 GiB for all allocations together, so make the problem smaller"
+        yield f"{words}: all together may have half of this computer's memory, at most 8 GiB, so make the problem smaller"
     if not any(kernel.name != HOST_CODE for kernel in result.kernels.values()):
         yield "a kernel, which is a function with __global__, is launched by kernel<<<blocks, threads>>>(arguments)"
 

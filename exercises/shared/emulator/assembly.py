@@ -19,6 +19,7 @@ _DEVICE_HEAP = "".join(  # symbols of the C and C++ libraries that kernels call 
         "free": ("free",),
         "new": ("_Znwm", "_Znam"),
         "delete": ("_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
+        "assert_fail": ("__assert_fail",),
     }.items()
     for symbol in symbols
 )

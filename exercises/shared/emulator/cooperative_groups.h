@@ -29,15 +29,26 @@ class thread_group {
   unsigned mask_, size_, index_;
 };
 
+// Where tiles of several warps exchange values.
+template <unsigned Threads = 1024>
+struct block_tile_memory {
+  uint64_t words[Threads];
+};
+
 class thread_block : public thread_group {
  public:
-  thread_block() : thread_group(0, details::threads_of_block()) {}
+  explicit thread_block(uint64_t* exchange = nullptr) : thread_group(0, details::threads_of_block()), exchange(exchange) {}
+  uint64_t* exchange;
   dim3 group_index() const { return blockIdx; }
   dim3 thread_index() const { return threadIdx; }
   dim3 group_dim() const { return blockDim; }
   dim3 dim_threads() const { return blockDim; }
 };
-inline thread_block this_thread_block() { return {}; }
+inline thread_block this_thread_block() { return thread_block(); }
+template <unsigned Threads>
+thread_block this_thread_block(block_tile_memory<Threads>& memory) {
+  return thread_block(memory.words);
+}
 
 // Lanes of one warp, which can exchange values. Ranks count the lanes of the group.
 class lanes_of_warp : public thread_group {
@@ -100,7 +111,7 @@ class coalesced_group : public lanes_of_warp {
 };
 inline __attribute__((always_inline)) coalesced_group coalesced_threads() { return coalesced_group(__activemask()); }
 
-template <unsigned N, class Parent = void>
+template <unsigned N, class Parent = void, bool HasSeveralWarps = (N > 32)>
 class thread_block_tile : public lanes_of_warp {
   static_assert(N > 0 && N <= 32 && (N & (N - 1)) == 0, "the emulator has tiles of 1, 2, 4, 8, 16 or 32 threads");
 
@@ -118,8 +129,56 @@ class thread_block_tile : public lanes_of_warp {
   }
 };
 template <unsigned N, class Parent>
-thread_block_tile<N, Parent> tiled_partition(const Parent&) {
-  return {};
+class thread_block_tile<N, Parent, true> : public thread_group {
+  static_assert(N <= 1024 && (N & (N - 1)) == 0, "the emulator has tiles of 64, 128, 256, 512 or 1024 threads");
+
+ public:
+  explicit thread_block_tile(uint64_t* exchange) : thread_group(0, N, details::thread_of_block() / N), exchange_(exchange) {}
+  EMULATOR_UNSEEN void sync() const { emulator::meet_at(index_, N, true); }
+  static constexpr unsigned long long size() { return N; }
+  static constexpr unsigned long long num_threads() { return N; }
+  unsigned long long thread_rank() const { return details::thread_of_block() % N; }
+  unsigned meta_group_rank() const { return index_; }
+  unsigned meta_group_size() const { return (details::threads_of_block() + N - 1) / N; }
+  template <class T>
+  EMULATOR_UNSEEN T shfl(T value, int rank) const {
+    return take(value, unsigned(rank) % N);
+  }
+  template <class T>
+  EMULATOR_UNSEEN T shfl_down(T value, unsigned distance) const {
+    const unsigned rank = unsigned(thread_rank());
+    return take(value, rank + distance < N ? rank + distance : rank);
+  }
+  template <class T>
+  EMULATOR_UNSEEN T shfl_up(T value, unsigned distance) const {
+    const unsigned rank = unsigned(thread_rank());
+    return take(value, rank >= distance ? rank - distance : rank);
+  }
+  template <class T>
+  EMULATOR_UNSEEN T shfl_xor(T value, unsigned bits) const {
+    return take(value, unsigned(thread_rank()) ^ (bits % N));
+  }
+
+ private:
+  template <class T>
+  EMULATOR_UNSEEN T take(T value, unsigned rank) const {
+    uint64_t words[(sizeof(T) + 7) / 8] = {};
+    memcpy(words, &value, sizeof value);
+    for (uint64_t& word : words) {
+      exchange_[details::thread_of_block()] = word;
+      sync();
+      word = exchange_[index_ * N + rank];
+      sync();
+    }
+    memcpy(&value, words, sizeof value);
+    return value;
+  }
+  uint64_t* exchange_;
+};
+template <unsigned N, class Parent>
+thread_block_tile<N, Parent> tiled_partition(const Parent& parent) {
+  if constexpr (N > 32) return thread_block_tile<N, Parent>(parent.exchange);
+  else return {};
 }
 inline lanes_of_warp tiled_partition(const thread_group&, unsigned size) {
   const unsigned thread = details::thread_of_block(), first = thread % 32 / size * size;

@@ -7,6 +7,7 @@
 #define __CUDA_RUNTIME_H__  // headers of programs look for these two names of NVIDIA's
 #define __DRIVER_TYPES_H__
 #include <cassert>
+#include <climits>
 #include <math.h>  // not <cmath>: nvcc has exp(float) and its like outside of std
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +39,7 @@ constexpr int warpSize = 32;
 
 struct CUstream_st;
 
-enum cudaError_t {
+enum cudaError {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
@@ -74,6 +75,7 @@ enum cudaError_t {
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorUnknown = 999,
 };
+typedef cudaError cudaError_t;
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
   cudaMemcpyHostToDevice,
@@ -113,6 +115,20 @@ void run(const char* name, const Setup& setup, void (*body)(void*), void* call, 
 bool is_capturing(CUstream_st* stream);
 void record_closure(CUstream_st* stream, void (*run)(void* closure, CUstream_st* stream), void* closure);
 
+bool is_on_device(const void* place);
+
+// A copy of a kernel's argument. An object in memory of the device is passed itself: the kernel may take a reference to it.
+template <class T>
+struct Argument {
+  T copy, *original;
+  template <class A, class = std::enable_if_t<!std::is_same_v<std::decay_t<A>, Argument>>>
+  Argument(A&& given) : copy(static_cast<A&&>(given)), original(nullptr) {
+    if constexpr (std::is_class_v<T> && std::is_same_v<A, T&>)
+      if (is_on_device(&given)) original = &given;
+  }
+  __attribute__((no_sanitize("thread"), always_inline)) T& get() { return original ? *original : copy; }
+};
+
 // A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
 template <class F>
 struct Launch {
@@ -127,14 +143,15 @@ struct Launch {
     std::tuple<A...> copies;
 
     static void make(void* what) __attribute__((no_sanitize("thread"))) {
-      std::apply(static_cast<Call*>(what)->call_kernel, static_cast<Call*>(what)->copies);
+      auto* call = static_cast<Call*>(what);
+      std::apply([call](auto&... given) EMULATOR_UNSEEN { call->call_kernel(given.get()...); }, call->copies);
     }
   };
 
   // The arguments are copied before the kernel runs, as on a GPU, and each thread copies them from there.
   template <class... A>
   void operator()(A&&... arguments) const {
-    Call<std::decay_t<A>...> call{call_kernel, {static_cast<A&&>(arguments)...}};
+    Call<Argument<std::decay_t<A>>...> call{call_kernel, {static_cast<A&&>(arguments)...}};
     if (is_inside_kernel()) {
       auto* kept = new (begin_child(sizeof call)) auto(call);
       return end_child(name, setup, kept->make, kept, {&kept->copies, sizeof kept->copies});

@@ -22,7 +22,7 @@ _NOT_CODE = re.compile(
 _COMMENT = re.compile(r"//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|" + _NOT_CODE.pattern, re.DOTALL)
 _DYNAMIC = re.compile(
     r"\b(?=[^;(){}=]{0,200}\bextern\b)(?=[^;(){}=]{0,200}\b__shared__\b)"
-    r"((?:[\w:<>,]+\s+|__attribute__\s*\(\([^;{}=]{0,400}?\)\)\s*)+?)(\w+)\s*\[\s*\]\s*;"
+    r"((?:[\w:<>,]+(?:\s*\*\s*|\s+)|__attribute__\s*\(\([^;{}=]{0,400}?\)\)\s*)+?)(\w+)\s*\[\s*\]((?:\s*\[[^\[\];{}]*\])*)\s*;"
 )
 _ATTRIBUTE = re.compile(
     r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)|\balignas\s*\([^()]*(?:\([^()]*\)[^()]*)*\)"
@@ -165,7 +165,8 @@ def _find_dynamic(text: str, code: str) -> Iterator[Edit]:
     for match in _DYNAMIC.finditer(code):
         words = _ATTRIBUTE.sub(" ", match[1]).split()
         kind = " ".join(word for word in words if word not in ("extern", "__shared__", "static"))
-        new = f"{kind} (&{match[2]})[] = reinterpret_cast<{kind} (&)[]>(emulator_dynamic_memory);"
+        array = f"[]{match[3]}"
+        new = f"{kind} (&{match[2]}){array} = reinterpret_cast<{kind} (&){array}>(emulator_dynamic_memory);"
         yield *match.span(), new + _keep_lines(text[match.start() : match.end()])
 
 
@@ -186,8 +187,10 @@ def _find_variables(source: Preprocessed) -> Iterator[Edit]:
         if re.search(r"\boperator\b", declaration):
             continue
         first = max(code.rfind(mark, 0, match.start()) for mark in ";{}")
+        if re.search(r"__(?:device|constant)__", code[first + 1 : match.start()]):  # the first of the two words has the section
+            continue
         is_constant = re.search(r"\bconst\b(?![^*]*\*)|\bconstexpr\b", code[first + 1 : match.start()] + declaration)
-        section = "constants" if is_constant else "uploaded" if match[1] == "__constant__" else "variables"
+        section = "constants" if is_constant else "uploaded" if "__constant__" in match[1] + declaration else "variables"
         yield *match.span(1), _SECTION.format(section)
 
 

@@ -4,7 +4,6 @@
 #pragma once
 #include <type_traits>
 
-#include "packed_integers.h"
 
 namespace emulator {
 template <class To, class From>
@@ -158,18 +157,30 @@ EMULATOR_CONVERTED(double, double, unsigned, uint)
 EMULATOR_CONVERTED(double, double, long long, ll)
 EMULATOR_CONVERTED(double, double, unsigned long long, ull)
 #undef EMULATOR_CONVERTED
-#define EMULATOR_FLOATED(FROM, NAME)                                   \
-  inline float __##NAME##2float_rn(FROM x) { return float(x); }        \
-  inline float __##NAME##2float_rz(FROM x) { return float(x); }        \
-  inline float __##NAME##2float_rd(FROM x) { return float(x); }        \
-  inline float __##NAME##2float_ru(FROM x) { return float(x); }        \
-  inline double __##NAME##2double_rn(FROM x) { return double(x); }
-EMULATOR_FLOATED(int, int)
-EMULATOR_FLOATED(unsigned, uint)
-EMULATOR_FLOATED(long long, ll)
-EMULATOR_FLOATED(unsigned long long, ull)
-EMULATOR_FLOATED(double, double)
+namespace emulator::rounding {
+template <Mode MODE, class T, class From>
+T convert(From x) {
+  return round<MODE>(T(x), T((long double)x - (long double)T(x)));  // which has all bits of a `long long`
+}
+}  // namespace emulator::rounding
+#define EMULATOR_FLOATED_BY(FROM, NAME, T, MODE) \
+  inline T __##NAME##2##T##_##MODE(FROM x) { return emulator::rounding::convert<emulator::rounding::MODE, T>(x); }
+#define EMULATOR_FLOATED(FROM, NAME, T)   \
+  EMULATOR_FLOATED_BY(FROM, NAME, T, rn)  \
+  EMULATOR_FLOATED_BY(FROM, NAME, T, rz)  \
+  EMULATOR_FLOATED_BY(FROM, NAME, T, ru)  \
+  EMULATOR_FLOATED_BY(FROM, NAME, T, rd)
+EMULATOR_FLOATED(int, int, float)
+EMULATOR_FLOATED(unsigned, uint, float)
+EMULATOR_FLOATED(long long, ll, float)
+EMULATOR_FLOATED(unsigned long long, ull, float)
+EMULATOR_FLOATED(double, double, float)
+EMULATOR_FLOATED(int, int, double)
+EMULATOR_FLOATED(unsigned, uint, double)
+EMULATOR_FLOATED(long long, ll, double)
+EMULATOR_FLOATED(unsigned long long, ull, double)
 #undef EMULATOR_FLOATED
+#undef EMULATOR_FLOATED_BY
 inline float __int_as_float(int x) { return emulator::reinterpret_bits<float>(x); }
 inline int __float_as_int(float x) { return emulator::reinterpret_bits<int>(x); }
 inline float __uint_as_float(unsigned x) { return emulator::reinterpret_bits<float>(x); }
@@ -229,4 +240,10 @@ inline int __dp4a(int a, int b, int sum) {
 inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
   for (int place = 0; place < 4; ++place) sum += (a >> 8 * place & 255) * (b >> 8 * place & 255);
   return sum;
+}
+inline int __dp4a(char4 a, char4 b, int sum) {
+  return __dp4a(emulator::reinterpret_bits<int>(a), emulator::reinterpret_bits<int>(b), sum);
+}
+inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned sum) {
+  return __dp4a(emulator::reinterpret_bits<unsigned>(a), emulator::reinterpret_bits<unsigned>(b), sum);
 }

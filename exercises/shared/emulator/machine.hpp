@@ -109,7 +109,9 @@ extern cudaError_t last_error;
 inline size_t refused_bytes = 0;  // of the largest allocation for which there was no memory
 
 // On a GPU such an error is permanent: nothing more runs.
-inline bool is_lasting(cudaError_t error) { return error == cudaErrorIllegalAddress || error == cudaErrorMisalignedAddress; }
+inline bool is_lasting(cudaError_t error) {
+  return error == cudaErrorIllegalAddress || error == cudaErrorMisalignedAddress || error == cudaErrorAssert;
+}
 
 inline uint3 place_in_block(unsigned thread) {
   return {thread % block_size.x, thread / block_size.x % block_size.y, thread / (block_size.x * block_size.y)};

@@ -3,9 +3,13 @@
 #include "machine.hpp"
 #include "races.hpp"
 
+#include <algorithm>
 
 namespace emulator {
-constexpr size_t PAGE = 64 << 10, MAX_LIVE_BYTES = size_t(2) << 30;
+constexpr size_t PAGE = 64 << 10, GIB = size_t(1) << 30;
+// What all allocations together may have: half of this computer's memory, from 2 to 8 GiB.
+inline const size_t MAX_LIVE_BYTES =
+    std::clamp(size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE)) / 2, 2 * GIB, 8 * GIB);
 
 struct Allocation {
   Place begin;
@@ -25,7 +29,7 @@ struct Arena {
   std::vector<unsigned> owner;  // for each page: the number of its allocation + 1
 
   Arena() {
-    for (bytes = size_t(64) << 30; bytes >= size_t(1) << 30; bytes /= 4) {
+    for (bytes = 4096 * GIB; bytes >= GIB; bytes /= 4) {
       void* place = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (place != MAP_FAILED) {
         begin = (Place(place) + PAGE - 1) / PAGE * PAGE;

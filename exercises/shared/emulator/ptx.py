@@ -124,6 +124,7 @@ def _choose(parts: list[str], operands: list[str], expressions: Sequence[str]) -
         "shfl": _shuffle,
         "setp": _compare,
         "cvt": _convert,
+        "vabsdiff4": _sum_differences,
     }.get(parts[0], _calculate)
     return translate_kind(parts, operands, expressions)
 
@@ -171,6 +172,13 @@ def _calculate(parts: list[str], operands: list[str], expressions: Sequence[str]
     if len(values) != len(set(re.findall(r"\{(\d)\}", result))):
         raise IndexError
     return _write(operands[0], result.format(*values), expressions)
+
+
+def _sum_differences(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:
+    """Return the sum of the differences of four bytes and a number."""
+    function = {"u32.u32.u32.add": "__vsadu4", "s32.s32.s32.add": "__vsads4"}[".".join(parts[1:])]
+    left, right, addend = (_read("u32", operand, expressions) for operand in operands[1:4])
+    return _write(operands[0], f"{function}({left}, {right}) + {addend}", expressions)
 
 
 def _convert(parts: list[str], operands: list[str], expressions: Sequence[str]) -> str:

@@ -100,7 +100,7 @@ cudaError_t cudaDeviceSynchronize() {
   return emulator::find_lasting_error();
 }
 
-// building.py makes these of `malloc`, `free`, `new` and `delete` in the learner's program. A kernel gets memory of the device.
+// building.py makes these of `malloc`, `free`, `new`, `delete` and `assert` in the learner's program. A kernel gets memory of the device.
 extern "C" {
 void* emulator_malloc(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : malloc(bytes); }
 void emulator_free(void* pointer) {
@@ -109,6 +109,15 @@ void emulator_free(void* pointer) {
 void* emulator_new(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : ::operator new(bytes); }
 void emulator_delete(void* pointer) {
   if (!emulator::arena.holds(emulator::Place(pointer))) ::operator delete(pointer);
+}
+// A failed assert of a kernel ends the kernel, and the host gets the error.
+[[noreturn]] void emulator_assert_fail(const char* condition, const char* file, unsigned line, const char* function) {
+  if (!emulator::now.inside) __assert_fail(condition, file, line, function);
+  const auto [x, y, z] = block_index;
+  fflush(stdout);
+  fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file, line, function, x, y, z,
+          thread_index.x, thread_index.y, thread_index.z, condition);
+  emulator::abandon_kernel(cudaErrorAssert);
 }
 }
 

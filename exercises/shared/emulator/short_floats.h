@@ -22,6 +22,8 @@ struct ShortFloat {
   ShortFloat() = default;
   template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
   EMULATOR_INLINE ShortFloat(Number value) : bits(Coding::round(float(value))) {}
+  template <class Other>
+  EMULATOR_INLINE explicit ShortFloat(ShortFloat<Other> value) : ShortFloat(float(value)) {}
   EMULATOR_INLINE ShortFloat(ShortBits<Coding> raw) : bits(raw.x) {}
   EMULATOR_INLINE operator float() const { return Coding::widen(bits); }
   EMULATOR_INLINE operator ShortBits<Coding>() const { return {bits}; }

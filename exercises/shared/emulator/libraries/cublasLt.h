@@ -91,12 +91,21 @@ inline cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout,
   *layout = new cublasLtMatrixLayoutOpaque_t{type, rows, columns, lead};
   return CUBLAS_STATUS_SUCCESS;
 }
+inline cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType type, uint64_t rows, uint64_t columns,
+                                               int64_t lead) {
+  *layout = {type, rows, columns, lead};
+  return CUBLAS_STATUS_SUCCESS;
+}
 inline cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   delete layout;
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t type, cudaDataType scale_type) {
   *product = new cublasLtMatmulDescOpaque_t{type, scale_type};
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t product, cublasComputeType_t type, cudaDataType scale_type) {
+  *product = {type, scale_type};
   return CUBLAS_STATUS_SUCCESS;
 }
 inline cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
@@ -107,6 +116,7 @@ inline cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t*
   *preference = new cublasLtMatmulPreferenceOpaque_t;
   return CUBLAS_STATUS_SUCCESS;
 }
+inline cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreference_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
   delete preference;
   return CUBLAS_STATUS_SUCCESS;

@@ -1,5 +1,6 @@
 // cuFFT on the CPU: transforms of any length in one to three dimensions, in batches, complex or real, in float or double.
 //
+// Callbacks that load and store the elements are called on the CPU as well.
 // A length is split by its smallest prime factor (Cooley and Tukey); a prime is summed directly. No transform is scaled.
 #pragma once
 #include <host_access.h>
@@ -28,6 +29,7 @@ enum cufftResult {
   CUFFT_INVALID_DEVICE = 11,
   CUFFT_NO_WORKSPACE = 13,
   CUFFT_NOT_IMPLEMENTED = 14,
+  CUFFT_LICENSE_ERROR,
   CUFFT_NOT_SUPPORTED = 16,
   CUFFT_MISSING_DEPENDENCY = 17,
   CUFFT_NVRTC_FAILURE = 18,
@@ -50,11 +52,15 @@ struct Layout {
   int step;
   size_t distance;
 };
+struct Callback {
+  void *function = nullptr, *info = nullptr;
+};
 struct Plan {
   cufftType type;
   std::vector<int> sizes;  // the slowest dimension first
   Layout in, out;
   int count;
+  Callback load = {}, store = {};
 };
 inline std::map<cufftHandle, Plan> plans;
 inline cufftHandle next_handle = 1;
@@ -126,6 +132,17 @@ inline size_t length(const Plan& plan, const Layout& layout, const std::vector<i
   return size_t(plan.count - 1) * layout.distance + place(multiply(sizes) - 1, sizes, layout) + 1;
 }
 
+template <class I>
+I load(const Callback& callback, const I* in, size_t at) {
+  if (!callback.function) return in[at];
+  return reinterpret_cast<I (*)(void*, size_t, void*, void*)>(callback.function)(const_cast<I*>(in), at, callback.info, nullptr);
+}
+template <class O>
+void store(const Callback& callback, O* out, size_t at, O value) {
+  if (!callback.function) return void(out[at] = value);
+  reinterpret_cast<void (*)(void*, size_t, O, void*, void*)>(callback.function)(out, at, value, callback.info, nullptr);
+}
+
 template <class T, class I, class O>
 EMULATOR_FAST cufftResult run(cufftHandle handle, cufftType type, const I* in, O* out, int direction) {
   const auto entry = plans.find(handle);
@@ -141,10 +158,9 @@ EMULATOR_FAST cufftResult run(cufftHandle handle, cufftType type, const I* in, O
   const size_t count = multiply(plan.sizes), row = size_t(plan.sizes.back()), half_row = size_t(half.back());
   std::vector<std::complex<T>> values(count);
   for (int batch = 0; batch < plan.count; ++batch) {
-    const I* from = in + size_t(batch) * plan.in.distance;
-    O* to = out + size_t(batch) * plan.out.distance;
+    const size_t from = size_t(batch) * plan.in.distance, to = size_t(batch) * plan.out.distance;
     for (size_t i = 0; i < multiply(in_sizes); ++i) {
-      const I& value = from[place(i, in_sizes, plan.in)];
+      const I value = load(plan.load, in, from + place(i, in_sizes, plan.in));
       if constexpr (from_real)
         values[i] = value;
       else
@@ -161,11 +177,11 @@ EMULATOR_FAST cufftResult run(cufftHandle handle, cufftType type, const I* in, O
     transform_all(values, plan.sizes, direction);
     for (size_t i = 0; i < multiply(out_sizes); ++i) {
       const std::complex<T> value = values[from_real ? i / half_row * row + i % half_row : i];
-      O& result = to[place(i, out_sizes, plan.out)];
+      const size_t at = to + place(i, out_sizes, plan.out);
       if constexpr (to_real)
-        result = value.real();
+        store(plan.store, out, at, O(value.real()));
       else
-        result = {value.real(), value.imag()};
+        store(plan.store, out, at, O{value.real(), value.imag()});
     }
   }
   return CUFFT_SUCCESS;
@@ -227,6 +243,37 @@ inline cufftResult cufftPlan3d(cufftHandle* handle, int x, int y, int z, cufftTy
   cufftCreate(handle);
   return cufftMakePlan3d(*handle, x, y, z, type, &bytes);
 }
+// --- callbacks: a function of the device for each element, which gets its offset and the program's own pointer ------------------
+enum cufftXtCallbackType {
+  CUFFT_CB_LD_COMPLEX,
+  CUFFT_CB_LD_COMPLEX_DOUBLE,
+  CUFFT_CB_LD_REAL,
+  CUFFT_CB_LD_REAL_DOUBLE,
+  CUFFT_CB_ST_COMPLEX,
+  CUFFT_CB_ST_COMPLEX_DOUBLE,
+  CUFFT_CB_ST_REAL,
+  CUFFT_CB_ST_REAL_DOUBLE,
+  CUFFT_CB_UNDEFINED,
+};
+typedef cufftComplex (*cufftCallbackLoadC)(void* in, size_t offset, void* info, void* shared);
+typedef cufftDoubleComplex (*cufftCallbackLoadZ)(void* in, size_t offset, void* info, void* shared);
+typedef cufftReal (*cufftCallbackLoadR)(void* in, size_t offset, void* info, void* shared);
+typedef cufftDoubleReal (*cufftCallbackLoadD)(void* in, size_t offset, void* info, void* shared);
+typedef void (*cufftCallbackStoreC)(void* out, size_t offset, cufftComplex element, void* info, void* shared);
+typedef void (*cufftCallbackStoreZ)(void* out, size_t offset, cufftDoubleComplex element, void* info, void* shared);
+typedef void (*cufftCallbackStoreR)(void* out, size_t offset, cufftReal element, void* info, void* shared);
+typedef void (*cufftCallbackStoreD)(void* out, size_t offset, cufftDoubleReal element, void* info, void* shared);
+inline cufftResult cufftXtSetCallback(cufftHandle handle, void** functions, cufftXtCallbackType type, void** infos) {
+  const auto plan = emulator::fourier::plans.find(handle);
+  if (plan == emulator::fourier::plans.end()) return CUFFT_INVALID_PLAN;
+  (type < CUFFT_CB_ST_COMPLEX ? plan->second.load : plan->second.store) = {functions[0], infos ? infos[0] : nullptr};
+  return CUFFT_SUCCESS;
+}
+inline cufftResult cufftXtClearCallback(cufftHandle handle, cufftXtCallbackType type) {
+  void* nothing = nullptr;
+  return cufftXtSetCallback(handle, &nothing, type, nullptr);
+}
+
 inline cufftResult cufftSetStream(cufftHandle, cudaStream_t) { return CUFFT_SUCCESS; }
 inline cufftResult cufftGetVersion(int* version) { return *version = CUFFT_VERSION, CUFFT_SUCCESS; }
 inline cufftResult cufftGetSize(cufftHandle, size_t* bytes) { return *bytes = 0, CUFFT_SUCCESS; }

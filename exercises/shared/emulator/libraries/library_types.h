@@ -16,5 +16,5 @@ enum cudaDataType {
   CUDA_R_8F_E4M3 = 28,
   CUDA_R_8F_E5M2 = 29,
 };
-typedef cudaDataType cudaDataType_t;
+typedef cudaDataType cudaDataType_t, cublasDataType_t;
 enum libraryPropertyType { MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL };

@@ -1,4 +1,5 @@
 // Types and functions of device code. Each kernel is right, and each value here is computed by hand.
+#include <cooperative_groups/reduce.h>
 #include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/pipeline>
@@ -98,6 +99,27 @@ __global__ void packed(unsigned* results) {
   results[0] = __vabs2(0xfffb8000u), results[1] = __vabsss2(0xfffb8000u), results[2] = __vadd4(a, b), results[3] = __vaddus4(a, b);
   results[4] = __vcmpgtu4(a, b), results[5] = __vcmpgts4(a, b), results[6] = __vsadu4(a, b), results[7] = __vsads4(a, b);
 }
+__global__ void integers(float* results) {
+  extern __shared__ float rows[][4];
+  rows[threadIdx.x][1] = threadIdx.x;
+  __syncthreads();
+  if (threadIdx.x) return;
+  unsigned difference;
+  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(difference) : "r"(0x01020304), "r"(0x04030201), "r"(2));
+  results[0] = __vaddss4(0x7f01ff80, 0x010101ff) == 0x7f020080;
+  results[1] = difference;                                                           // 3 + 1 + 1 + 3 + 2
+  results[2] = __vimax3_s16x2(0xffff0001, 0x00000002, 0x00050000) == 0x00050002;
+  results[3] = __dp4a(make_char4(1, 2, 3, -4), make_char4(1, 1, 1, 1), 5);           // 7
+  results[4] = __ll2float_ru(16777217) - 16777216;                                   // 2: the next float
+  results[5] = rows[5][1] + __nv_atomic_fetch_add(&rows[7][1], 1, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_BLOCK);  // 5 + 7
+  results[6] = float(half(__nv_bfloat16(3)));
+}
+__global__ void tiles_of_two_warps(const float* in, float* results) {
+  __shared__ cooperative_groups::block_tile_memory<128> memory;
+  const auto tile = cooperative_groups::tiled_partition<64>(cooperative_groups::this_thread_block(memory));
+  const float sum = cooperative_groups::reduce(tile, in[threadIdx.x], cooperative_groups::plus<float>());
+  if (tile.thread_rank() == 0) results[tile.meta_group_rank()] = sum;
+}
 __global__ void cube(cudaTextureObject_t faces, float* results) {
   results[0] = texCubemap<float>(faces, 0.25f, -1, 0.25f);  // face 3 (-y), column 1, row 0
   results[1] = texCubemap<float>(faces, -1, 0.5f, 0.5f);    // face 1 (-x), column 1, row 0
@@ -155,6 +177,12 @@ int main() {
   packed<<<1, 1>>>(words), cudaDeviceSynchronize();
   const unsigned from_packed[] = {0x00058000, 0x00057fff, 0x00030305, 0xffff0305, 0xff00ffff, 0x0000ffff, 257, 5};
   for (int i = 0; i < 8; ++i) expect("packed", words[i], from_packed[i]);
+  integers<<<1, 32, 32 * 4 * sizeof(float)>>>(results), cudaDeviceSynchronize();
+  const float from_integers[] = {1, 10, 1, 7, 2, 12, 3};
+  for (int i = 0; i < 7; ++i) expect("integers", results[i], from_integers[i]);
+
+  tiles_of_two_warps<<<1, 128>>>(in, results), cudaDeviceSynchronize();
+  expect("tile 0", results[0], 2016), expect("tile 1", results[1], 6112);
 
   cudaMemcpy3DParms copy = {};
   copy.extent = make_cudaExtent(2, 2, 6), copy.kind = cudaMemcpyHostToDevice;

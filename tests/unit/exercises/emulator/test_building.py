@@ -117,10 +117,13 @@ def test_build_takes_an_alignment_of_shared_memory_and_keeps_the_lines(build: Ca
 def test_build_takes_qualifiers_in_any_order_and_variables_of_the_device(build: Callable[..., Any]) -> None:
     program = build(r"""
 #include <cuda_runtime.h>
+#if __has_include(<nvml.h>)
+#error the emulator does not have it
+#endif
 #define BOTH __host__ __device__
 #define LAUNCH(NAME, SUFFIX) NAME##SUFFIX << < 1, 32 >> >
 static __device__ int counter = 5;
-__constant__ float weights[(4 - 2)] = {1.5f, 2};
+__device__ __constant__ float weights[(4 - 2)] = {1.5f, 2};
 const __device__ int table[3] = {1, 2, 3};
 __managed__ int shown;
 struct __align__(16) Pair { float a, b; BOTH float sum() const { return a + b; } };

@@ -180,16 +180,16 @@ def test_first_fault_of_kernels_of_textbooks_is_none(textbook: Any, order: int) 
 
 
 def test_run_gives_the_values_of_the_device_language(build: Callable[..., Any]) -> None:
-    """Half-precision numbers, old warp functions, cuda::barrier, PTX, textures and surfaces."""
+    """Half-precision numbers, integers, old warp functions, cuda::barrier, PTX, textures and surfaces."""
     result = build(SOURCE.with_name("device_language.cu").read_text(encoding="utf-8")).run(order=2)
     assert {name: fault for name, kernel in result.kernels.items() if (fault := kernel.first_fault())} == {}
-    assert result.output == "37 right, 0 wrong, no error"
+    assert result.output == "46 right, 0 wrong, no error"
 
 
 def test_run_gives_the_products_and_conflicts_of_tensor_cores(build: Callable[..., Any]) -> None:
-    """mma of six kinds of numbers, ldmatrix, stmatrix and fp8. Rows of 32 bytes collide in banks, rows of 48 bytes do not."""
+    """mma of six kinds of numbers, WMMA of four, ldmatrix, stmatrix, fp8. Rows of 32 bytes collide in banks, of 48 not."""
     result = build(SOURCE.with_name("tiles.cu").read_text(encoding="utf-8")).run()
-    assert (result.output, result.first_fault()) == ("12 right, 0 wrong", None)
+    assert (result.output, result.first_fault()) == ("16 right, 0 wrong", None)
     dense, padded = result.kernels["transpose<16>"], result.kernels["transpose<24>"]
     assert (dense.shared_load.bank_conflicts, dense.shared_store.bank_conflicts) == (7, 4)
     assert (padded.shared_load.bank_conflicts, padded.shared_store.bank_conflicts) == (0, 0)

@@ -106,6 +106,12 @@ def test_run_has_the_errors_of_cuda(program: Any, words: str, error: str) -> Non
     assert program.run(*words.split()).output == error
 
 
+def test_run_ends_a_kernel_by_a_failed_assert(program: Any) -> None:
+    first, error = program.run("failing").output.splitlines()
+    assert first.endswith("void failing(int*): block: [0,0,0], thread: [0,0,0] Assertion `*out == 1` failed.")
+    assert error.endswith("device-side assert triggered")
+
+
 def test_run_refuses_a_launch_of_thirty_million_blocks(program: Any) -> None:
     result = program.run("blocks", str(2**25))
     assert result.output == "too many resources requested for launch"
@@ -113,6 +119,11 @@ def test_run_refuses_a_launch_of_thirty_million_blocks(program: Any) -> None:
         f"{place('as many blocks as asked for')}: a launch of 33,554,432 blocks: the emulator runs at most 16,777,216, but "
         "a GPU runs more"
     )
+
+
+def test_run_limits_the_processor_time(emulator: Any, program: Any) -> None:
+    with pytest.raises(emulator.Endless, match=r"the program did not end within 1 s of processor time$"):
+        program.run("spin", processor_limit_s=1)
 
 
 @pytest.mark.parametrize("name", ["spin", pytest.param("whirl", marks=pytest.mark.slow)])
@@ -141,10 +152,6 @@ def test_run_ends_a_flood_of_output(emulator: Any, program: Any) -> None:
             "recurse 1",
             f"{place('calls itself')}: in kernel recurse, {FIRST}: stack overflow: too many local variables, "
             "or a function that calls itself without end",
-        ),
-        (
-            "failing 1",
-            f"in kernel failing, {FIRST}: the program was aborted (a failed assert, or an exception that was not caught)",
         ),
         ("crash 1", f"{place('the host' + chr(39) + 's own')}: the program crashed (SIGSEGV)"),
     ],

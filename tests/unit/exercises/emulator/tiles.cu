@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
+#include <mma.h>
 
 struct Tile {
   int a[16][32], b[32][8], c[16][8];
@@ -98,6 +99,20 @@ __global__ void transpose(int* out) {
   out[256 + lane] = first == unsigned(of_first | (of_first + 1) << 16) && pair[0] == first && pair[1] == first + 128 * 0x10001u;
 }
 
+template <class In, class Stored, class Sum, int M, int N, int K>
+__global__ void multiply_by_wmma(const Tile* tile, Stored* a, Stored* b, Sum* sums) {
+  for (int i = threadIdx.x; i < M * K; i += 32) a[i] = Stored(float(tile->a[i / K % 16][i % K]));
+  for (int i = threadIdx.x; i < N * K; i += 32) b[i] = Stored(float(tile->b[i % K][i / K % 8]));
+  __syncwarp();
+  nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, M, N, K, In, nvcuda::wmma::row_major> left;
+  nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, M, N, K, In, nvcuda::wmma::col_major> right;
+  nvcuda::wmma::fragment<nvcuda::wmma::accumulator, M, N, K, Sum> sum;
+  nvcuda::wmma::load_matrix_sync(left, a, K), nvcuda::wmma::load_matrix_sync(right, b, K);
+  nvcuda::wmma::fill_fragment(sum, 1);
+  nvcuda::wmma::mma_sync(sum, left, right, sum);
+  nvcuda::wmma::store_matrix_sync(sums, sum, N, nvcuda::wmma::mem_row_major);
+}
+
 int right = 0, wrong = 0;
 void expect(const char* name, bool is_right) {
   is_right ? ++right : ++wrong;
@@ -117,6 +132,22 @@ void check(const char* name, Tile* tile, float* out) {
   expect(name, is_right);
 }
 
+template <class In, class Stored, class Sum, int M, int N, int K>
+void check_wmma(const char* name, Tile* tile) {
+  Stored *a, *b;
+  Sum* sums;
+  cudaMalloc(&a, M * K * sizeof(Stored)), cudaMalloc(&b, K * N * sizeof(Stored)), cudaMallocManaged(&sums, M * N * sizeof(Sum));
+  multiply_by_wmma<In, Stored, Sum, M, N, K><<<1, 32>>>(tile, a, b, sums);
+  cudaDeviceSynchronize();
+  bool is_right = true;
+  for (int i = 0; i < M * N; ++i) {
+    int sum = 1;
+    for (int k = 0; k < K; ++k) sum += tile->a[i / N % 16][k] * tile->b[k][i % N % 8];
+    is_right = is_right && float(sums[i]) == sum;
+  }
+  expect(name, is_right);
+}
+
 int main() {
   Tile* tile;
   float* out;
@@ -129,6 +160,10 @@ int main() {
   check<1, 8>("f16 k8", tile, out), check<1, 16>("f16 k16", tile, out), check<2, 16>("bf16 k16", tile, out);
   check<3, 16>("s8 k16", tile, out), check<3, 32>("s8 k32", tile, out);
   check<4, 32>("e4m3 k32", tile, out), check<5, 32>("e5m2 k32", tile, out);
+  check_wmma<half, half, half, 32, 8, 16>("wmma f16", tile);
+  check_wmma<nvcuda::wmma::precision::tf32, float, float, 16, 16, 8>("wmma tf32", tile);
+  check_wmma<signed char, signed char, int, 8, 32, 16>("wmma s8", tile);
+  check_wmma<double, double, double, 8, 8, 4>("wmma f64", tile);
   transpose<16><<<1, 32>>>(turned);
   transpose<24><<<1, 32>>>(turned);
   cudaDeviceSynchronize();

@@ -5,12 +5,14 @@
 #pragma once
 #include <host_access.h>
 #include <algorithm>
+#include <chrono>  // programs rely on it
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <thrust/device_vector.h>
 #include <vector>
 
 #define CUB_VERSION 200800
@@ -26,6 +28,16 @@
 #define CubDebug(call) (call)
 
 namespace cub {
+// --- iterators ---------------------------------------------------------------------------------------------------------------
+template <class T, class = std::ptrdiff_t>
+using ConstantInputIterator = thrust::constant_iterator<T>;
+template <class T, class = std::ptrdiff_t>
+using CountingInputIterator = thrust::counting_iterator<T>;
+template <class T, class F, class I, class = std::ptrdiff_t>
+using TransformInputIterator = thrust::transform_iterator<F, I>;
+template <class = std::ptrdiff_t>
+using DiscardOutputIterator = thrust::discard_iterator<>;
+
 // --- function objects --------------------------------------------------------------------------------------------------------
 typedef std::plus<> Sum;
 typedef std::minus<> Difference;

@@ -4,6 +4,7 @@
 #pragma once
 #include <host_access.h>
 #include <algorithm>
+#include <chrono>
 #include <complex>
 #include <cuda_runtime.h>
 #include <functional>
@@ -705,6 +706,12 @@ std::pair<K, I> unique_by_key(K first, K last, I values, E equal = {}) {
     if (first == begin || !equal(*(keys_out - 1), *first)) *keys_out++ = *first, *out++ = *values;
   return {keys_out, out};
 }
+template <class K, class I, class L, class O, class E = std::equal_to<>>
+std::pair<L, O> unique_by_key_copy(K first, K last, I values, L keys_out, O out, E equal = {}) {
+  for (K begin = first; first != last; ++first, ++values)
+    if (first == begin || !equal(*(first - 1), *first)) *keys_out++ = *first, *out++ = *values;
+  return {keys_out, out};
+}
 // The values may be behind a zip_iterator: they are copied in the new order.
 template <class K, class I, class F = std::less<>>
 void stable_sort_by_key(K first, K last, I values, F before = {}) {
@@ -844,6 +851,7 @@ EMULATOR_THRUST(transform_reduce)
 EMULATOR_THRUST(uninitialized_fill)
 EMULATOR_THRUST(unique)
 EMULATOR_THRUST(unique_by_key)
+EMULATOR_THRUST(unique_by_key_copy)
 EMULATOR_THRUST(unique_copy)
 EMULATOR_THRUST(upper_bound)
 #undef EMULATOR_THRUST
