@@ -58,9 +58,10 @@ T ?= tests/unit
 test-one: $(VENV)/.dev
 	$(PYTEST) $(T)
 
-# The other tests: those that look a second time at what `make test` looks at once, and ten minutes of random input.
+# The other tests: those that look a second time at what `make test` looks at once, and ten minutes of random input. The files with
+# the most tests begin first: the judges and the versions of parts take minutes.
 slow: $(VENV)/.kernels
-	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(PYTEST) -m slow $(PYTEST_ARGS)
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(PYTEST) --loadscope-reorder -m slow $(PYTEST_ARGS)
 
 # Input from outside bent at random, for ten minutes or FUZZ_SECONDS. What breaks something is kept in tests/data/fuzz.
 fuzz: $(VENV)/.dev
