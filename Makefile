@@ -38,8 +38,8 @@ quick-tests:
 	$(PYTEST) -n logical -q -m "not system and not slow" $(NOT_QUICK:%=--ignore=tests/unit/%) tests/unit
 
 # Every promise once, by the cheapest means that still uses the real part. Two runs of pytest side by side: while the first waits
-# for labs, Terraform and SSH, the second computes. Each collects its own tests only. What compiles is in the first, which keeps
-# what it has compiled for all its tests.
+# for labs, Terraform and SSH, the second computes, with what the first leaves of the processors (nice). Each collects its own tests
+# only. What compiles is in the first, which keeps what it has compiled for all its tests.
 WITH_LABS := tests/contract tests/fuzz tests/system tests/unit/cli/test_cuda.py \
   tests/unit/exercises/emulator tests/unit/exercises/judges
 # With PYTEST_ARGS="-k trust", one of them may have no test to run: pytest then exits with 5.
@@ -51,7 +51,7 @@ test-labs:
 	$(PYTEST) -m "not slow" $(WITH_LABS) $(PYTEST_ARGS) $(OR_NONE)
 
 test-units:
-	$(PYTEST) -n logical -m "not slow" $(WITH_LABS:%=--ignore=%) tests $(PYTEST_ARGS) $(OR_NONE)
+	nice $(PYTEST) -n logical -m "not slow" $(WITH_LABS:%=--ignore=%) tests $(PYTEST_ARGS) $(OR_NONE)
 
 # Some of them, on all processors: make test-one T=tests/unit/launch, or T="tests/system/test_hosts.py -k trust".
 T ?= tests/unit

@@ -48,9 +48,9 @@ def _is_usable(folder: str) -> bool:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of workers: one for a core for `-n logical`, two for `-n auto`, because tests wait for nodes and for
+    """Return the number of workers: one for a core for `-n logical`, three for `-n auto`, because tests wait for nodes and for
     Terraform."""
-    return min(os.cpu_count() or 1, 8) * (1 if config.getoption("numprocesses") == "logical" else 2)
+    return min(os.cpu_count() or 1, 8) * (1 if config.getoption("numprocesses") == "logical" else 3)
 
 
 def pytest_collection_finish() -> None:
