@@ -39,8 +39,8 @@ quick-tests:
 
 # Every promise once, by the cheapest means that still uses the real part. Two runs of pytest side by side: while the first waits
 # for labs, Terraform and SSH, the second computes, with what the first leaves of the processors (nice). Each collects its own tests
-# only. What compiles is in the first, which keeps what it has compiled for all its tests.
-WITH_LABS := tests/contract tests/fuzz tests/system tests/unit/cli/test_cuda.py \
+# only. What compiles is in the first, which keeps what it has compiled for all its tests: its first file compiles the CUDA emulator.
+WITH_LABS := tests/unit/cli/test_cuda.py tests/contract tests/fuzz tests/system \
   tests/unit/exercises/emulator tests/unit/exercises/judges
 # With PYTEST_ARGS="-k trust", one of them may have no test to run: pytest then exits with 5.
 OR_NONE = $(if $(PYTEST_ARGS),|| [ $$? = 5 ])
