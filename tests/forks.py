@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import fcntl
 import gc
 import importlib
@@ -39,6 +40,7 @@ INTERPRETED = {
     "TRITON_INTERPRET": "1"
 }  # torch._dynamo imports triton, which reads it then: scripts run kernels in the interpreter
 """Variables that libraries of a script read only when they are loaded. A fork cannot have another value."""
+ENDING_S = 10.0
 KEPT = ("PATH", "LANG", "HOME", "TMPDIR")
 READ_AT_START = ("PYTHON", "LD_", "LC_", "TZ", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "_TYPER")
 """Prefixes of variables that Python or a library reads only once. With such a variable, a command is not forked."""
@@ -108,6 +110,11 @@ class Fork:
         """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
+    def print_stacks(self) -> None:
+        """End it by SIGABRT, by which Python prints the stacks of its threads to standard error."""
+        self.send_signal(signal.SIGABRT)
+        self._wait(ENDING_S)
+
     def _wait(self, timeout: float | None) -> None:
         if self.returncode is None and select.select([self._answers], [], [], timeout)[0]:
             self.returncode = self._read_answer()
@@ -118,6 +125,17 @@ class Fork:
         if not data:
             raise RuntimeError("the process that imports for others has ended")
         return int(data)
+
+
+def describe_descendants(pid: int) -> str:
+    """Return the live processes below a process, one in a line: its id and its words."""
+    lines = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it ended just now
+            for child in file.read_text().split():
+                words = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")
+                lines += [f"{child} {words.decode(errors='replace')}", describe_descendants(int(child))]
+    return "\n".join(filter(None, lines))
 
 
 def can_start(words: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -316,6 +334,7 @@ def run(words: Sequence[str]) -> NoReturn:
         if words[1] == "-m":
             from gpucourse.__main__ import main
 
+            faulthandler.enable()  # for Fork.print_stacks
             main()
         elif words[1] == "-u":  # -u -c TEXT
             exec(words[-1], vars(sys.modules["__main__"]))

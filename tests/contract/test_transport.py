@@ -36,7 +36,10 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 by_every_way = pytest.mark.parametrize(
-    ("lab", "link"), [("simulated", ""), ("openssh", ""), ("openssh", "openssh"), ("openssh", "here")], indirect=True
+    ("lab", "way"),
+    [("simulated", ""), ("openssh", ""), ("openssh", "openssh"), ("openssh", "here")],
+    indirect=["lab"],
+    scope="module",  # so that the tests of a lab run one after the other
 )
 
 
@@ -46,17 +49,15 @@ def node(lab: SshLab) -> Node:
 
 
 @pytest.fixture
-def link(
-    request: pytest.FixtureRequest, lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Link]:
+def link(way: str, lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
     """Yield a link to the node, made in one of the ways."""
-    if request.param == "openssh":
+    if way == "openssh":
         (folder := tmp_path / ".ssh").mkdir()
         (folder / "hosts").write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
         (folder / "config").write_text(f'UserKnownHostsFile "{folder}/hosts"\nIdentitiesOnly yes\n')
-    if request.param:
-        monkeypatch.setenv("HOME", str(tmp_path if request.param == "openssh" else lab.homes[node.name]))
-    link = NodeTransport(lab.key).connect(replace(node, way=request.param, key=str(lab.key) if request.param else ""))
+    if way:
+        monkeypatch.setenv("HOME", str(tmp_path if way == "openssh" else lab.homes[node.name]))
+    link = NodeTransport(lab.key).connect(replace(node, way=way, key=str(lab.key) if way else ""))
     yield link
     link.close()
     assert not link.alive

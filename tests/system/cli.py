@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import forks
 from tests.documents import read_document
 from tests.forks import SHARED
@@ -172,23 +174,30 @@ def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, 
     """Run a command to its end, by a fork if that makes no difference. Return its exit code, standard output and standard
     error.
     """
-    if not forks.can_start(command, env):
-        result = subprocess.run(command, env=env, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
-        return result.returncode, result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
-    return finish(forks.Fork(command, Path.cwd(), env, has_own_stderr=True), timeout)
+    if forks.can_start(command, env):
+        return finish(forks.Fork(command, Path.cwd(), env, has_own_stderr=True), timeout)
+    streams: dict[str, int] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return finish(subprocess.Popen(command, env=env, text=True, errors="replace", **streams), timeout)
 
 
-def finish(fork: forks.Fork, timeout: float) -> tuple[int, str, str]:
-    """Wait for the end of a fork with separate outputs. Return its exit code, standard output and standard error. Raise
-    subprocess.TimeoutExpired, and kill it, when the time is over.
+def finish(process: forks.Fork | subprocess.Popen[str], timeout: float) -> tuple[int, str, str]:
+    """Wait for the end of a process with separate outputs. Return its exit code, standard output and standard error. When the
+    time is over, kill the process, and fail with its outputs and the processes below it. A fork also prints where it is.
     """
     try:
-        out, err = fork.communicate(timeout)
+        out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        fork.kill()
-        fork.communicate()
-        raise
-    return fork.returncode, out, err or ""
+        descendants = forks.describe_descendants(process.pid)
+        if isinstance(process, forks.Fork):
+            process.print_stacks()
+        process.kill()
+        out, err = process.communicate()
+        words = " ".join(map(str, process.args))  # type: ignore[arg-type]  # always a list here
+        pytest.fail(
+            f"{words}\ndid not end within {timeout:.0f} s. Processes below it:\n{descendants}\nIts output:\n{out}\n{err}",
+            pytrace=False,
+        )
+    return process.returncode, out, err or ""
 
 
 def wait_for_words(process: subprocess.Popen[bytes], words: bytes) -> str:

@@ -59,7 +59,7 @@ def copy_context(target: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # installs torch, which takes 90 s on two idle cores
 def test_lines_of_the_dockerfile_make_an_image_in_which_the_demo_works() -> None:
-    with tempfile.TemporaryDirectory(prefix="image-") as folder:
+    with tempfile.TemporaryDirectory(prefix="image-", dir="/var/tmp") as folder:  # it has gigabytes: not in memory
         home, course = Path(folder), Path(folder) / "gpucourse"
         before = words_of_a_plain_user(home) if os.geteuid() == 0 else ()
         course.mkdir(exist_ok=True)

@@ -29,7 +29,7 @@ def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
 
 DEAR = {
     "attention", "bucketed-ddp", "checkpoint", "first-kernels", "fix", "flash-backward", "fsdp", "gemm", "graph", "hook",
-    "kernels", "multi-node-file", "muon", "norm", "release", "sharded", "shares", "ulysses", "warps",
+    "kernels", "loop", "multi-node-file", "muon", "norm", "release", "ring", "sharded", "shares", "timer", "ulysses", "warps",
 }  # fmt: skip
 """Parts whose judge starts ranks or compiles for a second or more: `make slow` judges them."""
 

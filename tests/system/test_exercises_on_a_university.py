@@ -29,9 +29,8 @@ MEMORY = {
     **dict.fromkeys(("9.1", "9.2", "9.6", "9.7"), "4G"),
 }  # several ranks share a node, and the cluster gives 900 MB for each core
 ON_ONE_NODE = {"0", "1", "4", "5", "7", "B"}
-ONE_OF_EACH_KIND = {  # batch files and the session in a terminal are in test_slurm_target_runs.py
-    "1.1": "python, with transformers", "3.1": "torchrun on two nodes", "5.0": "g++",
-}  # fmt: skip
+ONE_OF_EACH_KIND = {"1.1": "python", "5.0": "g++"}
+"""torchrun on two nodes is in test_slurm_cluster_page.py; batch files and the session are in test_slurm_target_runs.py."""
 EXERCISES = [
     exercise.id
     for module in CATALOG.modules

@@ -20,6 +20,7 @@ FIRST, RUNS = (
     for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 )
 TYPED = [*FIRST, *RUNS]
+SMALL = ["--no-predict", "--set", "elements=1000000"]
 
 
 def test_the_commands_of_the_page_work(university_cluster: University, tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_the_commands_of_the_page_work(university_cluster: University, tmp_path:
         *first, destroy = FIRST
         for line in [*first, *RUNS, destroy]:
             words = shlex.split(line.replace("me@cluster", "uni"))
-            result = learner.types(*words, *(["--no-predict"] if words[0] == "run" else []))
+            result = learner.types(*words, *(SMALL if words[0] == "run" else []))
             if words[0] == "doctor":
                 assert "setup: [module load pytorch/2.13]" in result.out
             if words[0] == "runs":

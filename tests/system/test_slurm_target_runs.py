@@ -96,7 +96,7 @@ def test_run_of_a_script_is_one_job_with_the_settings_of_the_lab(account: Learne
     batch = (account.run_folder() / "job.sbatch").read_text()
     assert "#!/bin/bash -l\n" in batch
     assert "\nmodule load pytorch/2.13\n" in batch
-    launcher_log = next(account.run_folder().glob("logs/*launcher.log")).read_text()
+    launcher_log = "".join(path.read_text() for path in account.run_folder().glob("logs/*launcher.log"))
     assert "--account=abc123 --qos=course --gres=gpu:1 --time=00:05:00 job.sbatch" in launcher_log
     [lab] = account.documents("cost")["clusters"]
     assert lab["stack"] == "03-slurm"

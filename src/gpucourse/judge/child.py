@@ -6,6 +6,7 @@ If the client exits, this process ends, together with the part that is being jud
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -68,6 +69,7 @@ def _import_torch() -> str:
     """Import torch once, for all forks. Return why that failed, or an empty string."""
     try:
         leave_compiler_out()  # which imports torch
+        gc.freeze()  # otherwise, garbage collection in each fork would copy this memory: 0.1 s of processor time
     except (ImportError, OSError, RuntimeError) as error:
         return f"torch cannot be imported: {type(error).__name__}: {str(error)[:500]}"
     return ""

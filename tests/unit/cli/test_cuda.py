@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.emulator import import_emulator
 from tests.learning import Learning
-from tests.parts import need, need_module
+from tests.parts import need_module
 
 pytestmark = pytest.mark.system
 
@@ -90,7 +91,7 @@ while way == "spin":
 
 @pytest.fixture
 def program(learning: Learning, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Learning:
-    need("g++")
+    import_emulator()
     folder = tmp_path / "programs"
     folder.mkdir()
     monkeypatch.chdir(folder)

@@ -9,7 +9,7 @@ import pytest
 from gpucourse.judge.client import Judge, JudgeAnswer
 from tests.waiting import STUCK_S
 
-LIMIT_S = 3.0
+LIMIT_S = 1.0
 SLOW = {"ignores-sigterm", "stops-itself", "closes-everything"}
 """Parts that are only over after LIMIT_S, beside the endless one."""
 RIGHT = "def answer(n):\n    return n + 1\n"
@@ -21,7 +21,7 @@ def body(*lines: str) -> str:
 
 FATES = {
     "right": (RIGHT, "passed", "", ""),
-    "endless": (body("while True: pass"), "failed", "endless", "my_part.py:5: it did not end within 3 s"),
+    "endless": (body("while True: pass"), "failed", "endless", "my_part.py:5: it did not end within 1 s"),
     "ignores-sigterm": (
         body("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "time.sleep(600)"), "failed", "endless", "my_part.py:6",
     ),

@@ -44,7 +44,11 @@ HEAD = Node(
             UsageError,
             "asks for more memory than any node",
         ),
-        ("sbatch: error: Batch job submission failed: Invalid node name specified", UsageError, "asks by name for something"),
+        (
+            "sbatch: error: Batch job submission failed: Invalid node name specified",
+            UsageError,
+            "something that this cluster does not have",
+        ),
         ("sbatch: error: the moon is in the wrong house", UsageError, "the moon is in the wrong house"),
     ],
 )

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts import need
-
-SHARED = Path(__file__).parents[4] / "exercises" / "shared"
+from tests.emulator import import_emulator
 
 
 @pytest.fixture(scope="session")
-def emulator() -> Iterator[Any]:
-    """Yield the package that exercises import; skips where there is no g++."""
-    need("g++")
-    sys.path.insert(0, str(SHARED))
-    yield importlib.import_module("emulator")
-    sys.path.remove(str(SHARED))
+def emulator() -> Any:
+    return import_emulator()
 
 
 @pytest.fixture(scope="session")

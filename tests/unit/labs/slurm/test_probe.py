@@ -105,6 +105,13 @@ def test_check_raises_the_error_of_a_probe_that_failed(
     assert hint in getattr(caught.value, "hint", "")
 
 
+def test_wait_names_the_configured_python_that_does_not_start() -> None:
+    lab = replace(LAB, settings=SlurmSettings(python="python9"))
+    result = wait("log", "ended", "python ", "setup ERROR: no such module", lab=lab)
+    assert result.problem == "python9 does not start on a compute node (the setup lines printed: ERROR: no such module)"
+    assert result.lacks_software
+
+
 @pytest.mark.parametrize("report", ['{"host": "a b", "version": "3"}', "[]", '{"host": "a"}'])
 def test_wait_does_not_use_what_no_compute_node_reports(report: str) -> None:
     with pytest.raises(NodeUntrusted, match="the report of a compute node"):
