@@ -5,7 +5,9 @@ from __future__ import annotations
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("{name} in bfloat16 is said to send {given:,.0f} bytes in a step, and {numbers:,.0f} numbers have {right:,.0f}")
+    "still": Way(
+        "{name} in bfloat16 is said to send {given:,.0f} bytes in a step, and {numbers:,.0f} numbers have {right:,.0f}"
+    )
 }
 RUNS = {
     word: {"trainings": [{"way": "fully_shard", "wire": "float32", "sent_bytes": 12e6, "by_formula_bytes": 12e6},
