@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def diagnose(curve: list[dict]) -> dict[str, object]:
-    """Return what a scaling curve shows: {"efficiency", "bottleneck", "overhead_grows"}.
+    """Return what a scaling curve shows: {"efficiency", "losses_ms", "bottleneck", "overhead_grows"}.
 
     `curve` has a point for each number of workers, from 1 up: {"workers": n, "samples": samples of all workers in one step,
     "step_s": the seconds of every measured step, "silent_s": the seconds of every measured step without AllReduce}. For one
@@ -19,6 +19,8 @@ def diagnose(curve: list[dict]) -> dict[str, object]:
     Times scatter, and now and then a step is slow by accident.
 
     "efficiency": the efficiency with the most workers, in percent, by the median steps.
+    "losses_ms": the milliseconds that a typical step with the most workers loses to each cause, {"communication": ...,
+    "slower computing": ...}. Together they are what it takes longer than with perfect scaling; a loss may be below 0.
     "bottleneck": the cause of most of the time lost with the most workers, "communication" or "slower computing". It is None if
     the times cannot tell: too little is lost, or the two causes are too close.
     "overhead_grows": True if a strong curve shows more than one fixed serial part (Amdahl's law) can explain, because overhead

@@ -1,4 +1,4 @@
-"""Figures of a scaling curve: speed-up, efficiency, and what a step loses; and what the learner says about two curves."""
+"""Figures of a scaling curve: speed-up and efficiency; and what the learner says about two curves."""
 
 from __future__ import annotations
 
@@ -25,22 +25,11 @@ def efficiency_percent(times: float, workers: int) -> float:
     return 100 * times / workers
 
 
-def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> dict[str, float]:
-    """Return the breakdown of a step: its ideal time, what slower computing added, and what communication added.
-
-    `silent_ms` is the same step without communication. `one_ms` is one worker's step with the whole batch, of which each worker
-    now has `share`. The three parts add up to the step. A loss below 0 is only noise.
-    """
-    ideal = one_ms * share
-    return {"ideal_ms": ideal, "slower_computing_ms": silent_ms - ideal, "communication_ms": step_ms - silent_ms}
-
-
-def contradicts(bottleneck: str, row: Mapping[str, Any]) -> bool:
-    """Return whether a named bottleneck contradicts the measured row: it cost nothing, or less than the other loss."""
+def contradicts(bottleneck: str, losses_ms: Mapping[str, float]) -> bool:
+    """Return whether a named bottleneck contradicts the losses: it cost nothing, or less than the other cause."""
     if bottleneck == NONE:
         return False
-    costs_ms = {COMMUNICATION: row["communication_ms"], COMPUTING: row["slower_computing_ms"]}
-    return costs_ms.get(bottleneck, 0.0) <= 0 or costs_ms[bottleneck] < max(costs_ms.values())
+    return losses_ms.get(bottleneck, 0.0) <= 0 or losses_ms[bottleneck] < max(losses_ms.values())
 
 
 def diagnose_curves(_world: object, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
@@ -50,6 +39,7 @@ def diagnose_curves(_world: object, curves: Mapping[str, Sequence[Mapping[str, A
     return {
         mode: {
             "efficiency": float(answer["efficiency"]),
+            "losses_ms": {name: float(answer["losses_ms"][name]) for name in (COMMUNICATION, COMPUTING)},
             "bottleneck": NONE if answer["bottleneck"] is None else str(answer["bottleneck"]),
             "overhead_grows": answer["overhead_grows"] and bool(answer["overhead_grows"]),
         }

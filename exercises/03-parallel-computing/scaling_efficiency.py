@@ -149,17 +149,32 @@ def compare_diagnosis(final: dict[str, dict]) -> dict[str, object]:
     """Return the learner's rows, and how far they are from the measured rows with the most workers."""
     if outcome is None or outcome.state != "ran":
         failure = outcome.text if outcome and outcome.state == "failed" else None
-        return {"outcome": failure, "rows": [], "efficiency_off_points": None, "contradictions": None}
+        return {
+            "outcome": failure,
+            "rows": [],
+            "efficiency_off_points": None,
+            "unexplained_percent": None,
+            "contradictions": None,
+        }
     answers = outcome.results[0]
     keys = ("mode", "workers")
     own_rows = [
         {"by": "yours", **{key: final[mode][key] for key in keys}, "efficiency_percent": answer["efficiency"],
+         "communication_ms": answer["losses_ms"][scaling.COMMUNICATION],
+         "slower_computing_ms": answer["losses_ms"][scaling.COMPUTING],
          "bottleneck": answer["bottleneck"], "overhead_grows": answer["overhead_grows"]}
         for mode, answer in answers.items()
     ]  # fmt: skip
     offs = [abs(row["efficiency_percent"] - final[row["mode"]]["efficiency_percent"]) for row in own_rows]
-    contradictions = [row for row in own_rows if scaling.contradicts(row["bottleneck"], final[row["mode"]])]
-    return {"outcome": "ran", "rows": own_rows, "efficiency_off_points": max(offs), "contradictions": len(contradictions)}
+    unexplained = [
+        abs(final[mode]["lost_ms"] - sum(answer["losses_ms"].values())) / final[mode]["median_ms"]
+        for mode, answer in answers.items()
+    ]
+    contradictions = [answer for answer in answers.values() if scaling.contradicts(answer["bottleneck"], answer["losses_ms"])]
+    return {
+        "outcome": "ran", "rows": own_rows, "efficiency_off_points": max(offs), "unexplained_percent": 100 * max(unexplained),
+        "contradictions": len(contradictions),
+    }  # fmt: skip
 
 
 # --- the record --------------------------------------------------------------------------------------------------------------
@@ -169,14 +184,15 @@ if rank == 0:
         row["samples_per_s"] = n * row["batch_per_worker"] / (row["median_ms"] / 1e3)
         row["speedup"] = scaling.speedup(row["samples_per_s"], rows[0]["samples_per_s"])
         row["efficiency_percent"] = scaling.efficiency_percent(row["speedup"], n)
-        if n > 1:
-            row.update(scaling.losses_ms(row["median_ms"], row["silent_ms"], baseline["median_ms"], share))
+        row["ideal_ms"] = baseline["median_ms"] * share
+        row["lost_ms"] = row["median_ms"] - row["ideal_ms"]
         slow, fast = baseline["p20_ms"] / row["p80_ms"], baseline["p80_ms"] / row["p20_ms"]
         row["efficiency_low_percent"], row["efficiency_high_percent"] = 100 * share * slow, 100 * share * fast
         del row["step_s"], row["silent_s"]
     final = {row["mode"]: row for row in rows if row["workers"] == counts[-1] > 1}
     yours = compare_diagnosis(final)
-    breakdown = [{"by": "3.7", **row, "bottleneck": None, "overhead_grows": None} for row in rows if row["workers"] > 1]
+    unnamed = dict.fromkeys(("communication_ms", "slower_computing_ms", "bottleneck", "overhead_grows"))
+    breakdown = [{"by": "3.7", **row, **unnamed} for row in rows if row["workers"] > 1]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "counts": counts, "largest": counts[-1],
         "gradient_bytes": 4 * sum(weight.numel() for weight in build(None).parameters()), "scaling": rows,
@@ -186,14 +202,13 @@ if rank == 0:
         "strong_efficiency_percent": final.get("strong", {}).get("efficiency_percent"),
         "strong_of_weak": final["strong"]["efficiency_percent"] / final["weak"]["efficiency_percent"] if size > 1 else None,
         "gradient_mb": 4e-6 * sum(weight.numel() for weight in build(None).parameters()),
-        "weak_communication_ms": final.get("weak", {}).get("communication_ms"),
+        "weak_lost_ms": final.get("weak", {}).get("lost_ms"),
         "bottlenecks_named": sum(row["bottleneck"] != scaling.NONE for row in yours["rows"]),
         "above_ideal": sum(row["efficiency_percent"] > 100 for row in rows if row["workers"] > 1),
         "baseline_drift_percent": drift_percent, "baseline_moved_percent": abs(drift_percent),
     }  # fmt: skip
     titles = {"mode": "mode", "workers": "workers", "median_ms": "step ms", "samples_per_s": "samples/s", "speedup": "x"}
-    titles |= {"efficiency_percent": "efficiency %", "ideal_ms": "ideal ms", "slower_computing_ms": "+ slower computing"}
-    titles |= {"communication_ms": "+ communication"}
+    titles |= {"efficiency_percent": "efficiency %", "ideal_ms": "ideal ms", "silent_ms": "without AllReduce"}
     bench.say_table(rows, titles)
     if metrics["above_ideal"]:
         say("An efficiency above 100 % means that one worker was measured too slow. Measure again before you believe any row.")
@@ -203,7 +218,8 @@ if rank == 0:
     elif outcome and outcome.state == "failed":
         say(f"your diagnosis did not run: {outcome.text}")
     for row in yours["rows"]:
-        say(f"your diagnosis, {row['mode']}: {row['efficiency_percent']:.1f} %, bottleneck: {row['bottleneck']}")
+        losses = f"{row['slower_computing_ms']:.2f} ms slower computing, {row['communication_ms']:.2f} ms communication"
+        say(f"your diagnosis, {row['mode']}: {row['efficiency_percent']:.1f} %, {losses}, bottleneck: {row['bottleneck']}")
     if device.type == "cpu":
         reason = (
             "workers share the cores, so computing itself gets slower" if bench.is_on_one_computer() else "a GPU is far faster"

@@ -32,8 +32,8 @@ def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]
 
     For each batch size, `rounds` has the tokens a second of each round, and `tpots_ms` has the TPOT of each request.
     A batch size is within the limit if the 99th percentile of its TPOT is at most `limit_ms`. Return None if none is.
-    Of those within the limit, the fastest has the rounds with the highest median. But rounds vary. Two batch sizes are equally
-    good as far as this measurement can tell if their rounds overlap: if the fastest round of one reaches the slowest round of
-    the other. Return the smallest batch size that is as good as the fastest, since its requests wait less.
+    Of those within the limit, return the smallest that is as fast as the fastest, as far as this measurement can tell: with a
+    smaller batch, requests wait less. The rounds of one batch size differ by chance, and now and then a round is slow or fast
+    by accident. Decide when a difference is more than that. There may be one round, or a dozen.
     """
-    raise NotImplementedError("choose_batch: which batch sizes are within the limit?")
+    raise NotImplementedError("choose_batch: by how much do rounds of one batch size differ, and by how much those of two?")

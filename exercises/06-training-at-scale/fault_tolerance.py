@@ -37,7 +37,6 @@ from elastic import DamagedCheckpointError, PeerLostError
 from sharded_training import be_repeatable
 from torch import nn
 from torch.distributed.checkpoint import CheckpointException, DefaultSavePlanner
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from transformer import Transformer, counting_text
@@ -134,7 +133,11 @@ def build() -> tuple[nn.Module, torch.optim.Optimizer]:
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    return model, torch.optim.AdamW(model.parameters(), lr=3e-3, foreach=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, foreach=False)
+    for weight in model.parameters():  # a load fills tensors, so there must be some before the first step
+        moments = {name: torch.zeros_like(weight) for name in ("exp_avg", "exp_avg_sq")}
+        optimizer.state[weight] = {"step": torch.tensor(0.0), **moments}
+    return model, optimizer
 
 
 def choose_batch(step: int) -> torch.Tensor:
@@ -143,10 +146,13 @@ def choose_batch(step: int) -> torch.Tensor:
     return text[torch.randint(len(text), (BATCH,), generator=source)]
 
 
-def collect_state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, object]:
-    """Return the state that determines the next step: weights, moments, and the step's number, which seeds the batch."""
-    weights, moments = get_state_dict(model, optimizer)
-    return {"model": weights, "optimizer": moments, "step": step}
+def collect_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Return this rank's slices of the weights and of the optimizer's tensors, by name. The batch follows from the step."""
+    tensors = {}
+    for name, weight in model.named_parameters():
+        tensors[name] = weight.detach()
+        tensors |= {f"{name}.{key}": value for key, value in optimizer.state[weight].items()}
+    return tensors
 
 
 class FsdpWorker:
@@ -200,16 +206,15 @@ class FsdpWorker:
     def load(self, step: int) -> None:
         """Fill model and optimizer from a checkpoint, even if another number of ranks saved it."""
         path = checkpoints.choose_folder(folder, step)
-        state = collect_state(self._model, self._optimizer, 0)
+        tensors = collect_tensors(self._model, self._optimizer)
         if not (path / checkpoints.METADATA).is_file():
             say(f"rank {rank} cannot load {path.name}: it has no {checkpoints.METADATA}")
             raise DamagedCheckpointError(step)
         try:
-            dcp.load(state, checkpoint_id=path, no_dist=True)
+            dcp.load(tensors, checkpoint_id=path, no_dist=True)
         except (Exception, CheckpointException) as error:  # noqa: BLE001  # a file that was cut off fails in any way
             say(f"rank {rank} cannot load {path.name}: {type(error).__name__}")
             raise DamagedCheckpointError(step) from None
-        set_state_dict(self._model, self._optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
         self.last_step = step
 
     def reset(self) -> None:
@@ -243,8 +248,8 @@ class FsdpWorker:
         """Write a checkpoint. Every rank writes its slices, and `.metadata` comes last."""
         if self.life is None:
             return
-        state, path = collect_state(self._model, self._optimizer, step), checkpoints.choose_folder(folder, step)
-        self._together("save", lambda: write_checkpoint(state, path), step)
+        tensors, path = collect_tensors(self._model, self._optimizer), checkpoints.choose_folder(folder, step)
+        self._together("save", lambda: write_checkpoint(tensors, path), step)
         self._crash_after(step)
 
     def _crash_after(self, step: int) -> None:
@@ -262,12 +267,12 @@ class FsdpWorker:
         os._exit(CRASH_CODE)
 
 
-def write_checkpoint(state: dict[str, object], path: Path) -> None:
+def write_checkpoint(tensors: dict[str, torch.Tensor], path: Path) -> None:
     """Write a checkpoint in place of an earlier attempt. What all ranks have in common is in the file of rank 0."""
     if rank == 0:
         checkpoints.remove(path)
     dist.barrier(saving)
-    dcp.save(state, checkpoint_id=path, process_group=saving, planner=DefaultSavePlanner(dedup_save_to_lowest_rank=True))
+    dcp.save(tensors, checkpoint_id=path, process_group=saving, planner=DefaultSavePlanner(dedup_save_to_lowest_rank=True))
 
 
 # --- your part, and what does the training while it is open or after it has failed --------------------------------------------

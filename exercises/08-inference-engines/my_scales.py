@@ -17,11 +17,12 @@ import torch
 def smooth(activation: torch.Tensor, weight: torch.Tensor, alpha: float) -> torch.Tensor:
     """Return the scale of each input channel, [in], by SmoothQuant: activations are divided by it, and weights multiplied.
 
-    `activation` [in] has the largest absolute activation of each channel, `weight` has the shape [out, in]. The scale of a
-    channel is its largest activation to the power of `alpha`, divided by the largest absolute weight of that channel to the
-    power of 1 - alpha. Both maxima count as at least 1e-5.
+    `activation` [in] has the largest absolute activation of each channel, `weight` has the shape [out, in]. Let p be the
+    product of a channel's largest absolute activation and its largest absolute weight. Divided by the scale, that activation is
+    p to the power of 1 - `alpha`; multiplied by the scale, that weight is p to the power of `alpha`. Both maxima count as at
+    least 1e-5.
     """
-    raise NotImplementedError("smooth: which weights is an input channel multiplied by?")
+    raise NotImplementedError("smooth: which weights is an input channel multiplied by, and which scale gives these two?")
 
 
 def search(weight: torch.Tensor, inputs: torch.Tensor, round_trip: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:

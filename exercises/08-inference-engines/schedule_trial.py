@@ -14,6 +14,7 @@ from request_traces import make_trace
 from step_clock import Clock
 
 SHARES_OF_PAGES = (1.0, 1.5, 1.1)  # of all pages, then of those that the longest request needs
+ANSWERS, ANSWER_TOKENS = 20, 1000  # beside which a preempted request is computed again
 BUDGETS = (64, 128, 256, 512, 1024, 2048, 8192)
 Row = dict[str, Any]
 
@@ -90,11 +91,14 @@ def try_preemption(_world: object, *, settings: Row, link_gb: float) -> list[Row
 def compare_preemptions(
     recompute_ns: Callable[..., float], swap_ns: Callable[..., float], clock: Clock, link_gb: float
 ) -> list[Row]:
-    """Return rows of milliseconds: computed again, swapped in large copies, and in copies of 10 µs each, 4 for a token."""
+    """Return rows of milliseconds: computed again alone and beside running answers, swapped in large copies, and in copies of
+    10 µs each, 4 for a token."""
+    answers = [(ANSWER_TOKENS, 1)] * ANSWERS
     return [
         {
             "tokens": tokens,
-            "recompute_ms": float(recompute_ns(tokens, clock)) / 1e6,
+            "recompute_ms": float(recompute_ns(tokens, [], clock)) / 1e6,
+            "beside_ms": float(recompute_ns(tokens, answers, clock)) / 1e6,
             "swap_ms": float(swap_ns(tokens, clock.cache_bytes, link_gb, 0.0, 0)) / 1e6,
             "small_ms": float(swap_ns(tokens, clock.cache_bytes, link_gb, 4.0, 10_000)) / 1e6,
         }

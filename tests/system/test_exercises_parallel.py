@@ -130,9 +130,11 @@ def test_the_scaling_curve_holds_its_own_formulas(tmp_path: Path) -> None:
         assert row["speedup"] == pytest.approx(rate / rows[0]["samples_per_s"])
         assert row["efficiency_percent"] == pytest.approx(100 * row["speedup"] / row["workers"])
         if row["workers"] > 1:
-            parts = row["ideal_ms"] + row["slower_computing_ms"] + row["communication_ms"]
-            assert parts == pytest.approx(row["median_ms"])
+            assert row["ideal_ms"] + row["lost_ms"] == pytest.approx(row["median_ms"])
     assert run.output.count("2 workers, weak:") == 2, "only the workers of a group speak"
+    for row in run.metrics["yours"]["rows"]:
+        lost = next(each["lost_ms"] for each in rows if (each["mode"], each["workers"]) == (row["mode"], 4))
+        assert row["communication_ms"] + row["slower_computing_ms"] == pytest.approx(lost)
     assert [(row["by"], row["mode"], row["workers"]) for row in run.metrics["breakdown"][-2:]] == [
         ("yours", "weak", 4), ("yours", "strong", 4)
     ]  # fmt: skip

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from gpucourse.judge import Case, Part, Way
 
-NAMES = ["bottleneck", "efficiency", "overhead_grows"]
+NAMES = ["bottleneck", "efficiency", "losses_ms", "overhead_grows"]
+CAUSES = ["communication", "slower computing"]
 STEPS = 21
 WAYS = {
     "weak-as-strong": Way(
@@ -52,6 +53,10 @@ WAYS = {
         "you compared a strong step with the whole step of one worker: each of {workers} workers has only a part of it now, so "
         "slower computing looks like a gain",
         ("silent - share * one", "silent - one"),
+    ),
+    "in-seconds": Way(
+        "your losses are in seconds: {given:.3g} is a thousandth of what a step loses",
+        ("1e3 * seconds for name", "seconds for name"),
     ),
     "falling-efficiency": Way(
         "you say that overhead grows, but a serial part of {serial:.0%} explains every point: the efficiency falls under "
@@ -109,6 +114,11 @@ def judge(part: Part) -> None:
         part.compare([Case(f"the names in what it returns for {curve.name}", listed, NAMES)])
         answers.append((curve, answer))
     part.compare([_case_of_efficiency(*answer) for answer in answers], tolerance=0.002)
+    for curve, answer in answers:
+        losses = answer["losses_ms"]
+        listed = sorted(map(str, losses)) if isinstance(losses, Mapping) else losses
+        part.compare([Case(f"the names in losses_ms of {curve.name}", listed, CAUSES)])
+    part.compare([case for answer in answers for case in _cases_of_losses(*answer)], tolerance=0.02)
     for find_way, key in ((_find_wrong_name, "bottleneck"), (_find_wrong_growth, "overhead_grows")):
         for curve, answer in answers:
             right = curve.bottleneck if key == "bottleneck" else curve.grows
@@ -151,6 +161,28 @@ def _case_of_efficiency(curve: Curve, answer: Mapping[str, Any]) -> Case:
         "as-a-share": right / 100,
     }
     return Case(f"efficiency of {curve.name}", answer["efficiency"], right, ways, {"workers": n})
+
+
+def _cases_of_losses(curve: Curve, answer: Mapping[str, Any]) -> list[Case]:
+    """Return a case for each cause. The times are in seconds and the losses in milliseconds."""
+    n, step, silent = curve.points[-1]
+    one = curve.points[0][1]
+    communication, computing = _losses(curve)
+    whole = silent - one
+    ways = {"communication": {"swapped": computing, "in-seconds": communication / 1e3, "means": _mean_loss(curve)},
+            "slower computing": {"swapped": communication, "whole-step": whole, "in-seconds": computing / 1e3}}  # fmt: skip
+    rights = dict(zip(CAUSES, (communication, computing), strict=True))
+    return [
+        Case(f"{cause} of {curve.name}: {step:g} ms, without AllReduce {silent:g} ms, one worker {one:g} ms",
+             answer["losses_ms"][cause], right, ways[cause], {"workers": n, "given": answer["losses_ms"][cause]})
+        for cause, right in rights.items()
+    ]  # fmt: skip
+
+
+def _mean_loss(curve: Curve) -> float:
+    """Return what communication would cost by the mean steps."""
+    point = make_curve(curve)[-1]
+    return 1e3 * (fmean(point["step_s"]) - fmean(point["silent_s"]))
 
 
 def _losses(curve: Curve) -> tuple[float, float]:

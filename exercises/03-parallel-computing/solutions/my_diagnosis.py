@@ -39,6 +39,7 @@ def diagnose(curve: list[dict]) -> dict[str, object]:
     grows = intervals[-1][0] > intervals[0][1]
     return {
         "efficiency": 100 * share * one / step,
+        "losses_ms": {name: 1e3 * seconds for name, seconds in losses.items()},
         "bottleneck": larger if named else None,
         "overhead_grows": grows if strong else None,
     }

@@ -63,16 +63,26 @@ WAYS = {
         "a p99 of exactly the limit is within it: at most {limit:g} ms are allowed", ("<= limit_ms", "< limit_ms")
     ),
     "noise-decides": Way(
-        "you took the highest median, {given}. The rounds of {right} overlap with its rounds, so this measurement cannot tell "
-        "them apart, and the smaller one makes its requests wait less",
+        "you took the highest median, {given}. The rounds of {right} differ from its rounds by no more than rounds of one "
+        "batch size do, so this measurement cannot tell them apart, and the smaller one makes its requests wait less",
         (
-            "return min(batch for batch in batches if max(rounds[batch]) >= min(rounds[fastest]))",
+            "return min(batch for batch in batches if percentile(rounds[batch], 75) >= slow_round)",
             "return fastest",
         ),
     ),
     "lucky-round": Way(
         "you took the batch size with the fastest single round: then an outlier decides. Compare the medians",
         ("key=lambda batch: median(rounds[batch])", "key=lambda batch: max(rounds[batch])"),
+    ),
+    "one-accident": Way(
+        "one round of {right} was slow by accident, and its other rounds are all faster than those of {given}: the extreme "
+        "rounds say nothing about a typical one",
+        ("percentile(rounds[fastest], 25)", "min(rounds[fastest])"),
+    ),
+    "fixed-share": Way(
+        "{given} is slower than {right} in every round. A fixed share of the highest speed is not what this measurement can "
+        "tell: here rounds of one batch size hardly differ",
+        ("percentile(rounds[batch], 75) >= slow_round", "median(rounds[batch]) >= 0.95 * median(rounds[fastest])"),
     ),
     "largest": Way(
         "several batch sizes are equally good, and you took the largest of them: with the smallest, requests wait less",
@@ -141,34 +151,43 @@ def _tpots(typical: float, slowest: float) -> list[float]:
     return [slowest if number % 50 == 7 else typical - 0.01 * (number % 5) for number in range(200)]
 
 
+def _rounds(typical: float, percent: float, accident: float | None = None) -> list[float]:
+    """Return seven rounds within `percent` of the typical one, which is their median, the first of them by accident at another
+    speed."""
+    rounds = [typical * (1 + percent / 100 * step / 3) for step in (3, -2, 0, 1, -3, 2, -1)]
+    if accident is not None:
+        rounds[0 if accident > typical else 4] = accident
+    return rounds
+
+
 SWEEPS: dict[str, Sweep] = {
     "a sweep whose largest batch is too slow": (
-        {1: [118.0, 120.0, 119.0], 4: [400.0, 410.0, 405.0], 8: [700.0, 690.0, 705.0], 16: [900.0, 910.0, 905.0]},
+        {1: _rounds(119, 1), 4: _rounds(405, 1), 8: _rounds(700, 1), 16: _rounds(905, 1)},
         {1: _tpots(8, 9), 4: _tpots(10, 12), 8: _tpots(12, 18), 16: _tpots(19, 70)}, 25.0,
     ),
-    "a sweep in which two batch sizes overlap": (
-        {2: [200.0, 203.0, 201.0], 8: [640.0, 655.0, 660.0], 16: [650.0, 668.0, 661.0], 32: [500.0, 510.0, 505.0]},
+    "a sweep in which three batch sizes cannot be told apart": (
+        {16: _rounds(660, 2), 32: _rounds(657, 2), 8: _rounds(655, 2), 2: _rounds(201, 1)},
         {2: _tpots(9, 10), 8: _tpots(12, 14), 16: _tpots(20, 22), 32: _tpots(30, 33)}, 40.0,
     ),
     "a sweep with one lucky round": (
-        {32: [610.0, 600.0, 790.0], 16: [720.0, 730.0, 725.0], 4: [400.0, 402.0, 404.0], 8: [601.0, 602.0, 603.0]},
+        {32: _rounds(605, 1, 790), 16: _rounds(725, 0.5), 4: _rounds(402, 0.5), 8: _rounds(604, 0.5)},
         {4: _tpots(9, 10), 8: _tpots(12, 15), 16: _tpots(20, 50), 32: _tpots(30, 40)}, 50.0,
     ),
+    "a sweep with one slow round": (
+        {8: _rounds(640, 0.5), 16: _rounds(700, 0.5, 420), 4: _rounds(400, 0.5)},
+        {4: _tpots(9, 10), 8: _tpots(12, 15), 16: _tpots(20, 25)}, 50.0,
+    ),
+    "a sweep with a small and certain difference": (
+        {8: _rounds(640, 0.2), 16: _rounds(660, 0.2), 4: _rounds(400, 0.2)},
+        {4: _tpots(9, 10), 8: _tpots(12, 15), 16: _tpots(20, 25)}, 50.0,
+    ),
     "a sweep in which nothing is within the limit": ({1: [50.0], 2: [90.0]}, {1: _tpots(20, 30), 2: _tpots(22, 40)}, 10.0),
-    "a sweep in which only the fastest round of a smaller batch size overlaps": (
-        {4: [580.0, 600.0, 652.0], 8: [640.0, 651.0, 655.0], 16: [650.0, 668.0, 661.0]},
-        {4: _tpots(9, 10), 8: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
-    ),
-    "a sweep in which rounds are equally fast": (
-        {8: [630.0, 640.0, 650.0], 12: [645.0, 651.0, 660.0], 16: [650.0, 668.0, 661.0]},
-        {8: _tpots(9, 10), 12: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
-    ),
-    "a sweep whose fastest batch size is beyond the limit and overlaps with no other": (
-        {4: [400.0, 410.0, 405.0], 8: [402.0, 412.0, 407.0], 16: [900.0, 910.0, 905.0]},
+    "a sweep whose fastest batch size is beyond the limit": (
+        {4: _rounds(405, 1), 8: _rounds(407, 1), 16: _rounds(905, 1)},
         {4: _tpots(9, 10), 8: _tpots(12, 14), 16: _tpots(20, 70)}, 40.0,
     ),
     "a sweep whose smallest batch size is as fast, but beyond the limit": (
-        {2: [640.0, 652.0, 655.0], 8: [640.0, 651.0, 655.0], 16: [650.0, 668.0, 661.0]},
+        {2: _rounds(652, 1), 8: _rounds(651, 1.5), 16: _rounds(656, 1.5)},
         {2: _tpots(20, 70), 8: _tpots(12, 14), 16: _tpots(20, 22)}, 40.0,
     ),
     "a sweep with one batch size": ({64: [1000.0, 400.0]}, {64: [49.0]}, 49.0),
@@ -182,17 +201,25 @@ def _choice(part: Part, choose_batch: Callable[..., Any], name: str, rounds: Rat
     keep = [batch for batch, tail in tails.items() if tail <= limit]
     half = [batch for batch, times in tpots.items() if sorted(times)[ceil(len(times) * 0.5) - 1] <= limit]
     strict = [batch for batch, tail in tails.items() if tail < limit]
+    fastest = max(keep, key=lambda batch: median(rounds[batch]), default=0)
     ways = {
         "limit-ignored": _choose(rounds, list(rounds)), "limit-by-the-median": _choose(rounds, half),
-        "below-the-limit": _choose(rounds, strict), "noise-decides": max(keep, key=lambda b: median(rounds[b]), default=None),
+        "below-the-limit": _choose(rounds, strict), "noise-decides": fastest or None,
         "lucky-round": _choose(rounds, keep, by=max), "largest": _choose(rounds, keep, take=max),
+        "one-accident": min((b for b in keep if max(rounds[b]) >= min(rounds[fastest])), default=None),
+        "fixed-share": min((b for b in keep if median(rounds[b]) >= 0.95 * median(rounds[fastest])), default=None),
     }  # fmt: skip
     values = {"p99": tails.get(answer, fmean(tails.values())) if isinstance(answer, int) else 0.0, "limit": limit}
     return Case(name, answer, _choose(rounds, keep), ways, values)
 
 
 def _choose(rounds: dict[int, list[float]], keep: list[int], *, by: Callable = median, take: Callable = min) -> int | None:
+    """Return the choice by the middle half of the rounds. Every sweep is so clear that any sound rule makes the same."""
     if not keep:
         return None
     fastest = max(keep, key=lambda batch: by(rounds[batch]))
-    return take(batch for batch in keep if max(rounds[batch]) >= min(rounds[fastest]))
+    return take(batch for batch in keep if _quarter(rounds[batch], 75) >= _quarter(rounds[fastest], 25))
+
+
+def _quarter(values: list[float], percent: float) -> float:
+    return sorted(values)[ceil(len(values) * percent / 100) - 1]

@@ -168,19 +168,21 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, observation: 
         raise part.wrong("sixteen-bits", case, percent=observation.half_percent)
     if (precision := torch.get_float32_matmul_precision()) != "highest":
         raise part.wrong("less-precise-products", case, precision=precision)
-    _compare(observation.losses, losses, "the loss of step", case)
-    _compare(observation.accuracies, accuracies, "the accuracy of epoch", case)
+    _compare(observation.losses, losses, "the loss of step", "is it the same order, model and learning rate?", case)
+    question = "is it in percent, and from the outputs of all steps of the epoch?"
+    _compare(observation.accuracies, accuracies, "the accuracy of epoch", question, case)
     if observation.weights.shape != weights.shape or not torch.allclose(observation.weights, weights, rtol=0, atol=TOLERANCE):
         raise part.wrong("not-trained", case)
 
 
-def _compare(answer: torch.Tensor, right: torch.Tensor, label: str, case: str) -> None:
+def _compare(answer: torch.Tensor, right: torch.Tensor, label: str, question: str, case: str) -> None:
+    """Raise the verdict on the first different number, with a question about it: nothing proves why it differs."""
     if answer.shape != right.shape:
         raise Verdict("failed", "other-results", f"{label}: {len(answer)} numbers, but {len(right)} are right", case)
     if not torch.allclose(answer, right, rtol=0, atol=TOLERANCE):
         place = int((answer - right).abs().gt(TOLERANCE).nonzero()[0])
         says = f"{label} {place} is {answer[place]:.6f}, but {right[place]:.6f} as delivered"
-        raise Verdict("failed", "other-results", f"{says}: is it the same order, model and learning rate?", case)
+        raise Verdict("failed", "other-results", f"{says}: {question}", case)
 
 
 def _judge_later_calls(part: Part, pipeline: Any, training_watch: Any, train: Any, earlier: torch.Tensor) -> None:

@@ -12,16 +12,33 @@ WAYS = {
     "one-by-one": Way(
         "you compute the tokens one after the other ({given} ns instead of {right}): all of them are known, like those of a "
         "prompt, so one step computes them together",
-        ("clock.ns([(0, tokens)])", "sum(clock.ns([(past, 1)]) for past in range(tokens))"),
+        (
+            "clock.ns([*rows, (0, tokens)])",
+            "(clock.ns(rows) if rows else 0) + sum(clock.ns([(past, 1)]) for past in range(tokens))",
+        ),
     ),
     "as-if-kept": Way(
         "your step has the tokens in the cache and computes as many new ones: after a preemption, none of them is in the cache",
-        ("clock.ns([(0, tokens)])", "clock.ns([(tokens, tokens)])"),
+        ("(0, tokens)", "(tokens, tokens)"),
     ),
     "one-token": Way(
         "your step computes a single token and has the others in the cache: but their pages were released, and all {tokens} "
         "are computed again",
-        ("clock.ns([(0, tokens)])", "clock.ns([(tokens - 1, 1)])"),
+        ("(0, tokens)", "(tokens - 1, 1)"),
+    ),
+    "whole-step": Way(
+        "you count the whole step ({given} ns): without the tokens, its other requests would have taken {others} ns anyway",
+        (" - (clock.ns(rows) if rows else 0)", ""),
+    ),
+    "step-of-its-own": Way(
+        "you count a step of its own ({given} ns), which reads all weights once more: beside other requests the tokens are "
+        "computed in a step that takes place anyway",
+        ("clock.ns([*rows, (0, tokens)]) - (clock.ns(rows) if rows else 0)", "clock.ns([(0, tokens)])"),
+    ),
+    "always-a-difference": Way(
+        "you subtract a step without requests: without others there would be no step, so nothing would be computed and no "
+        "weights would be read",
+        ("(clock.ns(rows) if rows else 0)", "clock.ns(rows)"),
     ),
     "once": Way(
         "{given} ns is one direction: the bytes go out, and later they come back",
@@ -52,6 +69,7 @@ CLOCKS = {
     "an H100": Clock(gpu="h100"),
     "70B on an H200": Clock("llama-3.1-70b", "h200", overhead_ns=500_000),
 }
+ROWS = ([], [(700, 1)] * 20, [(0, 300), (90, 1)])
 LINKS = {"large copies": (12.0, 0.0, 0), "small copies": (12.0, 4.0, 10_000), "a fast link": (55.0, 0.5, 3_000)}
 
 
@@ -62,14 +80,20 @@ def judge(part: Part) -> None:
     cases = []
     for name, clock in CLOCKS.items():
         for tokens in lengths:
-            case = f"{tokens} token{'s' if tokens > 1 else ''} again, {name}"
-            ways: dict[Any, Any] = {
-                "one-by-one": sum(clock.ns([(past, 1)]) for past in range(tokens)),
-                "as-if-kept": clock.ns([(tokens, tokens)]),
-                "one-token": clock.ns([(tokens - 1, 1)]),
-            }
-            right = clock.ns([(0, tokens)])
-            cases.append(Case(case, part.call(recompute, tokens, clock, case=case), right, ways, {"tokens": tokens}))
+            for rows in ROWS:
+                others = clock.ns(rows) if rows else 0
+                alone, right = clock.ns([(0, tokens)]), clock.ns([*rows, (0, tokens)]) - others
+                case = f"{tokens} token{'s' if tokens > 1 else ''} again beside {len(rows)} requests, {name}"
+                ways: dict[Any, Any] = {
+                    "one-by-one": sum(clock.ns([(past, 1)]) for past in range(tokens)),
+                    "as-if-kept": clock.ns([*rows, (tokens, tokens)]) - others,
+                    "one-token": clock.ns([*rows, (tokens - 1, 1)]) - others,
+                    "whole-step": right + others,
+                    "step-of-its-own": alone,
+                    "always-a-difference": right if rows else alone - clock.ns([]),
+                }
+                given = part.call(recompute, tokens, list(rows), clock, case=case)
+                cases.append(Case(case, given, right, ways, {"tokens": tokens, "others": others}))
     part.compare(cases)
     cases = []
     for name, (link, copies, copy_ns) in LINKS.items():
@@ -87,4 +111,4 @@ def judge(part: Part) -> None:
             result = part.call(swap, tokens, size, link, copies, copy_ns, case=case)
             cases.append(Case(case, result, 2 * (one_way + started), ways, values))
     part.compare(cases, tolerance=1e-3)  # whole nanoseconds are as good
-    part.note(f"right for {len(lengths) * len(CLOCKS)} steps and {len(cases)} ways over a link")
+    part.note(f"right for {len(lengths) * len(CLOCKS) * len(ROWS)} steps and {len(cases)} ways over a link")

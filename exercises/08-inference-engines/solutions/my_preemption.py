@@ -1,13 +1,15 @@
-"""One step with an empty cache, and the bytes and the copies twice."""
+"""The difference between two steps, and the bytes and the copies twice."""
 
 from __future__ import annotations
 
 from step_clock import Clock
 
+Rows = list[tuple[int, int]]
 
-def recompute_ns(tokens: int, clock: Clock) -> float:
-    """Return the nanoseconds of one step that computes the tokens again."""
-    return clock.ns([(0, tokens)])
+
+def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
+    """Return by how many nanoseconds the step becomes longer."""
+    return clock.ns([*rows, (0, tokens)]) - (clock.ns(rows) if rows else 0)
 
 
 def swap_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:

@@ -55,7 +55,10 @@ def hint(
     ]
     shown_view = view(result.exercise, result.numbers, result.options)
     if not session.is_watching:
-        shown_view = shown_view._replace(next=session.find_step(result.exercise.id))
+        step = session.find_step(result.exercise.id)
+        if result.helps_try and step.startswith("gpucourse deploy"):  # trying a part needs no lab
+            step = f"gpucourse try {result.exercise.id}"
+        shown_view = shown_view._replace(next=step)
     elif result.options is not None:  # `watch` shows the keys and the next step below, but not that this was the last hint
         shown_view = shown_view._replace(footer=[])
     session.present(shown_view, Hints(exercise=result.exercise.id, hints=documents) if is_whole else documents[0])

@@ -16,11 +16,12 @@ from gpucourse.workspace.files import changing
 @dataclass(frozen=True, kw_only=True)
 class ShownHints:
     """The numbers of the hints to show, counted from 1. `options`: the options of the command that shows the next hint, or None
-    after the last hint."""
+    after the last hint. `helps_try`: whether the last hint shown is about a part that `try` judges and that is not right yet."""
 
     exercise: Exercise
     numbers: tuple[int, ...]
     options: str | None
+    helps_try: bool
 
 
 def show_hints(
@@ -38,7 +39,8 @@ def show_hints(
             f"{exercise.id} has no hint {number}; it has {len(numbers)}", hint=f"gpucourse hint {exercise.id} --all"
         )
     candidates = numbers if part is None else _list_numbers(exercise, part)
-    order = _make_order(exercise, read_newest_results(context.paths, exercise))
+    results = read_newest_results(context.paths, exercise)
+    order = _make_order(exercise, results)
     with changing(context.paths, context.paths.hints) as history:
         seen_numbers = _read_seen(history.get(exercise.id), numbers)
         unseen_numbers = sorted((candidate for candidate in candidates if candidate not in seen_numbers), key=order)
@@ -49,7 +51,10 @@ def show_hints(
         options = f" --number {number + 1}" if number < len(numbers) else None
     else:
         options = None if seen_numbers >= {*candidates} else f" --part {part}" if part else ""
-    return ShownHints(exercise=exercise, numbers=shown_numbers, options=options)
+    name = exercise.hints[shown_numbers[-1] - 1].part
+    is_right = name in results and results[name].verdict == "passed"
+    helps_try = not is_right and any(part.judge and part.id == name for part in exercise.yours)
+    return ShownHints(exercise=exercise, numbers=shown_numbers, options=options, helps_try=helps_try)
 
 
 def _list_numbers(exercise: Exercise, name: str) -> Sequence[int]:

@@ -68,3 +68,13 @@ def test_hint_begins_where_the_newest_verdict_ended(
     results = {name: PartResult(id=name, title="", file="", verdict=word, way=way) for name, word, way in verdicts}
     write_record(WorkspacePaths(workspace).yours("5.1"), KeptParts(newest=results))
     assert [ask(type_line, "5.1", *words) for _ in numbers] == numbers
+
+
+def test_hint_for_a_part_suggests_try_without_a_lab(type_line: Callable[..., Answer], workspace: Path) -> None:
+    assert type_line("init").code == 0
+    assert "gpucourse try 1.3" in type_line("hint", "1.3", "--part", "meter").out
+    write_record(
+        WorkspacePaths(workspace).yours("1.3"),
+        KeptParts(newest={"meter": PartResult(id="meter", title="", file="", verdict="passed", way="")}),
+    )
+    assert "gpucourse try 1.3" not in type_line("hint", "1.3", "--part", "meter").out

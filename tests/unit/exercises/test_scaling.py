@@ -45,4 +45,4 @@ def test_speedup_of_100_s_with_one_and_55_s_with_two(scaling: ModuleType) -> Non
 def test_contradicts_a_loss_that_is_smaller_or_not_above_zero(
     scaling: ModuleType, named: str, slower: float, communication: float, contradicts: bool
 ) -> None:
-    assert scaling.contradicts(named, {"slower_computing_ms": slower, "communication_ms": communication}) == contradicts
+    assert scaling.contradicts(named, {"slower computing": slower, "communication": communication}) == contradicts

@@ -39,4 +39,6 @@ def diagnose(curve: list[dict]) -> dict[str, object]:
     growth = [last - first for last, first in zip(serial[-1], serial[0], strict=True)]
     efficiency = 100 * work / workers * median(curve[0]["step_s"]) / median(curve[-1]["step_s"])
     grows = None if work != 1 else len(serial) > 1 and _surely_above_zero(growth)
-    return {"efficiency": efficiency, "bottleneck": bottleneck, "overhead_grows": grows}
+    one, quiet, step = (1e3 * median(times) for times in (curve[0]["step_s"], curve[-1]["silent_s"], curve[-1]["step_s"]))
+    losses = {"communication": step - quiet, "slower computing": quiet - work / workers * one}
+    return {"efficiency": efficiency, "losses_ms": losses, "bottleneck": bottleneck, "overhead_grows": grows}

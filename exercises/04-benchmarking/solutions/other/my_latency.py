@@ -22,17 +22,22 @@ def _middle(speeds: list[float]) -> float:
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
+def _spread(speeds: list[float]) -> float:
+    """Return the median distance of a round from the middle one, which a single accident hardly changes."""
+    return _middle([abs(speed - _middle(speeds)) for speed in speeds])
+
+
 def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
-    """Return the smallest batch size within the limit that is as good as the fastest."""
-    best, floor = None, 0.0
-    for batch, speeds in sorted(rounds.items()):
-        if percentile(tpots_ms[batch], 99) > limit_ms:
-            continue
-        if best is None or _middle(speeds) > best:
-            best, floor = _middle(speeds), min(speeds)
-    if best is None:
+    """Return the smallest batch size within the limit whose distance from the fastest is no more than the spreads explain."""
+    fastest = None
+    for batch, speeds in rounds.items():
+        if percentile(tpots_ms[batch], 99) <= limit_ms and (fastest is None or _middle(speeds) > _middle(rounds[fastest])):
+            fastest = batch
+    if fastest is None:
         return None
     for batch in sorted(rounds):
-        if percentile(tpots_ms[batch], 99) <= limit_ms and not max(rounds[batch]) < floor:
-            return batch
+        if percentile(tpots_ms[batch], 99) <= limit_ms:
+            doubt = 1.5 * (_spread(rounds[batch]) + _spread(rounds[fastest]))
+            if _middle(rounds[fastest]) - _middle(rounds[batch]) <= doubt:
+                return batch
     return None

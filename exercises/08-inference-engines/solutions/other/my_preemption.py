@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from step_clock import Clock
 
+Rows = list[tuple[int, int]]
 
-def recompute_ns(tokens: int, clock: Clock) -> float:
-    """Return the nanoseconds of one step that computes the tokens again."""
+
+def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
+    """Return by how many nanoseconds the step becomes longer."""
+    before = clock.ns(rows) if rows else 0
     nothing = 0
-    return clock.ns(((nothing, tokens),))
+    return clock.ns((*rows, (nothing, tokens))) - before
 
 
 def swap_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:
