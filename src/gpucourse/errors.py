@@ -71,7 +71,7 @@ class GpucourseError(Exception):
         self.log = log
 
     def with_subject(self, subject: str) -> str:
-        """Return `what`. If it does not begin with `subject`, put the subject in front of it."""
+        """Return `what`, with `subject` in front unless `what` already begins with it."""
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
@@ -123,7 +123,7 @@ class ManifestError(UsageError):
 
 
 class MissingError(GpucourseError):
-    """Something that the command needs is missing. The hint is the command that provides it."""
+    """Something that the command needs is missing. The hint says what to type to get it."""
 
     exit_code = ExitCode.MISSING
     code = "missing"
@@ -256,7 +256,7 @@ class CloudUnreachable(CloudError):
 
 
 class CloudThrottled(CloudError):
-    """The cloud still rejects calls because they are too frequent, after several tries with growing pauses."""
+    """The cloud rejects calls because they are too frequent, even after several retries with growing pauses."""
 
     code = "cloud_throttled"
 

@@ -1,4 +1,4 @@
-"""The interface of a transport to the nodes. Implementations are one layer up."""
+"""The interfaces of a transport and of its links to nodes. The package `remote`, one layer up, implements them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Link(Protocol):
         ...
 
     def close(self) -> None:
-        """Drop the connection. Processes that were started detached on the node keep running."""
+        """Close the connection. Detached processes on the node keep running."""
         ...
 
 

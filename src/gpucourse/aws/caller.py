@@ -62,7 +62,7 @@ def _why(error: Exception) -> str:
 
 
 def validate_cidr(text: str) -> str:
-    """Return `text` as one public IPv4 address: only this address will reach SSH.
+    """Return `text` as ADDRESS/32 if it is one public IPv4 address. Only this address will reach SSH.
 
     Raises UsageError for a wider or private range.
     """

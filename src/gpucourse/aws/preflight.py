@@ -83,7 +83,7 @@ class LabEnvironment:
 
 
 Verdict = tuple[State, str, str]
-"""The only finding of a check: its state, detail and remedy. It has the check's name."""
+"""The single finding of a check: its state, detail and remedy. Its name is the check's."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _make(check: Check, facts: LabEnvironment) -> list[Finding]:
-    """Return the findings of the check, with the kind of the check. An AWS error becomes a finding."""
+    """Run one check and return its findings, marked with the check's kind. An AWS error becomes a finding."""
     verdict: Verdict | list[Finding]
     try:
         verdict = check.find(facts)

@@ -119,8 +119,8 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
 
 
 def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
-    """Return the calls that remove the resource, based on its current description. There are none if it is gone or has lost its
-    tags.
+    """Return the calls that remove the resource, based on its current description. If it is gone or has lost its tags, return
+    none.
 
     Raises CloudError for a kind that the course does not create.
     """

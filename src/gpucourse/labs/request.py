@@ -16,7 +16,7 @@ class DeployRequest:
     """The options that the learner typed after `deploy`.
 
     An option that is None or empty comes from the workspace's settings, otherwise from the module. Several GPUs mean several
-    labs. A target refuses options that do not apply to it:
+    labs. A target refuses options that do not apply to it.
 
     `link`, `unpack_slurm`: only for simulated nodes.
     The fields from `gpu` to `over_budget`: only for labs that cost money. `gpu` is also for a Slurm cluster; its value is then

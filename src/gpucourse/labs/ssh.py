@@ -31,7 +31,8 @@ _UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
 
 def connection(context: Context, module_id: str, node: str) -> tuple[Path, Node]:
-    """Return the SSH configuration of a module's lab, and the node. `node` is `1` or `node1`.
+    """Return the SSH configuration of a module's lab, and one of its nodes. `node`: the node's number or name, such as `1` or
+    `node1`.
 
     Raises MissingError if the lab is not deployed, UnknownName if it has no such node.
     """

@@ -1,4 +1,4 @@
-"""The definition of a target: a kind of place for labs.
+"""The interface of a target: a kind of place where labs are deployed.
 
 The names of targets appear only in the registry in this file and in the folders next to it.
 """
@@ -60,7 +60,8 @@ def call_when_used(find: Callable[[], Callable[A, R]]) -> Callable[Concatenate[A
 
 
 class Target(Protocol[P, D_contra]):
-    """A kind of place for labs. A subclass implements the four abstract operations; the other methods have defaults.
+    """A kind of place where labs are deployed. A subclass implements the four abstract operations; the other methods have
+    defaults.
 
     Errors are those in errors.py. The protocols below are for operations that only some targets have.
 

@@ -1,7 +1,7 @@
 """Inject faults for drills. The learner's script never changes.
 
 A wrong world size changes the command. For the other faults (a killed or slowed rank, a blocked port), the node's agent
-receives an order (`plan_faults`), which appears in no log, and starts a process.
+receives an order (`plan_faults`) and starts a process that causes the fault. No log mentions the order.
 """
 
 from __future__ import annotations

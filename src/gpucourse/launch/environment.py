@@ -85,7 +85,8 @@ def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict
 
 
 def _check_text(name: str, value: str) -> str:
-    """Return the value, because the files of the run will contain it. Raises UsageError if it is not text in UTF-8."""
+    """Return the value that was typed for `name`. Raises UsageError if it is not text in UTF-8, because files of the run will
+    contain it."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

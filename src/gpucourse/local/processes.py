@@ -23,7 +23,7 @@ DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # set for a run that outlives the connection
 
 _PROC = Path("/proc")
 _POLL_S = 0.02
-_STARTS_S = 2.0  # seconds for one examination of all processes: even on a busy computer, a program starts within them
+_STARTS_S = 2.0  # seconds for one examination of all processes: even on a busy computer, a program starts within this time
 _FLAGS, _ENVIRONMENT, _ENVIRONMENT_END = 6, 47, 48  # flags, env_start, env_end of proc(5), counted from the state
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 _EMPTY_LOOKS = 5

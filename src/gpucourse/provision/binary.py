@@ -50,7 +50,7 @@ class TerraformBinary:
 
 
 class _UnusableTerraform(Exception):
-    """The reason why a candidate cannot be used. It never leaves this file."""
+    """The reason why a candidate cannot be used. It is never raised outside this file."""
 
 
 def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: float = _ANSWER_S) -> TerraformBinary:

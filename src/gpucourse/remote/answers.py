@@ -114,7 +114,7 @@ def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int
 
 @dataclass(kw_only=True)
 class AgentComplaint:
-    """The agent's message that it could not do what was requested."""
+    """The agent's message that says why it could not do what the client requested."""
 
     error: str
     kind: str = ""

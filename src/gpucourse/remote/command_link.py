@@ -67,7 +67,7 @@ class CommandLink(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Drop the connection. Processes that were started detached on the node keep running."""
+        """Close the connection. Detached processes on the node keep running."""
 
     @abstractmethod
     def _start(self, line: str, timeout_s: float, /) -> Channel:

@@ -151,7 +151,7 @@ class Exchange:
         return bytes(self._stderr)
 
     def read_rest(self, within_s: float) -> None:
-        """Let the command end by itself for at most `within_s` seconds, and drop its output."""
+        """Wait up to `within_s` seconds for the command to end, and discard the rest of its output."""
         until = self._clock() + within_s
         with suppress(UnreachableError):
             while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:

@@ -121,7 +121,7 @@ class Fleet:
                 link.close()
 
     def close(self) -> None:
-        """Drop every connection. Processes that were started on the nodes keep running."""
+        """Close every connection. Detached processes on the nodes keep running."""
         if self._lent:
             return
         for link in tuple(self._links.values()):

@@ -87,7 +87,7 @@ class OpenSshLink(CommandLink):
         return self._open and (self._latest is None or not self._latest.lost)
 
     def close(self) -> None:
-        """Drop the connection, unless the learner opened it. Processes that were started on the node keep running."""
+        """Close the connection, unless the learner opened it. Detached processes on the node keep running."""
         self._open = False
         if self._master is not None:
             self._master.close()

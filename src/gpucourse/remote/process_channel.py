@@ -169,7 +169,7 @@ class LocalLink(CommandLink):
         return self._open
 
     def close(self) -> None:
-        """Refuse further commands. Processes that run keep running."""
+        """Refuse further commands. Processes that have already been started keep running."""
         self._open = False
 
     def _start(self, line: str, _timeout_s: float, /) -> ProcessChannel:

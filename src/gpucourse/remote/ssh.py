@@ -104,7 +104,7 @@ class SshLink(CommandLink):
         return self._transport.is_active()
 
     def close(self) -> None:
-        """Drop the connection. Processes that were started detached on the node keep running."""
+        """Close the connection. Detached processes on the node keep running."""
         self._transport.close()
 
     def _start(self, line: str, timeout_s: float, /) -> paramiko.Channel:

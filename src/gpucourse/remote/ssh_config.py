@@ -53,7 +53,7 @@ class SshCommand:
     """The ssh command that reaches a machine.
 
     `program`: the path of ssh.
-    `host`: the options and the name of the machine, the last words before a command for it.
+    `host`: the machine's options and its name. They follow ssh's own options, and a command for the machine follows them.
     `host_words`: the same as a person would type them.
     `controls`: the sockets at which a connection to the machine may be open (ControlPath).
     `opening`, `ending`: what to type to open such a connection, and to end it.

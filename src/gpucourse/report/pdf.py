@@ -75,7 +75,7 @@ def render(
 
 
 def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pdf:
-    """Write everything on one page if it fits there, otherwise with a title page of its own."""
+    """Write the report on one page if it fits there; otherwise, put the title and the contents on a separate first page."""
     pdf = _write(report, fonts, spare, scale, title_page=False)
     if pdf.page_no() > 1:
         pdf.close_fonts()
@@ -133,7 +133,7 @@ class _Pages(FPDF):
         self.cell(0, 4, f"{self.title}  ·  page {self.page_no()} of {{nb}}", align="C")
 
     def close_fonts(self) -> None:
-        """Close the font files; fpdf2 does it only when it writes the file."""
+        """Close the font files. fpdf2 itself closes them only when it writes the PDF file."""
         for font in self.fonts.values():
             if isinstance(font, TTFFont):
                 font.close()

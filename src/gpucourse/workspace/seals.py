@@ -1,4 +1,4 @@
-"""The seal of a run: the SHA-256 of every file at the end of the run, so that a later change shows."""
+"""The seal of a run: the SHA-256 of every file at the end of the run, so that later changes can be detected."""
 
 from __future__ import annotations
 

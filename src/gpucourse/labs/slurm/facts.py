@@ -48,7 +48,8 @@ _FIELD = re.compile(r"(?:^| )([A-Za-z]+)=(\S*)")
 def look(link: Link, settings: SlurmSettings) -> SlurmFacts:
     """Return the facts about the cluster of this login node. Nothing is changed there.
 
-    Raises MissingError if the machine has no Slurm or no such folder, and InfrastructureError if Slurm does not answer.
+    Raises MissingError if the machine has no Slurm or lacks the folder in the settings, and InfrastructureError if Slurm does
+    not answer.
     """
     mark = f"part-{secrets.token_hex(8)}"
     command = _ASK.format(

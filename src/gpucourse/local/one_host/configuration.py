@@ -27,7 +27,7 @@ def daemons(files: Mapping[str, str]) -> list[str]:
 def fill_in(
     files: Mapping[str, str], *, host: str, user: str, folder: Path, ports: Mapping[str, int], first_job: int
 ) -> dict[str, str]:
-    """Return the files with all names filled in. `folder` replaces @FOLDER@."""
+    """Return the files with every @NAME@ filled in. `folder` replaces @FOLDER@."""
     values = {"@HOST@": host, "@USER@": user, "@FOLDER@": str(folder), "@FIRST@": str(first_job)}
     values |= {f"@PORT_{name}@": str(port) for name, port in ports.items()}
     return {name: _fill_in(text, values) for name, text in files.items()}

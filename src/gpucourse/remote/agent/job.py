@@ -27,7 +27,7 @@ LOCK = "lock"
 
 
 class JobRefused(Exception):
-    """The verb cannot do what was requested. `kind` tells the client which kind of error this is."""
+    """The agent cannot do what the client requested. `kind` tells the client which kind of error this is."""
 
     def __init__(self, message: str, kind: str = "refused") -> None:
         super().__init__(message)

@@ -17,8 +17,8 @@ _REMOVED = ".removed-"
 
 
 def prune(run_ids: list[str]) -> None:
-    """Remove these runs from this node, except for the newest KEPT. The client must have all of them. Their ids show which
-    are the newest, because an id begins with the time of its run.
+    """Remove these runs from this node, except for the newest KEPT. The client must have collected all of them. An id begins
+    with the time of its run, so the ids show which runs are the newest.
 
     A run is kept if it has not ended, or if it has a file that the client cannot have.
     """

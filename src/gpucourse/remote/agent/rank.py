@@ -88,7 +88,7 @@ def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
 
 
 def _become(argv: list[str], log: int, parent: int) -> None:
-    """Become the script, in the new process. Never return."""
+    """Replace this process, which was just forked, with the script. Never return."""
     try:
         os.setpgid(0, 0)
         reap.die_with_parent(parent)
