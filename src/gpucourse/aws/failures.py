@@ -1,4 +1,4 @@
-"""Turning an AWS error, from boto3 or from Terraform's output, into advice for the learner."""
+"""Turn an AWS error, from boto3 or from Terraform's output, into advice for the learner."""
 
 from __future__ import annotations
 

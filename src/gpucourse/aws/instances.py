@@ -1,4 +1,4 @@
-"""Finding the instances of a stack or a course by their tags; stopping and starting them."""
+"""Find the instances of a stack or a course by their tags; stop and start them."""
 
 from __future__ import annotations
 

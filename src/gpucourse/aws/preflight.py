@@ -1,8 +1,8 @@
-"""Checking, before anything costs money, that the labs can be built.
+"""Check that the labs can be built, before anything costs money.
 
-Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account, in the order in
-which to fix their findings. They are independent of each other. Anything that AWS does not let us see is `unknown`, never `ok`.
-No check changes anything.
+Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account, in the order
+in which to fix their findings. No check depends on another one. Anything that AWS does not let us see is `unknown`, never
+`ok`. No check changes anything.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Removing the resources that a leak scan found, in an order that works.
+"""Remove the resources that a leak scan found, in an order that works.
 
-Right before a resource is removed, it is looked up again by its tags. If it no longer has them, it is not touched.
+Immediately before a resource is removed, it is looked up again. If it has lost the course's tags, it is not touched.
 """
 
 from __future__ import annotations

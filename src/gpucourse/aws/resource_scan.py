@@ -1,4 +1,4 @@
-"""Finding the course's resources in the account, without Terraform: every kind of resource is looked up by its tags.
+"""Find the course's resources in the account, without Terraform: every kind of resource is looked up by its tags.
 
 The tagging API is only a cross-check: it lists deleted resources for a while, and omits key pairs and placement groups.
 """

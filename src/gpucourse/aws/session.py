@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import boto3
 
 CONNECT_S, READ_S, ATTEMPTS, CONNECTIONS = 5, 20, 4, 16
-IN_US_EAST_1 = {"pricing", "freetier", "ce", "budgets", "iam"}  # these are called there, whatever the lab's region
+IN_US_EAST_1 = {"pricing", "freetier", "ce", "budgets", "iam"}  # always called in this region
 IAM_ACTIONS = {  # operations that have another name in a policy
     "budgets:DescribeBudgets": "budgets:ViewBudget",
     "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",

@@ -90,7 +90,7 @@ def nodes_of(request: LaunchRequest, requested: int | None) -> int:
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """Return how many processes start on each node. An exercise with one process per node keeps one, as under its own
+    """Return how many processes start on each node. An exercise with one process per node keeps that number, as with its own
     launcher."""
     launcher = find_launcher(request.launcher)
     one_process = launcher.one_process if not launcher.by_slurm else request.exercise.launch.traits.one_process

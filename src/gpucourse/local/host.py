@@ -1,7 +1,7 @@
 """The background process that hosts every simulated node of one stack. A driver starts it: `host.py LOCK READY`.
 
-LOCK is the open, locked `host.lock`. READY is an open pipe that receives one newline when the host listens. The working
-directory is the nodes' folder.
+LOCK is the descriptor of the locked file `host.lock`. READY is the descriptor of a pipe that receives one newline when the
+host listens. The working directory is the nodes' folder.
 
 The host ends with its last node, on SIGTERM, or when its folder is deleted. Before it ends, it ends every process on its nodes.
 """

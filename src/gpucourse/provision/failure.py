@@ -1,4 +1,4 @@
-"""Turning Terraform's exit code and transcript into an error that says what failed, where, and what to type next."""
+"""Turn Terraform's exit code and transcript into an error that says what failed, where, and what to type next."""
 
 from __future__ import annotations
 

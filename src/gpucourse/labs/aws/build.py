@@ -1,4 +1,4 @@
-"""Building a proposed lab on AWS. If AWS has no capacity, another zone or another instance type is tried."""
+"""Build a proposed lab on AWS. If AWS has no capacity, try another zone or another instance type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing an existing lab: the lock that every such command holds, and `allow-ip`.
+"""Change an existing lab: this module has the lock that every such command holds, and the command `allow-ip`.
 
 `allow-ip` opens SSH to this computer's new address, and closes it to the former one.
 """

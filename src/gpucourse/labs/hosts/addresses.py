@@ -1,4 +1,4 @@
-"""Finding, by trial, the addresses at which machines reach each other.
+"""Find, by trial, the addresses at which machines reach each other.
 
 Neither the machines' names nor the learner's own connections to them show these addresses.
 """

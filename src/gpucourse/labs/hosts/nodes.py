@@ -1,4 +1,4 @@
-"""Turning the names that the learner typed into nodes: connect to the machines and examine them. Nothing is changed on them.
+"""Turn the names that the learner typed into nodes: connect to the machines and examine them. Nothing is changed on them.
 
 A host key must be known to the learner's SSH, or the learner must accept its fingerprint.
 """

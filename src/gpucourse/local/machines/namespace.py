@@ -3,8 +3,8 @@
 Every process on the machines descends from this process, which ends with the process that started it. Then the kernel removes
 every process, mount, network and name in the namespace.
 
-SOCKET is an open socket (SOCK_SEQPACKET). Each request and each answer on it is one document; answers may come in any order.
-The machines' disks are mounted in the folder `machines` of FOLDER.
+SOCKET is the descriptor of a socket (SOCK_SEQPACKET). Each request and each answer on it is one JSON document; answers may
+arrive in any order. The machines' disks are mounted in the folder `machines` of FOLDER.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def adopt_lost_jobs(job: Job, files: list[Row]) -> None:
 
 
 def make_rows(job: Job) -> list[Row]:
-    """Return one row for each job, or for each task of an array, before anything is known about it."""
+    """Return one row for each submitted job, or for each task of an array, before Slurm has been asked about it."""
     rows: list[Row] = []
     for submitted in list_submitted_jobs(job):
         tasks = submitted["numbers"] or range(submitted["tasks"])

@@ -40,7 +40,7 @@ def add_line(job: Job, text: str) -> None:
 
 
 def note(job: Job, first: str, *details: str) -> None:
-    """Add a sentence with the current time, and more lines below it. A cluster of other people may be in another time zone."""
+    """Add a sentence with the current time, and more lines below it. On a shared cluster, the time includes its zone."""
     now = time.strftime("%H:%M:%S %Z" if read_request(job).get("is_shared") else "%H:%M:%S")
     add_line(job, "\n".join([f"{now} {first}", *(_INDENT + line for line in details)]))
 
