@@ -49,7 +49,8 @@ def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> 
 
 
 def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
-    """Return the plan with timeouts short enough for a drill, and with the fault, if the fault can be put into a command."""
+    """Return the plan with short timeouts, and without restarts if the fault makes a rank fail. If the fault can be put into a
+    command, the plan contains it."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
     keeps_restarts = fault.how == "slow-rank"  # this fault makes nothing fail
