@@ -226,7 +226,7 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
 
 
 def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
-    """Return the maximum charges of this lab per hour: instances, root disks, public addresses, shared storage."""
+    """Return the maximum charges of this lab per hour: instances, CPU bursts, root disks, public addresses, shared storage."""
     charges: list[Charge] = []
     bursts: list[Charge] = []
     count = disks = throughput = 0

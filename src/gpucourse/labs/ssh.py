@@ -69,8 +69,8 @@ def keep_answer(paths: WorkspacePaths, *, answer: bool) -> None:
 def find_config(environ: Mapping[str, str]) -> Path:
     """Return the path of the learner's SSH configuration, with links resolved. The file may not exist yet.
 
-    Raises MissingError without a home folder. Raises UsageError if the file belongs to another user or is outside the learner's
-    home folder.
+    Raises MissingError without a home folder. Raises UsageError if the file belongs to another user or is outside the
+    learner's home folder, or if HOME is not the home folder that OpenSSH uses.
     """
     home = Path(environ.get("HOME", ""))
     if not home.is_absolute() or not home.is_dir():

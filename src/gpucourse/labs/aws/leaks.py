@@ -159,7 +159,7 @@ def _is_expired(expires: str) -> bool:
 def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
     """Return the cost of the leaks in USD per hour.
 
-    Return None if AWS refuses the query, or if a leak that costs money belongs to no stack.
+    Return None if some resources could not be listed or priced, or if a leak that costs money belongs to no stack.
     """
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(

@@ -175,8 +175,8 @@ def propose(context: Context, request: DeployRequest) -> Iterator[PricedProposal
     """Check, plan and price the labs, and lock their stacks during the block. A lab that is not built in the block leaves
     nothing behind.
 
-    Raises UsageError and UnknownName for unknown names and values, MissingError that lists everything that blocks the labs,
-    CloudError, TerraformFailed.
+    Raises UsageError and UnknownName for unknown names and values, MissingError, which lists everything that blocks the labs,
+    CloudError and TerraformFailed.
     """
     request, notes = replace_any_gpu(context, request)
     plans: list[LabPlan] = []
@@ -232,8 +232,8 @@ def _plan_with_terraform(watch: Watcher, plan: LabPlan) -> None:
 
 
 def _is_forgotten(plan: LabPlan) -> bool:
-    """Return whether Terraform would create resources that already exist. Query the account only if Terraform would create a
-    node."""
+    """Return whether Terraform's state is empty, or Terraform would create resources that already exist. Query the account
+    only if Terraform would create a node."""
     if not plan.lab.terraform.addresses():
         return True
     makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in plan.changes)
@@ -243,7 +243,7 @@ def _is_forgotten(plan: LabPlan) -> bool:
 def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> Survey:
     """Query the account about these labs, which are all in one region.
 
-    Raises a MissingError that lists everything that blocks the labs. Errors of `Account.call` are passed on.
+    Raises MissingError, which lists everything that blocks the labs, and the errors of `Account.call`.
     """
     region = choices[0].region
     account = Account(region, context.environ)
