@@ -170,7 +170,7 @@ def _files(
     if slurm.gather and request.script == exercise.script:
         gather = replace(
             first,
-            title=f"{first.title}: what all tasks found",
+            title=f"{first.title}: the results of all tasks",
             name=f"{exercise.id}-gather",
             nodes=1,
             tasks=1,

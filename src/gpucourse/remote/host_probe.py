@@ -150,7 +150,7 @@ class HostFacts:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Return a key that is the same for two names of one home folder on one machine."""
+        """Return a key that is the same for two names that lead to the same home folder on the same machine."""
         return self.boot, f"{self.device}:{self.inode}"
 
     @property

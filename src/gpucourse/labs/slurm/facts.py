@@ -102,7 +102,7 @@ def read_facts(link: Link, text: str, mark: str) -> SlurmFacts:
             folder=answers.folder("".join(parts.get("folder", ())[:1])) if parts.get("folder") else "",
         )
     except ValueError as error:
-        raise answers.make_untrusted_error(link.node.label, "what Slurm says about its cluster", error) from error
+        raise answers.make_untrusted_error(link.node.label, "Slurm's description of its cluster", error) from error
 
 
 def read_partitions(sinfo: Iterable[str], scontrol: Iterable[str]) -> list[PartitionFacts]:

@@ -56,7 +56,7 @@ class Line:
         return offset
 
     def rest(self, *, has_sent: bool) -> None:
-        """Pause between two looks at the logs, unless the last look found something to send."""
+        """If the last look at the logs found nothing to send, pause. After half a second without a frame, send a heartbeat."""
         now = time.monotonic()
         if has_sent:
             self._last_sent = now

@@ -161,7 +161,7 @@ def _note_wait(job: Job, row: Row, reason: str) -> None:
 def _describe_place(job: Job, number: str) -> list[str]:
     """Return a line with the number of waiting jobs of the same partition that have a higher priority.
 
-    There is none if Slurm does not show the jobs of other people.
+    Return no line if no such job is known, for example because Slurm does not show the jobs of other people.
     """
     request = read_request(job)
     queue = request.get("partition") or ""
