@@ -91,8 +91,8 @@ class Context:
         return self.watched_by(label_events(self.watch, label))
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
-        """Return a context manager that holds a stack's lock for `command`. If another command holds the lock, it sends the
-        watcher one warning and waits. It raises StackBusy if the wait takes too long."""
+        """Return a context manager that holds a stack's lock for `command`. If another command holds the lock, the context
+        manager sends the watcher one warning and waits. It raises StackBusy if the wait takes too long."""
         return hold_lock(self.paths.lock(name), command, on_wait=lambda holder: self._warn(f"waiting for {holder}"))
 
     def guard(self, part: str) -> AbstractContextManager[None]:

@@ -95,7 +95,8 @@ def storing(path: Path | str) -> Iterator[None]:
 def make_folder(path: Path) -> None:
     """Make a folder and its missing parents. No other user may write to a folder that it makes. Raises OSError.
 
-    A parent's access list (ACL) may allow other users to write. It overrides the umask but not the mode, so the mode is set.
+    A parent's access list (ACL) may allow other users to write. Such a list overrides the umask, but not an explicit mode, so
+    the mode is set.
     """
     if not path.is_dir():
         make_folder(path.parent)

@@ -1,7 +1,7 @@
 """Calls to AWS, with short timeouts and bounded retries. Every error becomes one of this program's errors.
 
-This is the only file that imports boto3 and botocore. It does so only inside functions, because they take a third of a second
-to load.
+This is the only file that imports boto3 and botocore. The imports are inside functions, because both packages together take a
+third of a second to load.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Draw points that the course's authors measured on a GPU. They accompany the points of a run without a GPU, and are marked as
-not the learner's."""
+"""Draw points that the course's authors measured on a GPU. They accompany the points of a run without a GPU, and a label says
+that they are not the learner's."""
 
 from __future__ import annotations
 

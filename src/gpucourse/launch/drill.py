@@ -74,7 +74,8 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
 
 
 def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> dict[str, dict[str, object]]:
-    """Return the order for each node's agent, by the node's name. It is empty if the command already contains the fault."""
+    """Return the order for each node's agent, by the node's name. The result is empty if the command already contains the
+    fault."""
     if fault.how == "block-port":
         return {plan.nodes[0].name: {"how": fault.how, "port": plan.master_port}}
     if fault.how in {"kill-rank", "slow-rank"}:

@@ -364,7 +364,7 @@ def _start(job: SbatchJob, start: StartCommand) -> str:
 
 
 def _chooses_cores(job: SbatchJob) -> bool:
-    """Return whether the file may request cores. It may if the learner's options do not."""
+    """Return whether the file may request cores: only if the learner's options do not request any."""
     return not any(flag.startswith("--cpus-per-") for flag in job.site.flags)
 
 

@@ -11,8 +11,8 @@
     ping {}                     here
     any request that fails      error {why}
 
-The socket has a relative path: an absolute one may be longer than the 108 bytes (104 on macOS) that the system allows.
-So the caller's working directory must be that folder. This file imports as little as it can: every driver loads it.
+The socket has a relative path: an absolute one may be longer than the 108 bytes (104 on macOS) that the system allows. So the
+caller's working directory must be the nodes' folder. This file imports as little as it can: every driver loads it.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ class Document:
     `unquoted`: one complaint for each inline list in which a comma may have split one item into two.
     `empty`: whether the file contains nothing except comments.
 
-    A list is in `unquoted` if it contains unquoted text of several words, or the second half of a number such as 1,000. It can
-    be read, so only authors see the complaint. A list of whole sentences, each with a capital letter and a full stop, is left
-    out, because no comma has split it.
+    A list is in `unquoted` if it contains unquoted text of several words, or the second half of a number such as 1,000. Such a
+    list can be read, so only authors see the complaint. A list of whole sentences, each with a capital letter and a full stop,
+    is left out, because no comma has split it.
     """
 
     data: Any = None

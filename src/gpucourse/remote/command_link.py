@@ -46,7 +46,7 @@ class CommandLink(ABC):
         `exchange.MAX_ANSWER` bytes.
 
         Raises UnreachableError if the connection is lost, if no byte is sent or received for `timeout_s`, or if the whole
-        answer takes twice as long, counted from the end of the input. It is then unknown whether the command ran.
+        answer takes twice as long, counted from the end of the input. In these cases, it is unknown whether the command ran.
         """
         with self._exchange(command, stdin, timeout_s) as exchange:
             stdout = exchange.answer()

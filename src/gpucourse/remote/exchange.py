@@ -1,6 +1,6 @@
 """Carry out one command on one SSH channel.
 
-Standard input is sent while both outputs are read, so that neither side can wait for the other. It is sent only after the
+Standard input is sent while both outputs are read, so that neither side can wait for the other. No input is sent before the
 command has begun, because the start file of a login shell might read it.
 
 A cut connection is never mistaken for a result, nor the login shell's output for the command's.

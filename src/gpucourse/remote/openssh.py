@@ -103,7 +103,7 @@ class OpenSshLink(CommandLink):
 
 
 class _Master:
-    """A connection to a node that other ssh commands share. It ends with this process, whatever ends the process.
+    """A connection to a node that other ssh commands share. The connection ends with this process, however the process ends.
 
     `path`: its socket.
     """

@@ -1,8 +1,8 @@
 """`leaks`: find everything in the account that has the course's tag, in every region, whichever workspace created it.
 
 `leaks` needs neither a record nor a workspace, so it works even after the disk that contained them was lost. `destroy`
-searches only for resources with the tag of this workspace that no record lists. They exist if a record was lost, or if a stack
-failed before it had a record.
+searches only for resources with the tag of this workspace that no record lists. Such resources exist if a record was lost, or
+if a stack failed before it had a record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`stop` and `start`: pause the instances of a lab, and start them again. They get new addresses, but keep their host keys."""
+"""`stop` and `start`: pause the instances of a lab, and start them again. Started instances get new addresses, but keep their
+host keys."""
 
 from __future__ import annotations
 

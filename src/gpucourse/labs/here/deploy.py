@@ -1,6 +1,6 @@
 """`deploy --target here`: find the GPU, write the record, start the node and run the readiness checks.
 
-The lab is this computer: one node, served by a process on loopback. It needs neither sshd nor Terraform nor root.
+The lab is this computer: one node, served by a process on loopback. Such a lab needs neither sshd nor Terraform nor root.
 """
 
 from __future__ import annotations

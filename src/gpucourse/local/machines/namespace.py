@@ -114,7 +114,7 @@ class MachineNamespace:
         self._visit(request, request["name"], lambda: _SLURM.output(request["argv"]))
 
     def _do_check(self, request: Document) -> None:
-        """Answer with a description of what is wrong with each machine. It is empty for a healthy machine."""
+        """Answer with a description of what is wrong with each machine. The description is empty for a healthy machine."""
         states = {}
         for name, spec in self._machines.items():
             pid = self._first.get(name)

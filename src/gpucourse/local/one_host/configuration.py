@@ -34,7 +34,7 @@ def fill_in(
 
 
 def first_job(uid: str) -> int:
-    """Return the number of the stack's first job. It differs between clusters on this computer.
+    """Return the number of the stack's first job. The number differs between clusters on this computer.
 
     The processes of a job meet at a port that depends on the job's number, and jobs of two clusters must not meet.
     """
@@ -42,10 +42,10 @@ def first_job(uid: str) -> int:
 
 
 def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
-    """Return the text of TASK.
+    """Return the text of the program TASK.
 
-    It sets the marks by which a job's processes are found, and the home of the node that the job runs on. It removes the
-    session's mark, because a job belongs to Slurm, not to the session that submitted it.
+    The program sets the marks by which a job's processes are found, and the home of the node that the job runs on. It removes
+    the session's mark, because a job belongs to Slurm, not to the session that submitted it.
     """
     node = '"$SLURMD_NODENAME"'
     variables = [

@@ -1,4 +1,4 @@
-"""A node of a Slurm without machines. It answers like any hosted node, and a daemon of Slurm runs for it."""
+"""A node of a Slurm without machines. It accepts logins like any hosted node, and has its own daemons of Slurm."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ def run(job: Job, argv: list[str]) -> int:
 def largest_group(path: str) -> int | None:
     """Return the size of the largest process group in the file that torch's extension wrote.
 
-    Return None if the file has no lines, or if the rank made only groups of simulated ranks. It is then unknown whether the
-    rank worked with other ranks.
+    Return None if the file has no lines, or if the rank made only groups of simulated ranks. In both cases, it is unknown
+    whether the rank worked with other ranks.
     """
     try:
         with open(path, "rb") as file:

@@ -99,7 +99,7 @@ def _links_nearby() -> str:
 
 
 def link_of(job: Job, links: str = LINKS) -> str:
-    """Return the path of the short link to a job's folder for temporary files. Each job has a different one.
+    """Return the path of the short link to a job's folder for temporary files. Each job has a different link.
 
     The removal of a lab on existing machines uses the same name (`remote/host_probe.py`).
     """

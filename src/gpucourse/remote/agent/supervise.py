@@ -1,5 +1,5 @@
-"""The supervisor of a run. It enforces the run's time limit, ends its remaining processes, and records how it ended. It needs
-no client."""
+"""The supervisor of a run. It enforces the run's time limit, ends its remaining processes, and records how it ended. The
+supervisor works without a client."""
 
 from __future__ import annotations
 

@@ -77,7 +77,8 @@ def describe_state(job: Job) -> Row:
 
 
 def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
-    """Add to each waiting row how many jobs are ahead of it in the queue. One answer is used for all runs in a partition."""
+    """Add to each waiting row how many jobs are ahead of it in the queue. One answer of Slurm is used for all runs in a
+    partition."""
     request = jobs.read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
