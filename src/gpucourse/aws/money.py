@@ -103,11 +103,11 @@ class Bill:
     damaged: int = 0
 
     def select(self, stack: str) -> Bill:
-        """Return the spans of one stack."""
+        """Return the part of the bill that belongs to one stack (the stack's uid)."""
         return replace(self, spans=tuple(span for span in self.spans if span.charge.stack == stack))
 
     def open(self) -> tuple[Span, ...]:
-        """Return the spans that have not ended."""
+        """Return the spans of charges that continue now."""
         return tuple(span for span in self.spans if span.ended is None)
 
     def per_hour(self) -> Decimal:

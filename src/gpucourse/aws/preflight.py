@@ -78,7 +78,7 @@ class LabEnvironment:
 
     @property
     def account(self) -> Account:
-        """Return the account, in the region of the labs."""
+        """Return the account, which makes its calls in the region of the labs."""
         return self.quotas.account
 
 

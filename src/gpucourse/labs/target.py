@@ -205,10 +205,10 @@ class HasAccount(Protocol):
         """Check everything that the labs need from the account, and find their price. Changes nothing."""
 
     def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
-        """Return the quotas that are too small for the course."""
+        """Return the quotas that are, or may be, too small for the course."""
 
     def request_quotas(self, context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
-        """Request increases of these quotas."""
+        """Ask the provider to raise these quotas; return the requests."""
 
     def request_command(self, look: PreflightRequest) -> str:
         """Return the command that requests increases of these quotas."""
@@ -244,7 +244,7 @@ def find_target(name: str) -> Target[Any, Any]:
 
 
 def load_targets() -> list[Target[Any, Any]]:
-    """Return all targets."""
+    """Return one object of each target that this installation has."""
     return [find_target(name) for name in list_targets()]
 
 

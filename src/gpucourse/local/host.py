@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Host:
-    """The nodes of one stack, and the requests to change them."""
+    """The nodes of one stack. Drivers send the requests that change them."""
 
     def __init__(self, folder: Path, uid: str, lock: int) -> None:
         self.folder = folder
@@ -75,11 +75,11 @@ class Host:
         watching.cancel()
 
     def _sign(self) -> None:
-        """Record which process hosts the nodes of this folder."""
+        """Write host.json, which says that this process hosts the nodes of the folder."""
         layout.write_json(self.folder / layout.HOST, {"pid": os.getpid(), "uid": self.uid, "version": 1})
 
     def stop(self) -> None:
-        """Accept no more requests, and end."""
+        """Accept no more requests and logins, end the machines and daemons, and let `run` return."""
         if self._control is not None:
             self._control.close()
         for node in self.nodes.values():

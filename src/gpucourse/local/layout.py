@@ -95,7 +95,7 @@ def description(folder: Path, name: str) -> Path:
 
 
 def node_folder(folder: Path, name: str) -> Path:
-    """Return one node's own folder."""
+    """Return the path of one node's folder, which contains its spec, host key and home."""
     return folder / name
 
 

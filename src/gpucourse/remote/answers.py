@@ -74,7 +74,7 @@ def folder(path: str) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether the path is absolute and printable."""
+    """Return whether the path is absolute, printable, and not too long for a folder's."""
     return path.startswith("/") and len(path) <= 4096 and is_shown(path)
 
 

@@ -53,7 +53,7 @@ class Channel(Protocol):
         """Return the next bytes of standard error, or no bytes at its end."""
 
     def recv_stderr_ready(self) -> bool:
-        """Return whether bytes of standard error have arrived."""
+        """Return whether `recv_stderr` would return bytes without waiting."""
 
     def send(self, s: bytes) -> int:
         """Send some of the bytes and return their number, or 0 if the command has closed its input."""
@@ -62,7 +62,7 @@ class Channel(Protocol):
         """End the command's standard input."""
 
     def close(self) -> None:
-        """Drop the channel."""
+        """Close the channel; the command may continue."""
 
 
 class EndedEarly(UnreachableError):

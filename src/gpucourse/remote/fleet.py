@@ -91,7 +91,7 @@ class Fleet:
                 self._links[node.name].node = node
 
     def connect(self) -> list[Outcome[Link]]:
-        """Connect to every node at the same time."""
+        """Connect to all nodes in parallel. Return one outcome for each node."""
         return self.do_on_each(lambda link: link)
 
     def do_on_each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:

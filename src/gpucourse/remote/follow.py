@@ -199,7 +199,7 @@ def follow(
 
 
 class _FollowState:
-    """The state that all readers share."""
+    """The state that the threads of all nodes share: the result so far, the broken connections and the monitor of silence."""
 
     def __init__(
         self, job: FollowedJob, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, guard: Guard
@@ -262,7 +262,7 @@ class _FollowState:
 
 
 class _NodeFollower(threading.Thread):
-    """A thread that follows one node."""
+    """A thread that follows one node: it reads the agent's frames, writes the logs, and reconnects after a lost connection."""
 
     def __init__(self, fleet: Fleet, job: FollowedJob, node: Node, state: _FollowState, times: FollowTimes) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)

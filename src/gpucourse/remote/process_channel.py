@@ -69,7 +69,7 @@ class ProcessChannel:
         return self._stderr.read(nbytes, self._timeout_s)
 
     def recv_stderr_ready(self) -> bool:
-        """Return whether bytes of standard error have arrived."""
+        """Return whether `recv_stderr` would return bytes without waiting."""
         return self._stderr.is_ready()
 
     def send(self, s: bytes) -> int:

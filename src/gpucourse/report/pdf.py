@@ -164,12 +164,12 @@ class _Pages(FPDF):
         colour: tuple[int, int, int] = INK,
         align: Literal["L", "C"] = "L",
     ) -> None:
-        """Write a paragraph across the whole width."""
+        """Write a paragraph over the whole width of the page, and go to the beginning of the next line."""
         self.use_ink(size, style, colour)
         self.multi_cell(0, line * self.scale_of_text, text, align=align, new_x="LMARGIN", new_y="NEXT")
 
     def use_ink(self, size: float, style: str = "", colour: tuple[int, int, int] = INK) -> None:
-        """Use this size, style and colour for everything that follows."""
+        """Use this font size (in points, before scaling), style and colour for the text that follows."""
         self.set_font(FAMILY, style, size * self.scale_of_text)
         self.set_text_color(*colour)
 

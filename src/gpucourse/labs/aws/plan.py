@@ -119,14 +119,14 @@ class LabPlan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the notes to show before the user confirms."""
+        """Return warnings about removed or replaced nodes, to show before the user confirms."""
         if not self.ends:
             return ()
         nodes = f"{self.ends} of its nodes {'is' if self.ends == 1 else 'are'} removed or replaced"
         return (f"{self.deployment.stack}: {nodes}; runs on this lab are stopped first, and their outputs are collected",)
 
     def record_price(self) -> None:
-        """Record the cost of the lab in its planned zone."""
+        """Write the cost of the lab in its planned zone, and the source of the price, to the lab's record."""
         cloud, charges = self.deployment.cloud, self.charges
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
         cloud.priced = f"{charges[0].rate.origin}; others are list prices of {min(charge.rate.date for charge in charges)}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _node_names(count: int) -> list[str]:
-    """Return the names that a stack gives its nodes."""
+    """Return the names of a stack's nodes: node0, node1 and so on."""
     return [f"node{index}" for index in range(count)]
 
 

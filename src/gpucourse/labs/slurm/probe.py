@@ -102,7 +102,7 @@ exit 0
 
 @dataclass(kw_only=True)
 class _NodeReport:
-    """The report of one compute node."""
+    """The report of one compute node: its Python, torch and GPU, and whether it met the other nodes."""
 
     host: str
     version: str

@@ -35,7 +35,7 @@ Document = dict[str, Any]
 
 
 class MachineNamespace:
-    """The machines, and the requests to change them."""
+    """The machines in the namespace. The host's requests change them."""
 
     def __init__(self, line: socket.socket, folder: str) -> None:
         self._line = line
@@ -84,7 +84,7 @@ class MachineNamespace:
             self._fork(request, lambda tell: machine.boot(f"{self._folder}/machines/{name}", spec, tell), boots=name)
 
     def _do_off(self, request: Document) -> None:
-        """Cut the power."""
+        """Cut a machine's power. With `forget`, remove the machine from the list of machines."""
         pid = self._first.pop(request["name"], None)
         if request.get("forget"):
             self._machines.pop(request["name"], None)

@@ -17,7 +17,7 @@ HEADER = struct.Struct(">cIQI")
 
 
 def frame(kind: bytes, stream: int = 0, offset: int = 0, payload: bytes = b"") -> bytes:
-    """Return one frame, ready to send."""
+    """Return one frame as bytes: a header with the length of the payload, then the payload."""
     return HEADER.pack(kind, stream, offset, len(payload)) + payload
 
 

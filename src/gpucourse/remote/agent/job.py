@@ -56,11 +56,11 @@ class Job:
         self.folder = os.path.join(home(), "jobs", run_id)
 
     def path(self, *names: str) -> str:
-        """Return the path of a file of this job."""
+        """Return the path of `names` (folders, then a file) below the job's folder."""
         return os.path.join(self.folder, *names)
 
     def has(self, *names: str) -> bool:
-        """Return whether that file exists."""
+        """Return whether that file exists, even as a broken link."""
         return os.path.lexists(self.path(*names))
 
     def read(self, *names: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Job:
         os.rename(aside, self.path(name))
 
     def pid(self, name: str) -> int | None:
-        """Return the process id in that file, or None if there is none."""
+        """Return the process id in the job's file `name`, or None if the file is missing or contains no number."""
         try:
             with open(self.path(name)) as file:
                 return int(file.read())
