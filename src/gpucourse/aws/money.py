@@ -107,7 +107,7 @@ class Bill:
         return replace(self, spans=tuple(span for span in self.spans if span.charge.stack == stack))
 
     def open(self) -> tuple[Span, ...]:
-        """Return the spans of charges that continue now."""
+        """Return the spans whose charges still continue."""
         return tuple(span for span in self.spans if span.ended is None)
 
     def per_hour(self) -> Decimal:
@@ -163,7 +163,7 @@ class PriceBook:
         return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
 
     def unit(self, name: str) -> Rate:
-        """Return the price of a unit per hour.
+        """Return the price of one unit, per hour.
 
         A unit is a GB of `disk` (gp3) or of shared `storage` (EFS), an `address`, a MB/s of `throughput` beyond the included
         amount, or a vCPU of `burst`.

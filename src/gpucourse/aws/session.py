@@ -128,7 +128,7 @@ class Account:
         )
 
     def _start_session(self) -> boto3.Session:
-        """Return the session. It is configured by `environ`, not by the environment of this process."""
+        """Return boto3's session, which is configured by `environ`, not by the environment of this process."""
         if self._session is None:
             import boto3
             import botocore.session

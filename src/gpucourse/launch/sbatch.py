@@ -26,7 +26,7 @@ class StartCommand:
     """The command of a launcher that starts the ranks inside a job.
 
     `name`: the program's name in comments.
-    `argv`: contains RANK, before the command of each rank.
+    `argv`: the words of the command. RANK stands before the command of each rank.
     `once`: the command runs on the first machine only.
     """
 

@@ -39,7 +39,7 @@ class CommandLink(ABC):
     @property
     @abstractmethod
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as this side can tell."""
+        """Return whether the connection is still open, as far as this computer can tell."""
 
     def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = ANSWER_S) -> CommandResult:
         """Run a shell command in the node's home folder and return its result. Its output may have at most

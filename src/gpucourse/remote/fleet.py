@@ -79,7 +79,7 @@ class Fleet:
 
     @property
     def is_connected(self) -> bool:
-        """Return whether every node has a link that is still open, as far as this side can tell."""
+        """Return whether every node has a link that is still open, as far as this computer can tell."""
         links = [self._links.get(node.name) for node in self.nodes]
         return all(link is not None and link.alive for link in links)
 

@@ -81,7 +81,7 @@ class OpenSshLink(CommandLink):
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as this side can tell."""
+        """Return whether the connection is still open, as far as this computer can tell."""
         if self._master is not None:
             return self._open and self._master.alive
         return self._open and (self._latest is None or not self._latest.lost)
@@ -163,7 +163,7 @@ def _name_key(node: Node) -> tuple[str, ...]:
 
 
 def _find_open_connection(node: Node, command: SshCommand) -> tuple[str, ...] | None:
-    """Return the options that use a connection that the learner has opened, or None if there is none."""
+    """Return ssh's options for using a connection that the learner has already opened, or None if there is none."""
     for path in command.controls:
         control = _use(path)
         if _run(node, [command.program, *control, "-O", "check", *command.host]).returncode == 0:

@@ -100,7 +100,7 @@ class SshLink(CommandLink):
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as this side can tell."""
+        """Return whether the connection is still open, as far as this computer can tell."""
         return self._transport.is_active()
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ def _format_now() -> str:
 
 
 def script_place(script: Path) -> str:
-    """Return the folder below `runs/` for the runs of a learner's own script: for `train.py`, `scripts/train.py`."""
+    """Return the folder below `runs/` for the runs of a learner's own script, such as `scripts/train.py` for `train.py`."""
     name = re.sub(r"[^\w.+-]", "_", script.name)[:_MAX_NAME]
     return f"{_SCRIPTS}/{f'_{name}' if name.startswith(('.', '-')) else name}"
 

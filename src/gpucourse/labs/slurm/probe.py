@@ -353,7 +353,7 @@ def _judge(deployment: SlurmDeployment, answer: _Answer) -> ProbeFacts:
 
 
 def _explain_silence(deployment: SlurmDeployment, answer: _Answer) -> tuple[str, str]:
-    """Return the problem and the hint for a job that ended and left no file."""
+    """Return the problem and the hint for a probe that ended without leaving a file."""
     job, place = deployment.probe.job, deployment.facts.folder or "your home folder"
     if words.phase(answer.final) == words.ENDED and words.ending(answer.final) != "exited":
         return f"the probe, job {job}, did not run: Slurm says {answer.final}", f"{deployment.command} submits it again"

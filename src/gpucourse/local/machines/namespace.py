@@ -47,7 +47,7 @@ class MachineNamespace:
         self._key = daemons.make_key()
 
     def run(self) -> None:
-        """Serve requests until the host has gone."""
+        """Serve requests until the host has ended."""
         self._selector.register(self._line, selectors.EVENT_READ, self._hear)
         woken, wakes = socket.socketpair()
         for end in (woken, wakes):

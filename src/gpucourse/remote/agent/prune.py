@@ -1,4 +1,4 @@
-"""Remove runs that have ended and whose files the client has completely."""
+"""Remove runs that have ended and whose files the client has collected completely."""
 
 from __future__ import annotations
 

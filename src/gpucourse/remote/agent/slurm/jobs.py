@@ -41,8 +41,8 @@ def remember(job: Job, number: str, file: Row) -> None:
 
 
 def find_array_folder(job: Job) -> str:
-    """Return the folder from which the run's job was submitted as a task of a job array of several runs. Return an empty string
-    if the run has a job of its own."""
+    """Return the folder from which the run's job was submitted as a task of a job array of several runs. Return an empty
+    string if the run has its own job."""
     array = read_request(job).get("array")
     return os.path.realpath(Job(array["runs"][0]).folder) if array else ""
 

@@ -131,7 +131,7 @@ def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> str:
 
 
 def _cancel_later_jobs(job: Job, deadline: float) -> None:
-    """End the jobs that an ended run's jobs have submitted, and those that these submit in the meantime."""
+    """End the jobs that the jobs of an ended run have submitted, and any jobs that these submit before they end."""
     end = job.read("exit.json")
     if not end.get("later"):
         return
