@@ -18,8 +18,8 @@
     │   ├── TerraformFailed
     │   ├── StackBusy                        another command holds this stack
     │   └── CloudError                       the cloud answered with an error
-    │       ├── CloudUnreachable             it did not answer
-    │       └── CloudThrottled               it rejects calls because they are too frequent
+    │       ├── CloudUnreachable             the cloud did not answer
+    │       └── CloudThrottled               the cloud rejects calls because they are too frequent
     ├── UnreachableError                 7   a node cannot be reached
     │   ├── NoAnswer                         nothing answers over SSH at its address
     │   ├── OtherHostKey                     a machine with another host key answers at its address

@@ -3,8 +3,8 @@
 The result of an answer is one of the four results of a check, `kept` (free text that needs a review), or `open` (no answer).
 
 The credit depends on earlier attempts, so that trying every option earns nothing. A choice of n options earns 1 at the first
-attempt, and 2 / (n - 1) less for each wrong attempt. If it stays wrong, each wrong attempt costs 1 / (n - 1). The mean over all
-ways to guess is then 0, for any number of attempts. A number earns 1 at the first attempt and a half at the second. After two
+attempt, and 2 / (n - 1) less for each wrong attempt. If it stays wrong, each wrong attempt costs 1 / (n - 1). The mean over
+all ways to guess is then 0, for any number of attempts. A number earns 1 at the first attempt and 0.5 at the second. After two
 wrong attempts, the answer is final.
 
 Free text earns what a reviewer awards. Until then it earns SELF_REVIEW_SHARE of what the learner awarded.

@@ -325,7 +325,7 @@ def _group_answers(answers: Iterable[AnswerResult]) -> dict[str, list[str]]:
 
 
 def _name_way(evidence: ExerciseEvidence) -> str:
-    """Return the command that records a prediction, after a colon; empty without a prediction."""
+    """Return a colon and the command that records the prediction, or an empty string if there is no prediction."""
     prediction = evidence.prediction
     return f": gpucourse run {evidence.exercise} --predict {prediction.id}=VALUE" if prediction else ""
 

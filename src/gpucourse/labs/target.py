@@ -63,7 +63,7 @@ class Target(Protocol[P, D_contra]):
     """A kind of place where labs are deployed. A subclass implements the four abstract operations; the other methods have
     defaults.
 
-    Errors are those in errors.py. The protocols below are for operations that only some targets have.
+    The methods raise only errors from errors.py. The protocols below are for operations that only some targets have.
 
     `name`: the value of `--target`.
     `no_clock`: why its labs can neither be paused nor given more time.

@@ -46,8 +46,8 @@ def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: flo
 
 
 def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
-    """Return the variables that set the network interface for collectives. By default, gloo uses the address that the host's
-    name resolves to.
+    """Return the variables that set the network interface for collectives. Without them, gloo would use the address that the
+    host's name resolves to.
 
     `nccl`: additional variables for NCCL, which are needed only if there are GPUs.
     """

@@ -94,7 +94,7 @@ def _is_one_process(job: SbatchJob) -> bool:
 
 
 def render_setup(job: SbatchJob) -> str:
-    """Return the text of setup.sh, which a learner's batch file reads. It contains the same settings as the course's own
+    """Return the text of setup.sh, which a learner's batch file reads. The text contains the same settings as the course's own
     file."""
     folder = job.python.rpartition("/")[0] if job.python.startswith("/") else ""
     path = f'"$SLURM_SUBMIT_DIR/bin:"{folder}{":" if folder else ""}"$PATH"'

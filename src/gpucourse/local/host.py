@@ -267,7 +267,7 @@ def _forget_signals() -> None:
 
 
 def _raise_limit() -> None:
-    """Raise the limit of open files. On macOS it is 256 by default, but 64 nodes with a few sessions each need more."""
+    """Raise the limit of open files. On macOS the limit is 256 by default, but 64 nodes with a few sessions each need more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < target:

@@ -1,7 +1,8 @@
 """The SSH server. No other module uses asyncssh.
 
 Each node listens on a port of 127.0.0.1 with its own host key. It accepts one user, with the keys that are in the node's
-`.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; this module also serves SFTP.
+`.ssh/authorized_keys` at the time of the login. Old-style `scp` and `rsync` are commands like any other; this module also
+serves SFTP.
 """
 
 from __future__ import annotations

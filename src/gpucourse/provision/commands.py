@@ -32,8 +32,8 @@ _GARBAGE = "400"
 def terraform_environment(environ: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return `environ` plus `extra`, without the variables that control Terraform.
 
-    These set arguments, variables, the workspace, the data folder or logging. Variables about credentials and the source of
-    providers are kept.
+    Those variables set arguments, variables, the workspace, the data folder or logging. Variables about credentials and the
+    source of providers are kept.
     """
     variables = {name: value for name, value in environ.items() if _harmless(name)}
     return {"GOGC": _GARBAGE, **variables, "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", **(extra or {})}

@@ -1,7 +1,7 @@
 """`terraform init`, which fetches providers and modules. It is skipped if the stack's folder already has them.
 
 The checksums that the course pins stay in the lock file. `init` and every later Terraform command compare the providers with
-them.
+these checksums.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def folder(path: str) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether the path is absolute, printable, and not too long for a folder's."""
+    """Return whether the text is an absolute, printable path of at most 4,096 characters."""
     return path.startswith("/") and len(path) <= 4096 and is_shown(path)
 
 

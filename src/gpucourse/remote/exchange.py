@@ -3,7 +3,7 @@
 Standard input is sent while both outputs are read, so that neither side can wait for the other. No input is sent before the
 command has begun, because the start file of a login shell might read it.
 
-A cut connection is never mistaken for a result, nor the login shell's output for the command's.
+A cut connection is never mistaken for a result, and the login shell's output is never mistaken for the command's.
 """
 
 from __future__ import annotations

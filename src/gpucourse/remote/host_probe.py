@@ -129,7 +129,7 @@ class HostFacts:
     `torch`: whether this interpreter has torch.
     `folder`: the home folder.
     `addresses`: the IPv4 address of each network interface.
-    `login_node`: whether the machine submits jobs to a Slurm cluster that answers, but runs none itself.
+    `login_node`: whether the machine can submit jobs to a Slurm cluster that answers, but runs no jobs itself.
     `clock_skew_s`: how far its clock is ahead of this computer's.
     """
 

@@ -132,7 +132,7 @@ def _find_home(environ: Mapping[str, str]) -> Path:
 
 
 def _config_words(home: Path) -> tuple[str, ...]:
-    """Return the options by which ssh reads the configuration in this home folder."""
+    """Return the options with which ssh reads the configuration in this home folder."""
     if home == _get_registered_home():
         return ()
     config = name_own_config(home)

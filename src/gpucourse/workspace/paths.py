@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder whose files have names in the program. A subclass lists them."""
+    """A folder whose files the program reaches by attributes. A subclass lists them."""
 
     folder: Path
 

@@ -1,4 +1,4 @@
-"""Change an existing lab: this module has the lock that every such command holds, and the command `allow-ip`.
+"""Change an existing lab: the command `allow-ip`, and the lock that every command holds while it changes a lab.
 
 `allow-ip` opens SSH to this computer's new address, and closes it to the former one.
 """

@@ -513,7 +513,7 @@ def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
 
 
 def request_command(look: PreflightRequest) -> str:
-    """Return the command that requests the quota for these labs in their region, without a market."""
+    """Return the command that requests the quota for these labs in their region, without the flag that chooses the market."""
     flags = list_flags(look, without={"spot", "ssh_cidr"})
     words = [word for words in flags.values() for word in words]
     return shlex.join(["gpucourse", "doctor", "--target", "aws", "--request-quota", *words])

@@ -125,7 +125,7 @@ def _pin_former_key(node: Node, former_by_address: Mapping[tuple[str, str, int],
 
 
 def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
-    """Return the private keys to try, in this order. An empty name means the workspace's own key."""
+    """Return the private keys in the order in which to try them. An empty name means the workspace's own key."""
     if key is not None:
         return [str(key.expanduser().absolute())]
     return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MAX_KEYS]

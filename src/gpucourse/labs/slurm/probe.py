@@ -234,7 +234,8 @@ def explain_refusal(link: Link, deployment: SlurmDeployment, message: str, flags
 
 
 def write_script(settings: SlurmSettings, ports: tuple[int, int]) -> str:
-    """Return the text of the probe's batch file. It tries the environment of `--install` first. `ports`: a range for gloo."""
+    """Return the text of the probe's batch file. It tries the environment of `--install` first. `ports`: the ports that gloo
+    may use."""
     container = settings.container
     names = [shlex.quote(settings.python)] if settings.python else ['"$venv"', *map(shlex.quote, PYTHONS)]
     prefix = write_apptainer(container.apptainer, '"$PWD"') if container and container.apptainer else ""

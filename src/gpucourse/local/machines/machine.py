@@ -95,7 +95,7 @@ def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], di
 
 
 def _be_first() -> None:
-    """Run as the first process of a machine. It reaps processes without a parent, and the machine ends when it ends."""
+    """Run as the first process of a machine. This process reaps processes without a parent, and the machine ends with it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGTERM))
     while signal.sigwait((signal.SIGCHLD, signal.SIGTERM)) != signal.SIGTERM:
         try:

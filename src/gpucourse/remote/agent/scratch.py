@@ -61,7 +61,7 @@ def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
 
 
 def avoid_colon(job: Job, folder: str) -> str:
-    """Return a path to the folder that PYTHONPATH does not split.
+    """Return a path to the folder that contains no colon, because PYTHONPATH is split at colons.
 
     If the folder's own path contains a colon, the result is a link in the run's folder for temporary files.
     """

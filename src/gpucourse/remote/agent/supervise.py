@@ -86,8 +86,8 @@ def finish(job: Job, end: dict[str, Any]) -> None:
 
 
 def settle(job: Job) -> bool:
-    """If the supervisor of the run has vanished, end the run's remaining processes and record that. Return whether it had
-    vanished.
+    """If the supervisor of the run has vanished, end the run's remaining processes and record the end of the run. Return
+    whether it had vanished.
 
     A supervisor vanishes if it is killed or the node reboots.
     """

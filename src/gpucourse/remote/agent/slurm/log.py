@@ -192,7 +192,7 @@ def count_ahead(priorities: dict[str, int], number: str) -> int:
 
 
 def _has_log(job: Job, row: Row) -> bool:
-    """Return whether the job has begun before: it has written a log."""
+    """Return whether the job has written a log, which means that it has begun before."""
     return any(name.startswith(f"{row['job']}-") for name in os.listdir(job.path("logs")))
 
 
@@ -215,7 +215,7 @@ def _is_preempted(job: Job, row: Row) -> bool:
 
 
 def _describe_down_nodes(nodes: str) -> str:
-    """Return the nodes among these that accept no jobs, in Slurm's words.
+    """Return those of these nodes that accept no jobs, in Slurm's words.
 
     Return an empty string if all of them accept jobs, or if Slurm does not answer.
     """

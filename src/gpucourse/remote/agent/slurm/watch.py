@@ -69,7 +69,7 @@ def state(job: Job) -> str:
 
 
 def describe_state(job: Job) -> Row:
-    """Return the state of the run after a look, and how the run ended if it has ended."""
+    """Take a look at the run, and return its state and, if it has ended, how it ended."""
     jobs.recover(job)
     rows = look(job)
     end = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
