@@ -54,7 +54,7 @@ class DeployRequest:
 
     @property
     def flags(self) -> dict[str, list[str]]:
-        """Return each flag that was typed, except --target and --dry-run, with the words that type it."""
+        """Return each flag that was typed, except --target and --dry-run, with the words to type it again."""
         return list_flags(self, without={"module", "target", "dry_run"})
 
     @property
@@ -81,7 +81,7 @@ class PreflightRequest:
 
 
 def list_flags(request: DeployRequest | PreflightRequest, *, without: Collection[str]) -> dict[str, list[str]]:
-    """Return each flag that was typed, with the words that type it. `without`: the fields to leave out."""
+    """Return each flag that was typed, with the words to type it again. `without`: the fields to leave out."""
     flags = {}
     for item in fields(request):
         value = getattr(request, item.name)

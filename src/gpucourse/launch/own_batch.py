@@ -140,7 +140,7 @@ def plan(
     """Return the launch plan for a batch file.
 
     `nodes`, `partition`, `time_s`: the values that the learner typed, if any. They override the file.
-    `login`: the partition that the environment of the learner's login sets. It also overrides the file.
+    `login`: the partition that the environment of the learner's login shell sets. It also overrides the file.
     `default`: the partition of jobs that name no partition.
     `site_flags`: the options from the learner's settings for the cluster.
     """

@@ -215,7 +215,7 @@ def _is_preempted(job: Job, row: Row) -> bool:
 
 
 def _describe_down_nodes(nodes: str) -> str:
-    """Return those of these nodes that accept no jobs, in Slurm's words.
+    """Return which of these nodes accept no jobs, in Slurm's words.
 
     Return an empty string if all of them accept jobs, or if Slurm does not answer.
     """
