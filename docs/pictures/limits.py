@@ -111,7 +111,7 @@ def draw_two_roofs() -> Canvas:
     return picture
 
 
-DELIVERED = [2, 1, 2, 2, 1, 2, 2, 1, 2, 1]  # operands of each operation of the delivered step that are tensors
+DELIVERED = [2, 1, 2, 2, 1, 2, 2, 1, 2, 1]  # operands of each operation of the provided step that are tensors
 IN_PLACE = [1, 2, 2, 2, 2]
 NUMBER = 4  # bytes
 
@@ -122,7 +122,7 @@ def draw_passes() -> Canvas:
     sums = {name: NUMBER * sum(operands + 1 for operands in step) for name, step in steps.items()}
     picture = Canvas(
         "What a stencil's operations move",
-        f"Bars of bytes per point. The delivered step has ten operations of 8 or 12 bytes, {sums['delivered']} bytes in all. "
+        f"Bars of bytes per point. The provided step has ten operations of 8 or 12 bytes, {sums['delivered']} bytes in all. "
         "The step in place has five operations: a product of 8 bytes and four additions of 12 bytes, "
         f"{sums['in place']} bytes in all. A dashed line at 8 bytes marks the minimum: read once, written once.",
         150,

@@ -212,7 +212,7 @@ if started:
 else:
     say("the job that waited has not started")
 if metrics["open"]:
-    say("my_release.sh is as delivered. Write it, and this script uses it to give the GPU back; the table then says 'yours'")
+    say("my_release.sh is unchanged. Write it, and this script uses it to give the GPU back; the table then says 'yours'")
 elif failure:
     say(f"my_release.sh failed: {failure}")
 for number in wrong_jobs:

@@ -43,7 +43,7 @@ HOOKS = {  # how each is registered, and the bytes that it should send for gradi
 parser = argparse.ArgumentParser(description="bytes, time and loss of DDP's communication hooks")
 parser.add_argument("--hook", type=str, default="all", choices=["all", *HOOKS], help="the hook to compare with none, or all")
 parser.add_argument("--bucket-mb", type=float, default=25.0, help="size of DDP's buckets, MiB: one message or more for each")
-parser.add_argument("--start-iteration", type=int, default=5, help="PowerSGD compresses from this step on; at least 2")
+parser.add_argument("--start-iteration", type=int, default=5, help="the first step in which PowerSGD compresses; at least 2")
 parser.add_argument("--batch-size", type=int, default=1024, help="samples of each rank in one step")
 parser.add_argument("--hidden", type=int, default=4096, help="width of the two hidden layers")
 parser.add_argument("--steps", type=int, default=100, help="steps of each hook")
@@ -170,7 +170,7 @@ if rank == 0:
     titles |= {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after", "tiny_loss_after": "with tiny gradients"}
     bench.say_table(metrics["compared"], titles)
     if outcome.state == "open":
-        say("my_hook.py is as delivered. Once you write it, the table has a row for a training with your hook.")
+        say("my_hook.py is unchanged. Once you write it, the table has a row for a training with your hook.")
     elif outcome.state == "failed":
         say(f"your hook did not train: {outcome.text}")
     for missing in left_out:

@@ -214,7 +214,7 @@ if rank == 0:
     if outcome is None:
         say(f"A copy in {size} slices needs a multiple of {size} heads (--heads), so my_slices.py is not used here.")
     elif outcome.state == "open":
-        say("my_slices.py is as delivered. Once you write it, the table has a row for a copy that trains with your layers.")
+        say("my_slices.py is unchanged. Once you write it, the table has a row for a copy that trains with your layers.")
     elif outcome.state == "failed":
         say(f"your layers did not train: {outcome.text}")
     if device.type == "cpu":

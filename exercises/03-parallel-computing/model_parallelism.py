@@ -234,7 +234,7 @@ if first:
     bench.say_table(every_way, titles)
     say(f"one process: {one_ms:.1f} ms")
     if outcome.state == "open":
-        say("my_schedule.py is as delivered. Once you write it, the table has rows for a pipeline that works in your order.")
+        say("my_schedule.py is unchanged. Once you write it, the table has rows for a pipeline that works in your order.")
     elif outcome.state == "failed":
         say(f"your order did not run: {outcome.text}")
     if device.type == "cpu":

@@ -214,7 +214,7 @@ if rank == 0:
         say("An efficiency above 100 % means that one worker was measured too slow. Measure again before you believe any row.")
     say(f"one worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
     if outcome and outcome.state == "open":
-        say("my_diagnosis.py is as delivered. Once you write it, it judges these two curves.")
+        say("my_diagnosis.py is unchanged. Once you write it, it judges these two curves.")
     elif outcome and outcome.state == "failed":
         say(f"your diagnosis did not run: {outcome.text}")
     for row in yours["rows"]:

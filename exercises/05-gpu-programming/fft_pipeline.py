@@ -71,7 +71,7 @@ refused_count = 0
 
 
 def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """Filter as the delivered part does: transform the template again for each signal, and use whatever length results."""
+    """Filter as the provided part does: transform the template again for each signal, and use whatever length results."""
     length = these.shape[1] + pulse.shape[0] - 1
     scores = []
     for signal in these:

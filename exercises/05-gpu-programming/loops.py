@@ -1,4 +1,4 @@
-"""Test the training loop of 5.2: data, a model, the delivered loop, and two ways to observe a loop.
+"""Test the training loop of 5.2: data, a model, the provided loop, and two ways to observe a loop.
 
 `run_on_meta` runs a loop on torch's meta device, which has shapes but no data. If a tensor was not moved, or a value is read,
 the run stops and reports the line. `watch` runs a loop for real and records how it treats gradients and formats.
@@ -44,7 +44,7 @@ def make_model(width: int) -> nn.Module:
 def train_on_cpu(
     model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
 ) -> torch.Tensor:
-    """Train with the delivered loop, which is right on a CPU. Every other loop is compared with it."""
+    """Train with the provided loop, which is right on a CPU. Every other loop is compared with it."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []
     for step in range(steps):

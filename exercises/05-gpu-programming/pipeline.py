@@ -1,4 +1,4 @@
-"""The training of 5.9: data, a model, the order of the samples, and the delivered training, in which each fault can be
+"""The training of 5.9: data, a model, the order of the samples, and the provided training, in which each fault can be
 repaired.
 
 my_training.py imports the constants, `make_model` and `make_order` from here.

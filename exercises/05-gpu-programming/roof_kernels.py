@@ -95,7 +95,7 @@ def list_loops(arrays: Arrays) -> list[tuple[str, Callable[[], object], int]]:
 
 
 def step_slowly(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
-    """Compute a step of the heat equation as in the delivered part, with nine temporaries."""
+    """Compute a step of the heat equation as in the provided part, with nine temporaries."""
     centre = u[1:-1, 1:-1]
     vertical = u[:-2, 1:-1] + u[2:, 1:-1] - 2 * centre
     horizontal = u[1:-1, :-2] + u[1:-1, 2:] - 2 * centre

@@ -1,7 +1,7 @@
 """Slow training: eight faults cost most of its time. Find them by measuring, repair them, and keep the results.
 
 You will learn    to profile before guessing; what a Python loop and reading a value cost; why one repair gains little
-You will produce  the speed-up of your training over the delivered one, measured alternately on the same data; both profiles
+You will produce  the speed-up of your training over the one provided, measured alternately on the same data; both profiles
 Run it            python slow_training.py --samples 2048     (a CPU)
                   python slow_training.py                    (a GPU)
 Your part         predict how many values it reads; then rewrite train in my_training.py

@@ -88,7 +88,7 @@ bench.say_table(files, {"layer": "layer", "step": "step", "file": "file", "mb": 
 if why_not_kernel:
     say(f"the kernel cannot show this image here: {why_not_kernel}")
 if outcome.state == "open":
-    say("my_layers.py is as delivered. Once it is written, the column yours says which files a program sees")
+    say("my_layers.py is unchanged. Once it is written, the column yours says which files a program sees")
 elif outcome.state == "failed":
     say(f"my_layers.py: {outcome.text}")
 

@@ -1,7 +1,7 @@
 """From storage to the GPU: read one file in every way, cold and warm, and read records in a random order with fewer calls.
 
 You will learn    what the page cache hides; what a read call costs; why records are sorted within a window
-You will produce  MB/s, read calls and bytes from the disk for each way; your reader compared with the delivered one
+You will produce  MB/s, read calls and bytes from the disk for each way; your reader compared with the one provided
 Run it            python storage.py --megabytes 128
 Your part         `batches` in my_reader.py
 Reading           modules/07-hpc-systems/lesson-3-storage.md
@@ -116,7 +116,7 @@ titles = {"reader": "reader", "mb_per_s": "MB/s", "read_calls": "read calls", "f
 bench.say_table(readers, titles, title=f"A random order in {args.windows} windows:")
 same = cost_after.calls is not None and cost_after.calls == cost_before.calls
 if same:
-    say("Your part is as delivered: my_reader.py")
+    say("Your part is unchanged: my_reader.py")
 if staged:
     say("\n" + bench.table(staged, {"way": "to the GPU", "gb_per_s": "GB/s", "cpu_s_per_gb": "CPU s/GB"}))
 say(f"\nGPUDirect Storage: {gds['why']}")

@@ -2,7 +2,7 @@
 they need.
 
 The prompt is computed in pieces. Then it is forked for each answer, and all answers grow together, a token in each step. The
-tokens are drawn in advance. Those of the answers differ from the first one on.
+tokens are drawn in advance. Those of the answers differ, beginning with the first token.
 """
 
 from __future__ import annotations

@@ -139,7 +139,9 @@ titles = {"algorithm": "algorithm", "wrong": "wrong", "rounds": "rounds", "messa
 bench.say_table(real, titles | {"crossing_bytes": "bytes that cross", "median_ms": "ms"})
 say(f"\nSimulated times in µs on {args.nodes} nodes of {args.per_node} GPUs")
 bench.say_table(sizes, {"size": "size"} | COLUMNS | {"fastest": "fastest"})
-say(f"The puzzle: {puzzle_ranks} ranks with a node each, {puzzle_us} µs and 50 GB/s. From which size on is the ring faster?")
+say(
+    f"The puzzle: {puzzle_ranks} ranks with a node each, {puzzle_us} µs and 50 GB/s. At which size does the ring become faster?"
+)
 for name, part in outcomes.items():
     if part.state == "open":
         say(f"my_{name}.py is not written yet: rows of yours would follow. {part.text}")

@@ -185,7 +185,7 @@ def strip_comments(text: str) -> str:
 
 
 def is_open(file: Path) -> bool:
-    """Return whether a tracer is still as delivered, with no line that counts allocations."""
+    """Return whether a tracer is still unchanged, with no line that counts allocations."""
     word = "@allocations" if file.suffix == ".bt" else '"allocations"'
     return word not in strip_comments(file.read_text(encoding="utf-8", errors="replace"))
 

@@ -129,7 +129,7 @@ if deviating:
     say(f"\n{len(cases)} further traces of one log: requests of {log} tokens (prompt + generated)")
     bench.say_table(deviating, {"trace": "trace", "calls": "launches and blocks", "yours": "yours", "right": "right"})
 if outcome and outcome.state == "open":
-    say("my_deviation.py is as delivered. Once you have written explain, the table has a cause for each trace: yours")
+    say("my_deviation.py is unchanged. Once you have written explain, the table has a cause for each trace: yours")
 elif outcome and outcome.state == "ran":
     say(f"yours: the cause of {sum(row['right'] is True for row in deviating)} of {len(cases)} traces is right")
 elif outcome and outcome.state == "failed":

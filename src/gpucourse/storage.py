@@ -234,8 +234,8 @@ class DiskSpace:
 
     @contextmanager
     def keep_free(self, folder: Path, size: int) -> Iterator[None]:
-        """Reserve `size` bytes for the block. Raises StorageError if the disk would then have less free space than the
-        reserve."""
+        """Set aside `size` bytes of the disk for the duration of the `with` block. Raises StorageError if less than
+        _RESERVE would then be free."""
         import shutil
 
         with self._lock:

@@ -43,7 +43,7 @@ def test_the_rewritten_loop_passes_every_check_of_a_processor(tmp_path: Path) ->
 def test_the_pipeline_as_delivered_is_right_and_overlaps_nothing(tmp_path: Path) -> None:
     run = run_exercise("5.4", tmp_path / "work")
     assert run.code == 0, run.output
-    assert list_failed_checks(run) == {"overlaps"}, "which says nothing while the part is as delivered"
+    assert list_failed_checks(run) == {"overlaps"}, "which says nothing while the part is unchanged"
     assert (run.metrics["best_units"], run.metrics["two_buffers_percent"]) == (10, None)
     assert (tmp_path / "work" / "timeline.txt").read_text(encoding="utf-8").count("copy out") == 2
     assert max(map(len, run.output.splitlines()[:-2])) <= 72, "beside the rank it fits into 80 columns"

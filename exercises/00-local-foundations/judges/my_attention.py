@@ -153,7 +153,7 @@ def make_attend(
     mask_after: bool = False,
     over: int = -1,
 ) -> Callable[..., torch.Tensor]:
-    """Return an attention that is right, or wrong in one way. `later` is how far ahead it looks, None without a limit."""
+    """Return an attention that is right, or wrong in one respect. `later` is how far ahead it looks, None without a limit."""
 
     def attend(query: Any, key: Any, value: Any, heads: int, lines: torch.Tensor) -> torch.Tensor:
         batch, length, width = query.shape

@@ -167,7 +167,9 @@ def _measure(
     divide: bool = True,
     factor: float = 1.0,
 ) -> float:
-    """Return a measurement that is right, or wrong in one way. `settled` means that it synchronizes only before the warm-up."""
+    """Return a measurement that is right, or wrong in one respect. `settled` means that it synchronizes only before the
+    warm-up.
+    """
     if settled:
         device.synchronize()
     if warm:

@@ -33,7 +33,7 @@ WAYS = {
     ),
     "same-rank": Way(
         "every process got {name} {value}. The shell of your file filled in the value once, on the first machine, before srun "
-        "started anything. In single quotes, or in a separate file, each process fills in its own value",
+        "started anything. If the command is in single quotes, or in a separate file, each process fills in its own value",
         ('bash -c \'\n  export RANK="$SLURM_PROCID"', 'env RANK="$SLURM_PROCID" bash -c \'\n  export'),
         seen="every process got {name} {value}",
     ),

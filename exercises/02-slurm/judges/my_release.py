@@ -188,7 +188,7 @@ while (($#)); do
     -w|--nodelist) nodes=",$value,";;
     -j|--jobs) jobs=",$value,";;
     -p|--partition|-u|--user|-S|--sort) ;;
-    *) echo "squeue: the judge does not know $option; use --format, --states, --nodelist, --jobs or --noheader" >&2; exit 1;;
+    *) echo "squeue: the judge does not support $option; use --format, --states, --nodelist, --jobs or --noheader" >&2; exit 1;;
   esac
 done
 fill() {
@@ -197,7 +197,7 @@ fill() {
     case "${BASH_REMATCH[1]}" in
       i|A) value=$1;; N|B) value=$2;; b) value=$3;; j) value=$4;; t) value=$5;; T) value=$6;; C|D) value=1;; P) value=gpu;;
       u) value=you;; R) value=${2:-(Resources)};; M) value=12:30;; S|V) value=$7;; l|L) value=30:00;;
-      *) echo "squeue: the judge does not know ${BASH_REMATCH[0]}" >&2; exit 1;;
+      *) echo "squeue: the judge does not support ${BASH_REMATCH[0]}" >&2; exit 1;;
     esac
     line=${line/"${BASH_REMATCH[0]}"/"$value"}
   done

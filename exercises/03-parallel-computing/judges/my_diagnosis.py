@@ -213,7 +213,7 @@ def _find_wrong_growth(curve: Curve, grows: object, _answers: object) -> str | N
 
 
 def _describe(curve: Curve, answer: object) -> dict[str, Any]:
-    """Return the figures that the texts of the ways mention."""
+    """Return the figures that the texts of the mistakes mention."""
     communication, computing = _losses(curve)
     serial = [(step / curve.points[0][1] - 1 / n) / (1 - 1 / n) for n, step, _ in curve.points[1:]]
     return {

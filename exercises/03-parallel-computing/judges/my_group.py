@@ -125,7 +125,7 @@ WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-9
 
 
 class RankResult(NamedTuple):
-    """One group on one rank: the step, the right step, the steps of the wrong ways, and how often gradients were sent."""
+    """One group on one rank: the step, the right step, the steps of the mistakes, and how often gradients were sent."""
 
     step: list[float]
     right: list[float]
@@ -205,7 +205,7 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
 
 
 def _steps(network: Any, pieces: list[Any], initial: list[Any], size: int) -> tuple[list[float], dict[str, list[float]]]:
-    """Return the right update with a learning rate of 1, and the update of each wrong way. They are computed without
+    """Return the right update with a learning rate of 1, and the update of each mistake. They are computed without
     DistributedDataParallel."""
     import torch
     import torch.distributed as dist

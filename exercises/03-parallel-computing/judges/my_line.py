@@ -101,7 +101,7 @@ CURVES = {
 
 
 def judge(part: Part) -> None:
-    """Judge every curve. A wrong way is named if it explains the results of all failures."""
+    """Judge every curve. A mistake is named if it explains the results of all failures."""
     read_curve = part.function("read_curve")
     failures: list[tuple[str, Curve, Answer, list[tuple[int, float]]]] = []
     for number, (name, curve) in enumerate(CURVES.items()):
@@ -184,7 +184,7 @@ def _compute(
     power: int = 2,
     removed: float = 0.25,
 ) -> Answer:
-    """Return the result of a fit. The keyword arguments make the mistakes of the wrong ways."""
+    """Return the result of a fit. The keyword arguments make the mistakes."""
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
         times.setdefault(size, []).append(seconds)

@@ -95,7 +95,7 @@ CASES = {  # ranks, samples per rank, samples of one rank alone, steps, warm-up 
 
 
 def judge(part: Part) -> None:
-    """Judge six comparisons, each with the result of every wrong way."""
+    """Judge six comparisons, each with the result of every mistake."""
     compare = part.function("compare")
     cases = []
     for name, (ranks, batch, batch_alone, steps, warm_up) in CASES.items():
@@ -139,7 +139,7 @@ def compare_as(
     group: str = "step",
     samples: Callable[[Training], float] = lambda training: training["ranks"] * training["batch_per_rank"],
 ) -> tuple[float, float]:
-    """Return speed-up and efficiency. The keyword arguments change the computation as a wrong way does."""
+    """Return speed-up and efficiency. The keyword arguments change the computation as a mistake does."""
 
     def rate(training: Training) -> float:
         steps: dict[int, list[float]] = {}

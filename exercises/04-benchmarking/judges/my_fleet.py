@@ -61,7 +61,7 @@ WAYS = {
 }  # fmt: skip
 
 _OFFER = Offer("small", 1.0, 0.5, 12, 20, {8: (100.0, 20.0), 16: (180.0, 30.0), 32: (170.0, 45.0)})
-# The work of one GPU needs 2.5 such instances on spot, so 3. A wrong way rents 2 (rounded) or 1 (no time lost).
+# The work of one GPU needs 2.5 such instances on spot, so 3. A mistake rents 2 (rounded) or 1 (no time lost).
 _SELDOM = replace(_OFFER, spot_usd_per_hour=0.2, minutes_lost=72)
 _LARGE = Offer("large", 3.1, 1.6, 4, 10, {8: (300.0, 12.0), 32: (640.0, 25.0)})
 SERVICES = {

@@ -84,7 +84,7 @@ CHIP_GB, CHIP_BITS = (1, 2, 3), 32
 
 @dataclass(frozen=True)
 class Rules:
-    """Hold the rules by which a sheet is judged. The defaults are right; each wrong way changes one."""
+    """Hold the rules by which a sheet is judged. The defaults are right; each mistake changes one."""
 
     operations: tuple[int, int] = (2, 2)
     transfers: int = 2

@@ -16,9 +16,9 @@ from gpucourse.judge.cases import Knobs, describe_passing, find_simplest
 
 @dataclass(frozen=True)
 class TensorCase:
-    """One input: its name for the learner, the part's result, the right result, and the results of the wrong ways.
+    """One input: its name for the learner, the part's result, the right result, and the results of the mistakes.
 
-    A wrong way may occur several times. `values` fill in the names in a way's message. `knobs` are the input's sizes and
+    A mistake may occur several times. `values` fill in the names in a mistake's message. `knobs` are the input's sizes and
     settings.
     """
 
@@ -33,8 +33,8 @@ class TensorCase:
 class WatchedKernels:
     """Calls functions of the learner's part, and counts the loads and stores of its Triton kernels in the interpreter.
 
-    A race between programs or lanes is the wrong way `race`. Other faults, such as a load outside a pointer's tensor, are the
-    way `outside`. An error in a kernel is shown with its line.
+    A race between programs or lanes is the mistake `race`. Other faults, such as a load outside a pointer's tensor, are the
+    mistake `outside`. An error in a kernel is shown with its line.
     """
 
     def __init__(self, part: Part) -> None:
@@ -137,7 +137,7 @@ def is_close(answer: Any, reference: torch.Tensor, tolerance: float) -> bool:
 def compare(part: Part, cases: Sequence[TensorCase], tolerance: float) -> None:
     """Return if every case is right. Otherwise, raise a Verdict.
 
-    The verdict names the wrong way that matches the part in every case. If no way does, it shows the worst number in the
+    The verdict names the mistake that matches the part in every case. If none does, it shows the worst number in the
     simplest wrong case, and the nearest right case.
     """
     wrong_cases = [case for case in cases if not is_close(case.answer, case.right, tolerance)]

@@ -104,8 +104,8 @@ WAYS = {
         seen="in float16 it is off by {off:.0e}, although it is right in float32",
     ),
     "tf32": Way(
-        'a tl.dot of float32 has no input_precision="ieee": the interpreter computes it exactly, but a GPU from sm_80 on '
-        "rounds its inputs to 10 bits (TF32)",
+        'a tl.dot of float32 has no input_precision="ieee": the interpreter computes it exactly, but a GPU of sm_80 or '
+        "later rounds its inputs to 10 bits (TF32)",
         ('tl.dot(q, tl.trans(k), input_precision="ieee")', "tl.dot(q, tl.trans(k))"),
     ),
 }  # fmt: skip

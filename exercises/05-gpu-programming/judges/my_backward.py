@@ -113,8 +113,8 @@ WAYS = {
         ("range(block * BLOCK if CAUSAL else 0, length, BLOCK)", "range(0, length, BLOCK)"),
     ),
     "tf32": Way(
-        'a tl.dot of float32 has no input_precision="ieee": the interpreter computes it exactly, but a GPU from sm_80 on '
-        "rounds its inputs to 10 bits (TF32)",
+        'a tl.dot of float32 has no input_precision="ieee": the interpreter computes it exactly, but a GPU of sm_80 or '
+        "later rounds its inputs to 10 bits (TF32)",
         (
             'grad_v += tl.dot(tl.trans(weights), grad_out, input_precision="ieee")',
             "grad_v += tl.dot(tl.trans(weights), grad_out)",
@@ -202,7 +202,7 @@ def judge(part: Part) -> None:
 
 
 def make_cases(shape: Shape, inputs: list[torch.Tensor], out: Any, gradients: list[Any]) -> list[TensorCase]:
-    """Return a case for out and for each gradient, with the values of the wrong ways."""
+    """Return a case for out and for each gradient, with the values of the mistakes."""
     right = dense(shape, inputs)
     wrong: list[tuple[str, list[torch.Tensor]]] = [
         (way, dense(shape, inputs, way, loops)) for way in FORMULAS for loops in LOOPS.get(way, ("qk",))

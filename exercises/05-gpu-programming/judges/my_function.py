@@ -57,7 +57,7 @@ WAYS = {
     ),
     "each-step": Way(
         "12 steps compile {count} more graphs, {total} in all: a Python number is a constant of the graph, until it changes. "
-        "What changes with each call has to be a tensor, or dynamic from the first call on",
+        "What changes with each call has to be a tensor, or dynamic at the first call already",
         ("torch.tensor(min(1.0, (step + 1) / WARM_UP))", "min(1.0, (step + 1) / WARM_UP)"),
     ),
     "first-step": Way(
@@ -76,8 +76,8 @@ WAYS = {
         ("torch.where(gate.sum() < 0, -gate, gate)", "gate"),
     ),
     "padded": Way(
-        "the graph of {rows} tokens computes {padded}: rows that you add to reach a fixed length count in the root mean "
-        "square, so the values differ, by {percent:.1f} % of the largest",
+        "the graph of {rows} tokens computes {padded}: the rows that you add for padding are included in the root mean "
+        "square, so the values are off by {percent:.1f} % of the largest",
         (
             "        return compiled(x, residual, weight, bias, gate, warm_up)",
             "        rows = len(x)\n"

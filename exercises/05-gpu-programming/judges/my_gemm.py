@@ -225,7 +225,7 @@ def read_product(place: Path, launch: Launch) -> Matrix:
 
 
 def touches_memory(counts: Any) -> bool:
-    """Return whether a kernel used any memory. The delivered one does not."""
+    """Return whether a kernel used any memory. The one provided does not."""
     kinds = (counts.global_load, counts.global_store, counts.shared_load, counts.shared_store)
     return any(kind.requests for kind in kinds)
 
@@ -278,7 +278,7 @@ def count_wrong(observation: Observation) -> int:
 
 
 def check_values(part: Part, launch: Launch, observation: Observation) -> None:
-    """Compare the product with the right one, and with the results of the wrong ways. Raises Verdict."""
+    """Compare the product with the right one, and with the results of the mistakes. Raises Verdict."""
     line, product = observation.line, observation.product
     if line["unwritten"]:
         raise part.wrong("partly-written", launch.arguments, kernel=launch.kernel, missing=line["unwritten"], numbers=N * N)
@@ -298,7 +298,7 @@ def check_values(part: Part, launch: Launch, observation: Observation) -> None:
 
 
 def name_products(launch: Launch, right: Matrix) -> dict[str, Callable[[], Matrix]]:
-    """Return C as each wrong way computes it. Ways that do not change the values are left out."""
+    """Return C as each mistake computes it. Mistakes that do not change the values are left out."""
     side = launch.side
 
     def swap_blocks() -> Matrix:

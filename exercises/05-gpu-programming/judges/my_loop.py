@@ -186,7 +186,7 @@ def _judge_weights(weights: torch.Tensor, right: torch.Tensor, initial: torch.Te
     off = float((weights - right).norm() / right.norm())
     if not off <= WEIGHTS_OFF:
         says = f"its losses equal the CPU loop's, but its weights are off by {off:.0e} of their size after {STEPS} steps"
-        raise Verdict("failed", "other-weights", f"{says}: is its optimizer the one of the delivered loop?", "float32")
+        raise Verdict("failed", "other-weights", f"{says}: is its optimizer the one of the provided loop?", "float32")
 
 
 def _train_without_zeroing(loops: Any) -> torch.Tensor:

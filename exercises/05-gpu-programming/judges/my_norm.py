@@ -22,7 +22,7 @@ WAYS = {
         ("tl.where(inside, x - mean, 0.0)", "x - mean"),
     ),
     "stride-unused": Way(
-        "rows of {n} numbers that begin {stride} numbers apart are wrong from the second on: row r begins at r * stride in x "
+        "rows of {n} numbers that begin {stride} numbers apart are wrong, except the first: row r begins at r * stride in x "
         "and y, and not at r * n",
         ("x_ptr + row * stride", "x_ptr + row * n"),
     ),
@@ -164,7 +164,7 @@ def judge_stride(part: Part, kernel: Any) -> None:
 
 
 def list_wrong(rows: Rows, block: int) -> list[tuple[str, torch.Tensor]]:
-    """Return the results of the wrong ways for `rows` in blocks of length `block`."""
+    """Return the results of the mistakes for `rows` in blocks of length `block`."""
     x, weight, bias = rows
     n = x.shape[1]
 

@@ -126,7 +126,7 @@ def _judge_values(part: Part, device: ReplayedDevice, case: str) -> None:
 
 
 def _name(hazards: Sequence[Hazard]) -> str:
-    """Return the wrong way that leads to the first of these hazards."""
+    """Return the mistake that leads to the first of these hazards."""
     from streams import COMPUTE, COPY_IN, COPY_OUT
 
     first, second = hazards[0].first, hazards[0].second

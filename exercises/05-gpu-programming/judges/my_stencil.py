@@ -11,7 +11,7 @@ from gpucourse.judge import Part, Verdict, Way
 SHAPES = ((134, 90), (67, 35), (3, 3))  # rows, columns
 COEFFICIENTS = (0.1, 0.24)
 TOLERANCE = 1e-5  # of the largest number: float32 reaches 1e-7, float16 no better than 1e-3
-MAX_PERCENT = 60  # of the bytes of the delivered step
+MAX_PERCENT = 60  # of the bytes of the provided step
 MIN_BYTES = 8  # per point: u is read once, and out is written once
 WAYS = {
     "temporaries": Way(
@@ -132,7 +132,7 @@ def _without_inner(grid: torch.Tensor) -> torch.Tensor:
 
 
 def _name_wrong_numbers(part: Part, u: torch.Tensor, c: float, inner: torch.Tensor, case: str) -> None:
-    """Raise the verdict of the wrong way that leads to these numbers, if there is one."""
+    """Raise the verdict of the mistake that leads to these numbers, if there is one."""
     wide, right = u.double(), _step_right(u, c)
     sides = {"upper": wide[:-2, 1:-1], "lower": wide[2:, 1:-1], "left": wide[1:-1, :-2], "right": wide[1:-1, 2:]}
     if _close(inner, right + 4 * c * wide[1:-1, 1:-1]):

@@ -1,4 +1,4 @@
-"""Judges my_trace.py of 5.11 on small traces and on traces with planted faults, whose right answers the planter knows."""
+"""Judges my_trace.py of 5.11 on small traces and on traces with planted faults, whose right answers the planter returns."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ WAYS = {
         ('return gap, before["name"] if before else ""', 'return gap, _["name"] if before else ""'),
     ),
     "call-of-any-thread": Way(
-        "{given} is the last call before the launch on any thread, but another thread cannot keep this one from launching",
+        "{given} is the last call before the launch on any thread, but here no other thread blocks the one that launches: take "
+        "the last call on that thread",
         (
             'last.get(call["tid"])\n        last[call["tid"]] = call',
             "last.get(0)\n        last[0] = call",

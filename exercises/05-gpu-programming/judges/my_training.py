@@ -206,4 +206,4 @@ def _judge_later_calls(part: Part, pipeline: Any, training_watch: Any, train: An
         if not same and call("copies of these lists", list(rows), list(labels))[1]:
             raise part.wrong("kept-by-identity", case)
     if not same:
-        raise Verdict("failed", "other-results", "the losses of a later call differ from the delivered training's", case)
+        raise Verdict("failed", "other-results", "the losses of a later call differ from the provided training's", case)

@@ -140,7 +140,7 @@ def _hybrids() -> Iterator[dict[str, str]]:
 def _play(plan: Any, way: str) -> Iterator[Call]:
     """Return each collective of a step as its ring, how many numbers the whole tensor has, and bytes for each number.
 
-    An all-reduce is two of them. `way` is a wrong way, or empty.
+    An all-reduce is two of them. `way` is a mistake, or empty.
     """
     p, share = plan.parameters, plan.parameters / plan.per_node
     for micro_batch in range(plan.micro_batches):

@@ -105,7 +105,7 @@ def _is_clear(way: str, cluster: Cluster) -> bool:
 
 
 def _list_mistakes(way: str, cluster: Cluster, right: int) -> dict[str, int]:
-    """Return what each wrong way returns."""
+    """Return what each mistake makes the part return."""
 
     def count(*, work: float = 1.0, sent: float = 1.0, undivided: bool = False, other: Cluster = cluster) -> int:
         ranks = 1

@@ -272,7 +272,7 @@ def _bytes(
 ) -> float:
     """Return the bytes that cross between nodes if each all_reduce of n ranks sends `factor(n)` times its bytes.
 
-    Other values of the options describe wrong ways. `inside`: dimensions whose messages inside a node count, too. `closed`:
+    Other values of the options describe mistakes. `inside`: dimensions whose messages inside a node count, too. `closed`:
     dimensions whose groups are closed rings. `most`: how many groups of a dimension count. `pairs_once`: a ring of two ranks
     sends in one direction only.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("{given:,} MB are pulled, but the layers have files of {right:,} MB")}
+WAYS = {"still": Way("{given:,} MB are pulled, but the files of the layers add up to {right:,} MB")}
 FILES = [{"mb": 800, "kernel": False}, {"mb": 820, "kernel": True}, {"mb": None, "kernel": False}]
 RUNS = {"right": {"files": FILES, "pulled_mb": 1620}, "wrong": {"files": FILES, "pulled_mb": 820}}
 

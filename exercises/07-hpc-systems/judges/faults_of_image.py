@@ -12,7 +12,7 @@ DRIVER = "580.126"
 
 
 def judge_image(part: Part, required: tuple[str, ...], as_delivered: str) -> None:
-    """Raise the verdict: the first fault names the way, and the other faults are listed below it.
+    """Raise the verdict: the first fault names the mistake, and the other faults are listed below it.
 
     `required` are words that a repaired file must still have outside its comments. Of "CMD|ENTRYPOINT", one word is enough.
     """

@@ -56,7 +56,7 @@ NAMES = {"chat", "search", "speech", "tenant"}
 
 
 def judge(part: Part) -> None:
-    """List all faults. The first one names the way."""
+    """List all faults. The first one names the mistake."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: six faults")
     try:

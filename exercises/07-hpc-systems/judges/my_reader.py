@@ -16,7 +16,7 @@ from gpucourse.judge import Case, Part, Verdict, Way
 
 WAYS = {
     "still-one-by-one": Way(
-        "all records came, but with {percent:.0f}% of the read calls of the delivered reader, and at most {most}% are allowed. "
+        "all records came, but with {percent:.0f}% of the read calls of the provided reader, and at most {most}% are allowed. "
         "Sort within a window: then one read returns neighbours",
         ("GAP = 16", "GAP = 1"),
     ),

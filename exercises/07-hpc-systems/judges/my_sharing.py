@@ -51,7 +51,7 @@ WAYS = {
         ('reversed(size["starts"])', 'range(card["memory"] - size["memory"], -1, -1)'),
     ),
     "overlap": Way(
-        "{problem}: an instance occupies several memory slices from its start on, and no slice may belong to two instances",
+        "{problem}: an instance occupies several memory slices, beginning at its start, and no slice may belong to two of them",
         ("            if memory_slices & slices:\n                continue\n", ""),
     ),
     "more-gpus": Way(

@@ -215,7 +215,7 @@ def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:
 def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[[Answer], bool]]) -> None:
     """Return if all answers are as good as the best.
 
-    Otherwise, name the wrong way that leads to all of them, or show the simplest wrong answer.
+    Otherwise, name the mistake that leads to all of them, or show the simplest wrong answer.
     """
     best = [max(map(answer.score, answer.others())) for answer in answers]
     scores = [answer.score(answer.given) for answer in answers]
@@ -235,7 +235,7 @@ def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[
 
 
 def _list_group_ways() -> dict[str, Callable[[Answer], bool]]:
-    """Return, for each wrong way, a test of whether it leads to a division."""
+    """Return, for each mistake, a test of whether it leads to a division."""
     return {
         "as-numbered": lambda answer: sorted(map(sorted, answer.given)) == _number(answer),
         "turned-away": lambda answer: answer.score(answer.given) == min(map(answer.score, answer.others())),

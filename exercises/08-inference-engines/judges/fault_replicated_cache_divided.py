@@ -16,8 +16,8 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Require a half of the cache on every rank, from two slices on."""
+    """Require half of the cache on every rank, with two or more slices."""
     for row in part.metrics["slices"]:
         if abs(row["cache_share"] - 1 / min(row["slices"], 2)) > 1e-9:
             raise part.wrong("still", slices=row["slices"], share=row["cache_share"])
-    part.note("from two slices on, a rank holds a half of the cache")
+    part.note("with two or more slices, a rank holds half of the cache")

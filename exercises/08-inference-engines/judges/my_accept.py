@@ -320,9 +320,9 @@ def measure_distance(left: Results, right: Results) -> float:
 
 
 def recognise(tokens: Results, mean: float) -> str:
-    """Return the wrong way with this distribution and this mean length, or an empty text.
+    """Return the mistake with this distribution and this mean length, or an empty text.
 
-    The solution with the change of each way runs on a part of the grid.
+    The solution with the change of each mistake runs on a part of the grid.
     """
     nearest, way_name = ALIKE, ""
     for name, module in plant_ways(WAYS, __file__):

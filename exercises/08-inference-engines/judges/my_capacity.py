@@ -41,7 +41,7 @@ WAYS = {
         ("    if use >= 1:\n        return float(\"inf\")\n", "    if use == 1:\n        use = 0.999999\n"),
     ),
     "inside-without-ttft": Way(
-        "{given} requests inside instead of {right}: a request is inside from its arrival on, not from its first token",
+        "{given} requests inside instead of {right}: a request is inside as soon as it arrives, not only from its first token",
         ("return per_s * (ttft_s + (answer - 1) * tpot_s)", "return per_s * (answer - 1) * tpot_s"),
     ),
     "one-gap-too-many": Way(

@@ -87,7 +87,7 @@ def list_numbers() -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def judge(part: Part) -> None:
-    """Judge every number, and name the wrong way that has the same results."""
+    """Judge every number, and name the mistake that has the same results."""
     torch.set_num_threads(1)
     to_e4m3 = part.function("to_e4m3")
     planted = {name: module.to_e4m3 for name, module in plant_ways(WAYS, __file__)}

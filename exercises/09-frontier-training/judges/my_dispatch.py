@@ -9,12 +9,11 @@ from gpucourse.judge import Part, Verdict, Way
 WIDTH, K, TOLERANCE = 5, 2, 1e-9
 WAYS = {
     "not-sorted": Way(
-        "rank {rank} gets a row of a token that has chosen none of its experts: the exchange cuts the rows in the order "
-        "of the "
-        "ranks, and rank r has the experts from r * {each} on. Sort the pairs by expert first",
+        "rank {rank} gets a row of a token that chose none of this rank's experts: the exchange cuts the rows in the order of "
+        "the ranks, and rank r holds the {each} experts that start at r * {each}. Sort the pairs by expert first",
         ("order = pairs.argsort(stable=True)", "order = torch.arange(len(pairs))"),
-        seen="rank {rank} gets a row of a token that has chosen none of its experts; rank r has the {each} experts from "
-        "r * {each} on",
+        seen="rank {rank} gets a row of a token that chose none of this rank's experts; rank r holds the {each} experts that "
+        "start at r * {each}",
     ),
     "rows-of-other-tokens": Way(
         "expert {expert} gets a row of a token that has not chosen it: pair p of the flattened choices belongs to token p // "

@@ -221,7 +221,7 @@ def _check_equal(part: Part, size: int, answers: list[dict[str, Any]]) -> None:
 
 
 def _reference(size: int, way: str = "") -> list[dict[str, Any]]:
-    """Return the weights after each step of a Muon in one process, or of one with the mistake of a wrong way."""
+    """Return the weights after each step of a Muon in one process, or of one with a mistake."""
     import torch
 
     weights = {name: _draw(name, 0, 0) for name in SHAPES}

@@ -328,7 +328,7 @@ def _judge_gradients(
 
 
 def _name_way(part: Part, case: str, key: str, results: list[Any], rank: int, ranks: int) -> None:
-    """Raise the verdict with the wrong way that has the same results on every rank and in every case."""
+    """Raise the verdict with the mistake that has the same results on every rank and in every case."""
     ways = list(plant_ways(WAYS, __file__))
 
     def run_planted(number: int, size: int) -> list[list[Any]]:

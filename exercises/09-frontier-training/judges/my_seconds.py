@@ -17,7 +17,7 @@ WAYS = {
         ("2 * (ranks - 1) * size_bytes / ranks", "2 * size_bytes"),
     ),
     "one-way": Way(
-        "{given} s instead of {right}: that is the way to the sum only. {algorithm} goes back as well, so that every rank "
+        "{given} s instead of {right}: that is only the way to the sum. {algorithm} goes back as well, so that every rank "
         "has it",
         (
             '"halving": 2 * levels, "tree": 2 * levels}[algorithm]',
@@ -65,7 +65,7 @@ OFFERED = (ALGORITHMS, ("ring", "doubling", "tree"), ("tree", "halving", "ring")
 
 
 def _time(algorithm: str, ranks: int, size: float, latency: float, speed: float, *, wrong: str = "") -> float | None:
-    """Return the right time, or that of a wrong way; None if the algorithm is not possible."""
+    """Return the right time, or that of a mistake; None if the algorithm is not possible."""
     levels, is_power = (ranks - 1).bit_length(), ranks & (ranks - 1) == 0
     if not is_power and algorithm in ("doubling", "halving"):
         return None

@@ -28,14 +28,13 @@ WAYS = {
         ("    return 1.0, 1.0, 1.0", "    return 1.0, base_shape[1] / shape[1], 1.0"),
     ),
     "output-forgotten": Way(
-        "the scores grow with the width: {wider:g} times as many products add up in each, and after the first "
-        "steps all have the "
-        "same sign. Multiply the output of the head by base / width",
+        "the scores grow with the width: each is a sum of {wider:g} times as many products, and after the first steps all "
+        "products have the same sign. Multiply the output of the head by base / width",
         ("return base_shape[0] ** -0.5, 1.0, ratio", "return base_shape[0] ** -0.5, 1.0, 1.0"),
     ),
     "init-only": Way(
         "the rate of a hidden matrix with {inputs} inputs is as large as with {base}. Adam's step has the same size for every "
-        "number, and {inputs} of them add up: divide the rate by {wider:g}",
+        "number, and {inputs} of these steps are added up: divide the rate by {wider:g}",
         ("return shape[0] ** -0.5, ratio, 1.0", "return shape[0] ** -0.5, 1.0, 1.0"),
     ),
     "square-root": Way(
@@ -49,7 +48,7 @@ WAYS = {
         ("return shape[0] ** -0.5, ratio, 1.0", "return shape[0] ** -0.5 * ratio, ratio, 1.0"),
     ),
     "by-the-outputs": Way(
-        "for {inputs} inputs and {outputs} outputs you took the outputs. What adds up in one output of a matrix are its inputs",
+        "for {inputs} inputs and {outputs} outputs you took the outputs. An output of a matrix is a sum over its inputs",
         ("return shape[0] ** -0.5, ratio, 1.0", "return shape[1] ** -0.5, ratio, 1.0"),
     ),
     "head-rate-twice": Way(

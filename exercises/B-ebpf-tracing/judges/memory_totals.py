@@ -27,7 +27,7 @@ def refuse_open(part: Part) -> None:
 
 
 def judge_totals(part: Part, answer: Totals, ledger: dict[str, Any]) -> None:
-    """Compare the counts of the part's tracer with the ledger of the same workload. Raises Verdict with the first wrong way."""
+    """Compare the counts of the part's tracer with the ledger of the same workload. Raises Verdict with the first mistake."""
     right = allocations.read_ledger(ledger)
     failures = sum(right.failed.values())
     values = {"right": right.allocations, "failed": failures}

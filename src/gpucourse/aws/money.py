@@ -111,7 +111,7 @@ class Bill:
         return tuple(span for span in self.spans if span.ended is None)
 
     def per_hour(self) -> Decimal:
-        """Return the cost of the charges that are open now, in USD per hour."""
+        """Return the hourly cost of the spans that have not ended, in USD."""
         return usd_per_hour(span.charge for span in self.open())
 
     def total(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:

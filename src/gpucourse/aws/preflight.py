@@ -254,7 +254,10 @@ def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdi
     `first`: what the account would do for the first time, in the words of the message.
     """
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
-        detail = f"there is no {role} yet; AWS creates it with the account's first {first}, if this identity is allowed to"
+        detail = (
+            f"there is no {role} yet; AWS creates it at the account's first {first}, "
+            "if this identity has permission to create it"
+        )
         return "warning", detail, mend
     return "ok", role, ""
 

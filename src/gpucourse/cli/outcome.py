@@ -147,7 +147,7 @@ def show_result(
     session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, paged: bool = False, has_step: bool = True
 ) -> View:
     """Show the result of a run, in full detail with --verbose or as a document with --json, and return the view. With `paged`,
-    a result that is longer than the terminal is shown in the person's pager. Without `has_step`, it ends without a next step.
+    a result that is longer than the terminal is shown in the user's pager. Without `has_step`, it ends without a next step.
     """
     view, document = _describe(session, record, verdict, has_step=has_step)
     session.present(view, document, paged=paged)

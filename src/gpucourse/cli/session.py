@@ -88,7 +88,7 @@ class Session:
 
     def present(self, view: View, document: object, *, paged: bool = False) -> None:
         """Show the result of the command: the document with --json, else the view. With `paged`, a view that is longer than the
-        terminal is shown in the person's pager."""
+        terminal is shown in the user's pager."""
         self.console.document(document)
         self.console.show(view, paged=paged)
 

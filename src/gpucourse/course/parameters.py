@@ -67,7 +67,7 @@ def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: s
     value = _read(parameter, text)
     objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.find_objection(value)
     if objection is None and isinstance(value, str) and "\0" in value:
-        objection = "a value cannot contain the character NUL"
+        objection = "a value cannot contain the NUL character"
     if objection is None and not is_utf8(text):
         objection = "it is not text in UTF-8"
     if objection is None and value is not None:

@@ -23,7 +23,7 @@ Change = tuple[str, str]
 
 
 def find_gaps(file: Path, judge: Path) -> Iterator[str]:
-    """Yield a sentence for everything that the learner's `file` or its `judge` lacks."""
+    """Yield a sentence for each thing that is missing or wrong in the learner's `file` or its `judge`."""
     solution, second_solution = list_solutions(file)
     missing = find_missing_files(file, judge)
     yield from (f"{name} is missing" for name in missing)

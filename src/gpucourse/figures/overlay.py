@@ -135,8 +135,8 @@ def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequenc
 
 
 def choose_colour(label: str, data: Drawable) -> str:
-    """Return the colour of the run's line of this name. If the run has no such line, return a colour that its lines do not
-    use."""
+    """Return the colour of the run's line labelled `label`. If only the record has that label, return the next colour of
+    the palette."""
     names = [*data.labels, *(name for name in data.recorded if name not in data.labels)]
     return PALETTE[names.index(label) % len(PALETTE)]
 

@@ -15,13 +15,13 @@ Knobs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One input: its `name` for the learner, the part's value, the right value, and the values of wrong ways.
+    """One input: its `name`, as shown to the learner; the part's value; the right value; and the values that mistakes give.
 
-    `ways`: the value of each wrong way, by the way's name, or by (way, form) if a way has several forms. A way whose value is
-    right for this input is left out.
-    `values`: replacements for the names in the text of a way.
-    `knobs`: the sizes and settings of this input, by their names in words. If no way matches, the simplest failing input is
-    shown next to the nearest passing input with the same knobs.
+    `ways`: the value that each mistake gives, by the mistake's name, or by (name, form) if a mistake has several forms. A
+    mistake that gives the right value for this input is left out.
+    `values`: replacements for the names in the text of a mistake.
+    `knobs`: the sizes and settings of this input, each under a readable name. If no mistake matches, the simplest failing
+    input is shown next to the nearest passing input with the same knobs.
     """
 
     name: str

@@ -206,7 +206,8 @@ class PreflightReport:
 
     @property
     def usd(self) -> Decimal:
-        """Return the price of all these labs, in USD, each for as long as its module usually takes."""
+        """Return the total price in USD of one lab per module in `prices`, each running for as long as the module usually
+        takes."""
         return sum((price.usd for price in self.prices), Decimal(0))
 
 

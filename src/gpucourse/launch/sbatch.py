@@ -275,7 +275,7 @@ def _requests(job: SbatchJob) -> str:
 
 
 def _note_end(job: SbatchJob, clean_up: str = "") -> tuple[str, ...]:
-    """Return the lines that record the script's exit code, and then run `clean_up`.
+    """Return the shell lines that record the script's exit code and then run `clean_up`.
 
     After a signal, bash would run the EXIT trap with the code of its last command, which may be 0. So the lines trap signals
     as well. They first remove the old record, because a job that was put back into the queue still has the record of its

@@ -36,7 +36,7 @@ class Answering:
 
     @property
     def mode(self) -> str:
-        """Return the mode of the run that the answers are about, or an empty string without a run."""
+        """Return the mode of the run that the answers are about, or an empty string if there is no run."""
         return self.record.mode if self.record else ""
 
 

@@ -225,7 +225,7 @@ def _name_result(chapter: ReportChapter, subjects: Mapping[str, Subject]) -> str
 
 
 def _value(figure: Figure, subject: Subject) -> object:
-    """Return the figure of one run, or None if the run does not have it, or if it is not a number."""
+    """Return the figure's value for one run, or None if it cannot be read there. Text is returned as it is."""
     try:
         return values.read(figure.value, {"metrics": subject.metrics})
     except values.Unreadable:

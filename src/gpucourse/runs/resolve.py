@@ -100,7 +100,7 @@ class ResolvedRun:
     kind: ScriptKind | None = None
 
     def require_deployment(self) -> Deployment:
-        """Return the lab, which is ready. Raises MissingError with the command that deploys it."""
+        """Return the lab. Raises MissingError, which names the command that deploys it, if the lab is not ready."""
         if isinstance(self.deployment, MissingError):
             raise self.deployment
         return self.deployment

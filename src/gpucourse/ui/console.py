@@ -96,7 +96,7 @@ class Console:
 
     def show(self, view: View, *, paged: bool = False) -> None:
         """Write a result to standard output. With --json, write nothing, because the document is the result. With `paged`, show
-        a result that is longer than the terminal in the person's pager."""
+        a result that is longer than the terminal in the user's pager."""
         if self.json:
             return
         if self.quiet and view.headline is not None:

@@ -21,7 +21,8 @@ class Glyphs(NamedTuple):
     spinner: str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
     def mark(self, verdict: str) -> str:
-        """Return the sign of the verdict passed, failed or error. For any other verdict, return the sign of `not measured`."""
+        """Return the sign of the verdict `passed`, `failed` or `error`. For any other verdict, return the sign of
+        `not measured`."""
         return {"passed": self.good, "failed": self.bad, "error": self.error}.get(verdict, self.absent)
 
     def frame(self, now: float) -> str:

@@ -1,4 +1,4 @@
-"""Show a long text in the person's pager: the program in $PAGER, otherwise less."""
+"""Show a long text in the user's pager: the program in $PAGER, otherwise less."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FLAGS_OF_LESS = "FRXPs space shows more, q ends $"
 
 
 def show_in_pager(text: str, environ: Mapping[str, str]) -> bool:
-    """Show the text in the pager until the person ends it. Return False, and show nothing, if there is no keyboard or no pager
+    """Show the text in the pager until the user closes it. Return False, and show nothing, if there is no keyboard or no pager
     that starts, or if $PAGER is empty or `cat`."""
     import shutil
     import subprocess

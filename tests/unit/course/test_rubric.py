@@ -1,4 +1,4 @@
-"""The points of this course: a learner who only runs the delivered scripts earns at most 30 of 100."""
+"""The points of this course: a learner who only runs the provided scripts earns at most 30 of 100."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
     """Start a stopped lab, find its new addresses, and wait until it is ready. This also repairs a record with old addresses.
 
     Raises CloudError of kind capacity if AWS has no capacity for the lab now, and the errors of the readiness checks. Raises
-    UsageError if the lab has expired. Also raises UsageError if the lab costs more until its end than the budget allows, unless
-    `over_budget`.
+    UsageError if the lab has expired. Also raises UsageError if running the lab until its deadline would cost more than the
+    budget allows, unless `over_budget` is true.
     """
     from gpucourse.labs.aws.readiness import wait_until_ready
 

@@ -109,7 +109,7 @@ class HostsLab:
         ]
 
     def end_everything(self) -> None:
-        """End this program's runs and remove its folders once more."""
+        """End this program's runs and remove its folders again, in case `down` missed some."""
         self._ask(self._clear)
 
     def find_unreachable_nodes(self) -> dict[str, str]:

@@ -32,7 +32,7 @@ _LACKS = (
 
 
 def find_requirements(context: Context) -> list[Finding]:
-    """Return findings about the required packages and about Slurm on separate machines."""
+    """Return findings about the required packages, and about Slurm for a simulated cluster."""
     return [
         _package("asyncssh", "simulated nodes"),
         _package("torch", "exercises on simulated nodes"),

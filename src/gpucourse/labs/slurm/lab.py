@@ -43,7 +43,7 @@ class SlurmLab(HostsLab):
         return [*jobs, *super().scan_leftovers()]
 
     def end_everything(self) -> None:
-        """Cancel the lab's jobs and remove its folders once more."""
+        """Cancel the lab's jobs and remove its folders again, in case `down` missed some."""
         self._cancel()
         super().end_everything()
 

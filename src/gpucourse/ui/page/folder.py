@@ -1,4 +1,4 @@
-"""Write the folder of the page. The new folder is written next to the old one and then replaces it, so that a reader never sees
+"""Write the page's folder. The new folder is written next to the old one and then replaces it, so that a reader never sees
 half a page."""
 
 from __future__ import annotations

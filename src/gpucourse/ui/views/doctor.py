@@ -85,7 +85,7 @@ def quotas(short: Sequence[ShortQuota], region: str) -> View:
         number_column("in use"),
         text_column("next"),
     ]
-    return View(title=f"Quotas that are too small in {region}, in vCPU", blocks=[table(columns, rows)])
+    return View(title=f"Quotas that are too small in {region}, in vCPUs", blocks=[table(columns, rows)])
 
 
 def quota_requests(requests: Sequence[QuotaRequest]) -> View:
