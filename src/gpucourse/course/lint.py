@@ -88,7 +88,7 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _read_ways(judge: Path) -> Collection[str]:
-    """Return the wrong ways that a judge recognises, or nothing if it cannot be read, which `find_gaps` reports."""
+    """Return the wrong ways that a judge recognises, or nothing if the judge cannot be read, which `find_gaps` reports."""
     try:
         return read_ways(judge)
     except (OSError, SyntaxError, ValueError):

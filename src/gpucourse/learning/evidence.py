@@ -185,7 +185,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         answers = answers_of(context, exercise)
     except GpucourseError as error:
         answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
-        sheet_errors = f"answers.yaml has errors, which gpucourse answer {exercise.id} names"
+        sheet_errors = f"answers.yaml has errors; gpucourse answer {exercise.id} lists them"
         trouble = trouble or (sheet_errors if isinstance(error, ManifestError) else error.what)
     prediction = judge_predictions(context.paths, exercise) if with_prediction else None
     parts = choose_needed(exercise.yours, _confirm_parts(context, exercise, verdict))

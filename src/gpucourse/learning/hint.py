@@ -29,7 +29,7 @@ def show_hints(
     """Return the hints to show, and store that the learner has seen them: the hint `number`, all hints with `is_whole`,
     otherwise the next one. After the last hint, the last one is shown again. `part` limits the hints to those about one part.
 
-    Raises UnknownName for an unknown part, UsageError if there is no such hint.
+    Raises UnknownName for an unknown part, and UsageError if there is no such hint.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     numbers = range(1, len(exercise.hints) + 1)
@@ -54,7 +54,7 @@ def show_hints(
 
 def _list_numbers(exercise: Exercise, name: str) -> Sequence[int]:
     """Return the numbers of the hints about a part, which is named by its id or its file. Raises UnknownName for an unknown
-    part, UsageError if it has no hints.
+    part, and UsageError if it has no hints.
     """
     ids = {key: part.id for part in exercise.yours for key in (part.id, part.file)}
     if name not in ids:

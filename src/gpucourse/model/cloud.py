@@ -73,7 +73,8 @@ class Failure:
 
     @property
     def elsewhere(self) -> bool:
-        """Return whether another zone may help, or another type once every zone has failed. Every other failure is final."""
+        """Return whether another zone may help or, once every zone has failed, another instance type. If not, the failure is
+        final."""
         return self.kind in {"capacity", "zone"}
 
 
@@ -128,7 +129,7 @@ class LabNeed:
     smaller: str = ""
 
     def with_workers(self, **changes: Any) -> LabNeed:
-        """Return the same lab with a different `instance_type` or `count` for its nodes. The head stays unchanged."""
+        """Return a copy with a different `instance_type` or `count` for its nodes. The head stays unchanged."""
         *heads, workers = self.machines
         return replace(self, machines=(*heads, replace(workers, **changes)))
 

@@ -206,7 +206,8 @@ class LocalDeployment(Deployment):
 
 @dataclass(kw_only=True)
 class AwsDeployment(Deployment):
-    """A lab on AWS. The machine image has a plug-in for EFA, which no instance of the course offers."""
+    """A lab on AWS. The NCCL plug-in of its machine image needs EFA, which no instance of the course has, so NCCL uses
+    sockets."""
 
     costs = True
     nccl = PLAIN_SOCKETS

@@ -47,8 +47,8 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
 
     `until`: when to stop collecting in any case (monotonic clock).
 
-    Raises UnreachableError if a node's outputs cannot be collected, NodeUntrusted if a node sends invalid data. The run is then
-    stored as `collecting` without a verdict, so that the next command tries again.
+    Raises UnreachableError if a node's outputs cannot be collected, and NodeUntrusted if a node sends invalid data. The run is
+    then stored as `collecting` without a verdict, so that the next command tries again.
     """
     files = runs.files_of(context.paths, record)
     files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed; a run without a seal is under way

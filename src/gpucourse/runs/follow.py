@@ -50,7 +50,7 @@ def read_run_verdict(paths: WorkspacePaths, record: RunRecord) -> ExerciseVerdic
 def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
     """Follow the run until it ends, then finish it.
 
-    Raises Interrupted when the user presses Ctrl-C (the run then continues), UnreachableError if nodes stop answering or
+    Raises Interrupted when the user presses Ctrl-C (the run then continues), and UnreachableError if nodes stop answering or
     outputs cannot be collected (see `conclude`).
 
     Following ends some minutes after the run's own time limit, or after `limit_s`: see `remote.patience`.
@@ -62,8 +62,8 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
 def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
     """Collect the outputs of an ended run, and judge it.
 
-    Raises Interrupted when the user presses Ctrl-C, UnreachableError if a node's outputs cannot be collected. The next command
-    about the run then tries again.
+    Raises Interrupted when the user presses Ctrl-C, and UnreachableError if a node's outputs cannot be collected. The next
+    command about the run then tries again.
     """
     problem, hint = (
         f"run {record.id} has ended, but not all of its outputs are collected yet",
@@ -126,7 +126,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
 
 
 def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> FollowedJob:
-    """Return what the follower needs to know about a run on these nodes."""
+    """Return the description of a run on these nodes that `remote` needs to follow it."""
     from gpucourse.remote.follow import FollowedJob
 
     return FollowedJob(

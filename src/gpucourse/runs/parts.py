@@ -36,8 +36,9 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     """Return the best handed-in result of each part, from a run or from `try`, in the manifest's order. Parts without such a
     result are open.
 
-    A result counts only for the very file that was judged, and only if the learner has edited it. A passed part becomes `error`
-    if the run in its result did not use this file. No code of the learner runs. Raises NewerFormat.
+    A result counts only for the very file that was judged, and only if the learner has edited it. A passed part becomes
+    `error` if the run in its result did not use this file. No code of the learner runs. Raises NewerFormat if a newer
+    gpucourse stored the results.
     """
     stored = _read_kept(context.paths, exercise.id).parts
     results: list[PartResult] = []
@@ -52,7 +53,8 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
 
 
 def read_newest_results(paths: WorkspacePaths, exercise: Exercise) -> dict[str, PartResult]:
-    """Return the newest verdict of a `try` or a run on each part that is not open, by the part's id. Raises NewerFormat."""
+    """Return the newest verdict of a `try` or a run on each part that is not open, by the part's id. Raises NewerFormat if a
+    newer gpucourse stored them."""
     stored = _read_kept(paths, exercise.id)
     return {**stored.parts, **stored.newest}
 
@@ -74,7 +76,7 @@ def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart
         return f"its run {printable(result.run, 80)} is missing"
     files = runs.files_of(paths, record)
     if not record.is_judged or not _was_part_used(files, part) or seals.sha256(files.yours_file(part.file)) != result.sha256:
-        return f"run {record.id} did not have this file"
+        return f"run {record.id} did not use this file"
     return ""
 
 
@@ -343,7 +345,8 @@ def _course_folder(context: Context, exercise: Exercise) -> Path:
 
 
 def _find_fault(file: Path) -> tuple[str, str] | None:
-    """Return why a file cannot be a part that a person wrote, as a name and a sentence. Return None if it can."""
+    """Return why a file cannot be judged as a part (unreadable, not a plain file, or too large), as a name and a sentence.
+    Return None if it can."""
     try:
         about = file.stat()
     except OSError as error:
@@ -352,12 +355,13 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
         return "no-file", f"{file} is not a file: move it away, and the course's file replaces it"
     if about.st_size > MAX_PART_BYTES:
         size, limit = format_bytes(about.st_size), format_bytes(MAX_PART_BYTES)
-        return "too-large", f"{file.name} has {size}, and a part may have {limit}"
+        return "too-large", f"{file.name} has {size}, but a part may have at most {limit}"
     return None
 
 
 def _read_kept(paths: WorkspacePaths, exercise_id: str) -> KeptParts:
-    """Return the stored results of an exercise's parts, or no results if the file is damaged. Raises NewerFormat."""
+    """Return the stored results of an exercise's parts, or no results if the file is damaged. Raises NewerFormat if a newer
+    gpucourse wrote it."""
     try:
         return read_record(paths.yours(exercise_id), KeptParts) or KeptParts()
     except NewerFormat:

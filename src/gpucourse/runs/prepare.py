@@ -75,7 +75,7 @@ def plan_run(
 
     `other_tasks`: the runs that become tasks of one job array together with this one, if Slurm runs it.
 
-    Raises UsageError, MissingError (no lab, no torch), UnreachableError.
+    Raises UsageError, MissingError (no lab, no torch), and UnreachableError.
     """
     from gpucourse.remote.execute import max_files_of
 

@@ -357,7 +357,7 @@ def _check_gpu_type(partition: Partition, settings: SlurmSettings, typed: RunReq
     """Raise MissingError if the partition has GPUs, but none of the type that the settings name."""
     types = list(dict.fromkeys(kind for node in partition.nodes for kind in node.gpu_types))
     if settings.gpu and settings.gpu not in types and any(node.gpus for node in partition.nodes):
-        has = ", ".join(types) or "no types that Slurm knows"
+        has = ", ".join(types) or "no types known to Slurm"
         again = replace(typed, slurm=replace(typed.slurm, gpu=next(iter(types), "")))
         hint = again.command if types else "leave the key gpu out"
         raise MissingError(f"the partition {partition.name} has no GPU of the type {settings.gpu}; it has: {has}", hint=hint)
@@ -554,7 +554,7 @@ def _describe_job(row: JobRow, metrics: dict[str, Any]) -> dict[str, Any]:
 def _count_most_at_once(rows: list[JobRow]) -> int | None:
     """Return the largest number of jobs that ran at the same moment, or None if no job ran.
 
-    Slurm's clock counts whole seconds.
+    Slurm reports times in whole seconds, so a job that ran for less than a second is counted at its start.
     """
     spans = [(row.started, row.ended) for row in rows if row.node and row.started and row.ended]
     counts = (sum(start <= moment < end for start, end in spans) for moment, _ in spans)

@@ -63,7 +63,7 @@ class Items(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Texts below each other. Each text is wrapped separately, and all its lines except the first are indented."""
+    """Texts, one below another. Each text is wrapped separately, and all its lines except the first are indented."""
 
     rows: Sequence[Content]
 

@@ -48,7 +48,7 @@ def describe_process(owner: LogOwner) -> Process:
 
 
 def merge_logs(run_id: str, logs: Iterable[LogExcerpt]) -> list[LogLine]:
-    """Return the lines of all logs in the order of their arrival. The index of a log is its place in `logs`."""
+    """Return the lines of all logs in the order of their arrival. The `process` of a line is the index of its log in `logs`."""
     parts = [_list_timed_lines(run_id, number, log) for number, log in enumerate(logs)]
     return [line for _, line in heapq.merge(*parts, key=itemgetter(0))]
 
@@ -79,7 +79,7 @@ def _describe_gap(size: int, run_id: str, rank: int | None) -> str:
 
 
 class LogTail:
-    """Reads the logs of a run that is under way: first what a page of it shows, then only what was added.
+    """Reads the logs of a run that is under way: first the lines that the run's page shows, then only lines that were added.
 
     Only the position in each log is kept; an unfinished last line is read again until it is whole.
     """

@@ -1,4 +1,4 @@
-"""Several runs over each other in one chart: which runs, and their points."""
+"""Draw several runs of one exercise in one chart: choose the runs, and read their points."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ShownRun:
 
     @property
     def word(self) -> str:
-        """Return the last word of the run's id."""
+        """Return the last word of the run's id, which stands for the run on the page."""
         return self.record.id.rpartition("-")[2]
 
     def describe(self, other: RunRecord) -> str:

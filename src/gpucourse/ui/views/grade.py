@@ -54,7 +54,7 @@ FIELDS = (
 )  # fmt: skip
 
 OF_A_RUN = ("checks", "deliverables")
-"""The kinds of evidence that a run leaves. Without a run, their pieces have the note NO_RUN."""
+"""The kinds of evidence that only a run provides. Without a run, each piece of these kinds has the note NO_RUN."""
 
 
 def grade(
@@ -345,7 +345,7 @@ def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
 
 
 def _name_missing(parts: Sequence[ModuleScore]) -> Block:
-    """Return everything that the rows of one exercise lack: each item once, with the kinds of evidence that lack it."""
+    """Return everything that is missing in the rows of one exercise: each item once, with the kinds of evidence."""
     kinds: dict[str, dict[str, None]] = {}
     for piece in (piece for part in parts for row in part.rows for piece in row.pieces if piece.note):
         kinds.setdefault(piece.note, {})[piece.kind] = None

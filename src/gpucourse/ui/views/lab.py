@@ -89,7 +89,7 @@ def _say_removed(receipt: Receipt) -> Cell:
     texts = [
         f"{len(receipt.removed)} of {len(receipt.existed)} resources removed",
         _outputs(receipt),
-        f"{format_count(len(receipt.ended), 'node')} had ended before" if receipt.ended else "",
+        f"{format_count(len(receipt.ended), 'node')} had already ended" if receipt.ended else "",
         _cost(receipt),
     ]
     return Cell(f"{UNICODE.good} {receipt.stack}: {', '.join(filter(None, texts))}; nothing is left", "good")
