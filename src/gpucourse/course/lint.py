@@ -185,7 +185,7 @@ def _check_unquoted_commas(modules: Path) -> Iterator[str]:
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
-    """Yield the schemas for editors that another version of gpucourse wrote. A course may leave these schemas out."""
+    """Yield the editor schemas that were written by another version of gpucourse. A course need not contain such schemas."""
     for file in SCHEMAS:
         path = modules / file
         if path.is_file() and path.read_text(encoding="utf-8") != schema_text(file):

@@ -221,7 +221,7 @@ def judge_parts(
 def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
     """Return whether a run used the learner's part.
 
-    A run of an earlier version had no parts. The course's own batch file may have been submitted instead of the learner's.
+    It did not if an earlier version made the run, without parts, or if the course's own batch file was submitted instead.
     """
     if not files.yours_file(part.file).is_file():
         return False

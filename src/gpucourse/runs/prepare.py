@@ -165,7 +165,7 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
 
 
 def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batch: WrittenBatch | None = None) -> LaunchRequest:
-    """Return the request with the files to upload. Every parameter is converted and checked.
+    """Return the launch request of a run, with the files to upload. Every parameter is converted and checked.
 
     `batch`: the learner's own batch file, if that is the file to submit.
     """

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Glyphs(NamedTuple):
-    """Every sign that is not a letter, each one column wide."""
+    """All signs other than letters. Each is one column wide."""
 
     good: str = "✓"
     bad: str = "✗"

@@ -122,7 +122,7 @@ def text_column(title: str) -> Column:
 
 
 def name_column(title: str) -> Column:
-    """Make a column of names that stand out."""
+    """Make a column of names, which are shown in a style that stands out."""
     return Column(title, style="strong")
 
 

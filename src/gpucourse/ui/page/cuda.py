@@ -33,7 +33,7 @@ class Picture:
     `boxes`: label, column and row. The label is the number of a lane or, if several lanes share the box, how many they are:
     `x32`.
     `columns` and `rows`: the size of the picture.
-    `caption`: what it shows.
+    `caption`: a sentence that says what the picture shows.
     `wider`: a sentence that says how many turns the request would need if each row of the array had one more element, or an
     empty text.
     """

@@ -25,7 +25,8 @@ _MAX_NEW_BYTES, _MIN_NEW_BYTES, _MAX_NEW_LINES = 256 << 10, 2 << 10, 1000  # lim
 
 
 class Process(NamedTuple):
-    """A rank, or a launcher, with a log: the prefix of its lines, its style, and what it is in words."""
+    """A rank or a launcher that wrote a log: the prefix of its lines, their style, and its description, such as `rank 1 on
+    node0`."""
 
     prefix: str
     style: str
@@ -54,7 +55,7 @@ def merge_logs(run_id: str, logs: Iterable[LogExcerpt]) -> list[LogLine]:
 
 
 def _list_timed_lines(run_id: str, number: int, log: LogExcerpt) -> Iterator[tuple[float, LogLine]]:
-    """Yield the lines of one log, each with the time of its arrival, which never goes backwards."""
+    """Yield the lines of one log, each with the time of its arrival. These times never decrease."""
     at = 0.0
     for part, start in ((log.begin, 0), (log.end, log.size - len(log.end))):
         if part is log.end and part:

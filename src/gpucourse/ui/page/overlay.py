@@ -83,7 +83,7 @@ def draw_over(plot: Plot, data: Drawable, other_runs: Sequence[ShownRun], *, num
 
 
 def draw_together(plots: Sequence[Plot], runs: Sequence[ShownRun]) -> Iterator[dict[str, object]]:
-    """Yield a chart with all runs for each plot that at least two of them have points for."""
+    """Yield one chart with all runs for each plot for which at least two runs have points."""
     for plot in plots:
         runs_with_points = [run for run in runs if plot.file in run.plots]
         if len(runs_with_points) > 1:

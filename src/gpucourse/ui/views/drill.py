@@ -122,5 +122,5 @@ def repair(result: Repair, next_step: str = "") -> View:
 
 
 def _make_sentence(text: str) -> str:
-    """Return a text of a judge with a capital letter at its beginning and a full stop at its end."""
+    """Return a judge's text as a sentence, with a capital letter at the beginning and a full stop at the end."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
