@@ -1,4 +1,4 @@
-"""Diagnose a run from its ranks that were killed, were lost, left early, fell silent or never started."""
+"""Diagnose a run from the ranks that were killed, were lost, left early, fell silent or never started."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class Execution:
     background: bool = False
 
     def find_calls(self, program: str) -> list[Call]:
-        """Return the calls of one program."""
+        """Return the calls of the program with this name."""
         return [call for call in self.calls if call.program == program]
 
     def list_runs_of(self, script: str) -> list[Call]:

@@ -15,7 +15,7 @@ from typing import Any
 class _NoCompiler(ModuleType):
     """A stand-in for torch._dynamo: every attribute is another stand-in, a call does nothing, and no function is compiled.
 
-    It is false as a condition, because torch reads some attributes as settings.
+    As a condition, it is false, because torch reads some attributes as settings.
     """
 
     def __init__(self, name: str) -> None:

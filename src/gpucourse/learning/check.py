@@ -1,4 +1,5 @@
-"""`check`: judges runs again, with the current checks of the course. An exercise that no longer passes loses its mark."""
+"""`check`: judges runs again, with the current checks of the course. An exercise that no longer passes loses its mark of
+success."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 
 
 def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
-    """Return the evidence of a run, and whether the run used a GPU. Answers are compared with this evidence.
+    """Return the evidence of a run, with which answers are compared, and whether the run used a GPU.
 
     Raises MissingError if its files are damaged or have changed since it ended.
     """

@@ -85,7 +85,7 @@ def _make_order(exercise: Exercise, results: Mapping[str, PartResult]) -> Callab
 
 
 def _read_seen(history: object, numbers: range) -> set[int]:
-    """Return which of these hints the learner has seen. An earlier version stored only how many."""
+    """Return which of these hints the learner has seen. An earlier version stored only their number."""
     if isinstance(history, int):
         return {*numbers[: max(0, history)]}
     return {number for number in numbers if number in history} if isinstance(history, list) else set()

@@ -30,8 +30,7 @@ class PlacementAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """A part of the budget, set aside for a lab that is about to cost more. It is in USD per hour, until a given time (ISO
-    8601, UTC)."""
+    """A part of the budget, set aside for a lab that will soon cost more: USD per hour until a given time (ISO 8601, UTC)."""
 
     usd_per_hour: str
     until: str

@@ -81,8 +81,8 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
 
 
 def choose_simulated_lab(context: Context, run_request: RunRequest) -> RunRequest:
-    """Return the request with the simulated lab as its target, if there is one. Otherwise, return it unchanged; its plan is
-    refused later.
+    """Return the request with the simulated lab as its target, if there is one. Otherwise, return the request unchanged; the
+    plan of the run is refused later.
     """
     module, _ = context.catalog.exercise(run_request.exercise)
     labs = (lab for lab in deployments.list_of_module(context.paths, module.id) if lab.is_simulated and lab.up)
@@ -99,8 +99,8 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
 
 
 def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the record gets the coach's diagnosis.
-    A wrong diagnosis that follows a right one is not stored.
+    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, store the coach's diagnosis in the
+    record. A wrong diagnosis that follows a right one is not stored.
 
     Raises MissingError if there is no drill, and UsageError for a rank that the run does not have.
     """

@@ -157,7 +157,7 @@ def name_nodes(names: Sequence[str]) -> str:
 
 
 def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
-    """Return what ranks do before their first line if that takes seconds. Otherwise, return an empty string."""
+    """Return in words what ranks do before they print their first line, or an empty string if that does not take long."""
     if record.slurm is not None:
         return ""
     packages = catalog.exercise(record.exercise)[1].packages

@@ -55,7 +55,7 @@ class PlannedRun:
 
     `plans`: the plan of the run, and the plans of the runs that are submitted with it as one job array.
     `phases_s`: how long each stage took.
-    `skew_s`: how far each node's clock is ahead.
+    `skew_s`: how far each node's clock is ahead of this computer's, in seconds.
     """
 
     plan: LaunchPlan
@@ -248,7 +248,7 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 def plan_on(
     context: Context, fleet: Fleet, request: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
-    """Query the nodes for what the plan needs (a free port, torch, the cores), then plan.
+    """Query the nodes for what the plan needs (a free port, torch, the cores), and return the plan.
 
     `skew_s`: a dictionary to fill with the seconds by which each node's clock is ahead.
     """

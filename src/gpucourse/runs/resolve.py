@@ -107,7 +107,7 @@ class ResolvedRun:
 
     @property
     def is_scheduled(self) -> bool:
-        """Return whether Slurm runs it: the launcher needs Slurm, or the lab is a cluster."""
+        """Return whether the run goes to Slurm, because the launcher needs Slurm or the lab is a cluster."""
         return self.launcher.by_slurm or (isinstance(self.deployment, Deployment) and self.deployment.runs_as_jobs)
 
     @property

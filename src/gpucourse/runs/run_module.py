@@ -43,7 +43,8 @@ class ExerciseRun:
 
 
 def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list[Deployment]:
-    """Return every lab of a module that is up, by name. If the request names a target or a GPU, only such labs are returned.
+    """Return every lab of a module that is up, sorted by name. If the request names a target or a GPU, only such labs are
+    returned.
 
     Raises MissingError with the command that deploys a lab, if there is none.
     """

@@ -82,7 +82,7 @@ def plan_on(
     run: ResolvedRun,
     deployment: Deployment,
 ) -> LaunchPlan:
-    """Refuse a request that the cluster of this deployment can never fulfil, then plan."""
+    """Return the plan of a run under Slurm. Refuse a request that the cluster of this deployment can never fulfil."""
     settings = merge_settings(deployment, run)
     if run.is_own_batch and run.request.script is not None:
         return _plan_own_batch(request, run, run.request.script, head, slurm_cluster, settings)
@@ -169,8 +169,8 @@ def _make_site(
 
 
 def _list_cpu_flags(request: LaunchRequest, deployment: SlurmDeployment, settings: SlurmSettings) -> tuple[str, ...]:
-    """Return the options of a job without a GPU. Unless the settings name a partition for such jobs, the job goes to one
-    without GPUs, with at most the time limit of that partition.
+    """Return the options of a job without a GPU. Unless the settings name a partition for such jobs, the job goes to a
+    partition without GPUs, with at most the time limit of that partition.
     """
     flags = settings.flags(gpus=0)
     name = settings.cpu_partition or settings.partition
@@ -184,8 +184,8 @@ def _list_cpu_flags(request: LaunchRequest, deployment: SlurmDeployment, setting
 
 
 def _choose_cores(settings: SlurmSettings, partition: Partition, gpus: int) -> int:
-    """Return the cores of each process with a GPU: its share of a node's cores, at most MAX_CORES. Return 0 if the settings or
-    Slurm decide.
+    """Return how many cores each process with a GPU gets: its share of a node's cores, at most MAX_CORES. Return 0 if the
+    settings or Slurm decide.
     """
     if settings.cpus_per_gpu or not gpus or any(name.startswith("cpus-per-") for name in settings.options):
         return 0
