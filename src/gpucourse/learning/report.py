@@ -48,7 +48,7 @@ class ReportResult:
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject of the comparison: a GPU, or a GPU with a model. `run` represents it."""
+    """A subject of the comparison: a GPU, or a GPU with a model. `record` is the run that represents it."""
 
     record: RunRecord
     metrics: Mapping[str, Any]

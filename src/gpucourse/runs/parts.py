@@ -323,7 +323,8 @@ def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
 
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
-    """Judge the handed-in parts again, with the course's current judges. A part that no longer passes loses its mark.
+    """Judge the handed-in parts again, with the course's current judges. A part that no longer passes is no longer marked as
+    passed.
 
     A part that only a run checks keeps the result of that run. Raises MissingError if a judge needs a package that is not
     installed here.

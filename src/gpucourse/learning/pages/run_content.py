@@ -47,7 +47,7 @@ MAX_LINES, MIN_LOG_LINES = 6000, 20
 class LogExcerpt:
     """One log, or its beginning and `end`. `size` is the size of the whole file in bytes.
 
-    `times`: the sizes that the file had as its pieces arrived, in order, each with the seconds since 1970.
+    `times`: the size of the file after each of its pieces had arrived, in order, each with the time in seconds since 1970.
     """
 
     node: str
