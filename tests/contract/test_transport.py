@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -49,7 +50,9 @@ def node(lab: SshLab) -> Node:
 
 
 @pytest.fixture
-def link(way: str, lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
+def link(
+    way: Literal["", "openssh", "here"], lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Link]:
     """Yield a link to the node, made in one of the ways."""
     if way == "openssh":
         (folder := tmp_path / ".ssh").mkdir()
