@@ -66,19 +66,21 @@ def count_wrong(sweep: Mapping[int, Mapping[str, Any]], answer: Mapping[str, Any
 def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> bool:
     """Return whether the rounds leave room for this choice, whatever rule made it.
 
-    They do not if another batch size is faster by more than the rounds of either differ. Nor do they if a smaller one is as
-    fast: its median is among the rounds of the choice, and its fastest round reaches the median of the choice.
+    They do not if the fastest batch size is faster by more than its rounds and those of the choice differ. Nor do they if a
+    smaller one is as fast as the fastest: its median is among the rounds of the fastest, and its best round reaches their
+    median.
     """
     if chosen not in speeds:
         return chosen is None and not speeds
-    own = sorted(speeds[chosen])
-    for batch, rounds in speeds.items():
-        spread = max(max(values) - min(values) for values in (own, rounds))
-        is_faster = min(rounds) - own[-1] > spread
-        is_as_fast = statistics.median(rounds) >= own[len(own) // 3] and max(rounds) >= statistics.median(own)
-        if is_faster or (batch < chosen and is_as_fast):
-            return False
-    return True
+    own, fastest = speeds[chosen], sorted(max(speeds.values(), key=statistics.median))
+    if fastest[0] - max(own) > 2 * max(max(own) - min(own), fastest[-1] - fastest[0]):
+        return False
+    smaller = [rounds for batch, rounds in speeds.items() if batch < chosen]
+    is_as_fast = (
+        statistics.median(rounds) >= fastest[len(fastest) // 3] and max(rounds) >= statistics.median(fastest)
+        for rounds in smaller
+    )
+    return not any(is_as_fast)
 
 
 def _is_tail(times: Sequence[float], tail: float) -> bool:

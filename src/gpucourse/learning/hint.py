@@ -16,7 +16,7 @@ from gpucourse.workspace.files import changing
 @dataclass(frozen=True, kw_only=True)
 class ShownHints:
     """The numbers of the hints to show, counted from 1. `options`: the options of the command that shows the next hint, or None
-    after the last hint. `helps_try`: whether the last hint shown is about a part that `try` judges and that is not right yet."""
+    after the last hint. `helps_try`: the last of these hints is about a part that `try` judges and that is not right yet."""
 
     exercise: Exercise
     numbers: tuple[int, ...]
