@@ -41,6 +41,10 @@ _NO_FILE = re.compile(
     r"|no such file).{0,99}",
     re.IGNORECASE | re.MULTILINE,
 )
+_WRONG = re.compile(  # how programs report that their own check failed
+    r"^(?!.*\b(?:0|no|without)\b).*\b(?:fail(?:ed|ure)?|mismatch\w*|incorrect|(?:do|does) ?n[o']t match|wrong)\b.{0,99}",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,8 @@ def _try_program(root: Path, source: Path, work: Path) -> tuple[str, str, tuple[
             return "needs input", lack[0].strip(), faults
         reads_arguments = re.search(r"\bargv\s*\[\s*[1-9]", source.read_text(errors="replace"))
         return "needs input" if result.crash and reads_arguments and not result.kernels else "failed", cause, faults
+    if wrong := _WRONG.search(result.output):
+        return "failed", wrong[0].strip(), faults
     return "ran", "", faults
 
 
