@@ -42,7 +42,7 @@ _NO_FILE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _WRONG = re.compile(  # how programs report that their own check failed
-    r"^(?!.*\b(?:0|no|without)\b).*\b(?:fail(?:ed|ure)?|mismatch\w*|incorrect|(?:do|does) ?n[o']t match|wrong)\b.{0,99}",
+    r"^(?!.*\b(?:0|no|without|as expected)\b).*\b(?:fail(?:ed|ure)?|mismatch\w*|incorrect|(?:do|does) ?n[o']t match|wrong)\b.{0,99}",
     re.IGNORECASE | re.MULTILINE,
 )
 
