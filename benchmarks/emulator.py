@@ -43,7 +43,8 @@ _NO_FILE = re.compile(
 )
 _WAIVED = re.compile(r"^.*\bwaiving\b.{0,99}", re.IGNORECASE | re.MULTILINE)  # NVIDIA's samples, without a second GPU
 _WRONG = re.compile(  # how programs report that their own check failed
-    r"^(?!.*\b(?:0|no|without|as expected)\b).*\b(?:fail(?:ed|ure)?|mismatch\w*|incorrect|(?:do|does) ?n[o']t match|wrong)\b.{0,99}",
+    r"^(?!.*\b(?:0|no|without|as expected)\b)"
+    r".*\b(?:fail(?:ed|ure)?|mismatch\w*|incorrect|(?:do|does) ?n[o']t match|wrong)\b.{0,99}",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -157,8 +158,8 @@ def _read_macros(makefile: Path) -> dict[str, str]:
 
 def make_rows(verdicts: list[Verdict]) -> list[Row]:
     """Return the two promises. A program that is missing or has several translation units does not count. A program does not
-    count as a run if it ends with an error and asks for arguments, a file or a second GPU, or crashes before its first kernel and
-    its source reads arguments."""
+    count as a run if it ends with an error and asks for arguments, a file or a second GPU, or crashes before its first kernel
+    and its source reads arguments."""
     states = Counter(verdict.state for verdict in verdicts)
     count = len(verdicts) - states["not there"] - states["several units"]
     runs = count - states["needs input"]
