@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ STATES = ("ran", "failed", "late", "needs input", "not compiled", "several units
 LIMIT_S = 60.0  # of processor time, which does not depend on what else the computer does
 ELAPSED_LIMIT_S = 600.0
 MAX_CAUSES = 20
-SGEMM = Path(__file__).with_name("sgemm.cu")
+SGEMM, LARGE = (Path(__file__).with_name(name) for name in ("sgemm.cu", "large_launches.cu"))
 _MACRO = re.compile(r"(?<=\s)-D(?P<name>\w+)(?:=(?P<value>[^\s$]+))?(?=\s)")
 _USAGE = re.compile(r"^.*\busage\b.{0,99}", re.IGNORECASE | re.MULTILINE)
 _NO_FILE = re.compile(
@@ -188,14 +188,30 @@ def list_causes(verdicts: list[Verdict]) -> list[str]:
 
 
 def measure_speed() -> Iterator[str]:
-    """Yield how many seconds a plain product of 256 x 256 matrices takes: with every access watched, with sampling, and in host
-    code.
+    """Yield how long a plain product of 256 x 256 matrices takes: with every access watched, with sampling, and in host code.
+    Then yield the times of three larger launches with sampling.
     """
     with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
-        program = _import_emulator().build([SGEMM], folder=Path(place))
+        product, large = (_import_emulator().build([source], folder=Path(place)) for source in (SGEMM, LARGE))
         subprocess.run(["g++", "-O1", "-x", "c++", str(SGEMM), "-o", f"{place}/bare"], check=True)
-        yield f"SGEMM of 256, every access watched: {program.run(every=True, limit_s=LIMIT_S).seconds:.2f} s"
-        yield f"... sampled: {program.run(limit_s=LIMIT_S).seconds:.2f} s"
-        yield f"... in the host's code of the same program: {program.run('host', limit_s=LIMIT_S).seconds:.2f} s"
-        bare_s = seconds(lambda: subprocess.run([f"{place}/bare", "host"], check=True))
-        yield f"... the same loops by g++ -O1: {bare_s:.2f} s"
+        bare = [f"{place}/bare", "host"]
+        works = {
+            "SGEMM of 256, every access watched": lambda: product.run(every=True, limit_s=LIMIT_S),
+            "... sampled": lambda: product.run(limit_s=LIMIT_S),
+            "... in the host's code of the same program": lambda: product.run("host", limit_s=LIMIT_S),
+            "... the same loops by g++ -O1": lambda: subprocess.run(bare, check=True),
+            "product of 768 by tiles": lambda: large.run("tiles", limit_s=LIMIT_S),
+            "forces of 16,384 bodies": lambda: large.run("bodies", limit_s=LIMIT_S),
+            "20 steps of a stencil of 128 x 128 x 128": lambda: large.run("stencil", limit_s=LIMIT_S),
+        }
+        for what, work in works.items():
+            yield f"{what}: {_describe_times(work)}"
+
+
+def _describe_times(work: Callable[[], object]) -> str:
+    """Return the times of a call that starts processes: elapsed, and of the processor."""
+    before = os.times()
+    elapsed_s = seconds(work)
+    after = os.times()
+    used_s = after.children_user + after.children_system - before.children_user - before.children_system
+    return f"{elapsed_s:.2f} s, of which {used_s:.2f} s of processor time"

@@ -28,6 +28,7 @@ inline void access_range(char* place, unsigned bytes, Kind kind, void* caller) {
 inline void complete_copies(unsigned first_open) {
   CopiesOfThread& mine = copies[now.current];
   mine.complete = std::max(mine.complete, first_open);
+  if (mine.in_flight.empty()) return;
   std::vector<AsyncCopy> ready;
   const auto is_open = [&mine](const AsyncCopy& copy) { return copy.group >= mine.complete; };
   const auto first_ready = std::stable_partition(mine.in_flight.begin(), mine.in_flight.end(), is_open);

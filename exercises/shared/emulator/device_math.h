@@ -4,6 +4,8 @@
 #pragma once
 #include <type_traits>
 
+#include "packed_integers.h"
+
 namespace emulator {
 template <class To, class From>
 EMULATOR_UNSEEN To reinterpret_bits(From from) {

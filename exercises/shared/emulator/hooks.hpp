@@ -55,7 +55,7 @@ inline void touch_data(Place place, unsigned size, Kind kind, void* caller) {
   const Variable* before = variables.find_before(place);
   const Place begin = before ? before->begin : Place(__data_start);
   note(now.report->out_of_bounds, "variable", here(caller, kind), {}, (long long)(place - begin), size,
-       before ? (long long)before->bytes : 0, (long long)begin);
+       before ? (long long)before->bytes : 0, before ? (long long)begin : 0);
 }
 
 // A variable of the device is global memory.
@@ -132,7 +132,7 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
     touch_shared(place, size, kind, caller);
   else
     touch_elsewhere(place, size, kind, caller);
-  if (!now.bytes_only && --now.turn == 0) threads.give_turn();
+  if (!now.bytes_only && --turn == 0) threads.give_turn();
 }
 
 inline bool host_may_access = false;
@@ -142,7 +142,7 @@ bool permit_host_access() { return host_may_access = true; }
 inline void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
   if (now.inside) {
     now.last = caller;
-    if (!now.bytes_only && --now.turn == 0) threads.give_turn();
+    if (!now.bytes_only && --turn == 0) threads.give_turn();
   } else if (arena.holds(Place(pointer))) {
     check_host(Place(pointer), bytes, kind, caller);
     const Allocation* owner = arena.find(Place(pointer));
@@ -175,6 +175,52 @@ void check_atomic(void* place, unsigned bytes, void* caller) {
 }  // namespace emulator
 
 extern "C" {
+// A thread of a block that is not watched has made many rounds in loops (assembly.py). `place` is in the last one.
+void emulator_take_turn(void* place) {
+  emulator::now.last = place;
+  if (emulator::now.inside && !emulator::now.bytes_only)
+    emulator::threads.give_turn();
+  else
+    emulator::turn = 1;  // in the next round
+}
+#if defined(__x86_64__)
+// The same, called in the middle of a loop, whose values are in any of the registers.
+asm(R"(
+	.text
+	.globl	emulator_yield
+emulator_yield:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	pushq	%rax
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	%r11
+	subq	$520, %rsp
+	andq	$-16, %rsp
+	fxsave64	(%rsp)
+	movq	8(%rbp), %rdi
+	addq	$1, %rdi
+	call	emulator_take_turn
+	fxrstor64	(%rsp)
+	leaq	-72(%rbp), %rsp
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	popq	%rax
+	popq	%rbp
+	ret
+)");
+#endif
 #define EMULATOR_HOOKS(N)                                                                                                        \
   void __tsan_read##N(void* p) { emulator::see(p, N, emulator::READ, __builtin_return_address(0)); }                           \
   void __tsan_write##N(void* p) { emulator::see(p, N, emulator::WRITE, __builtin_return_address(0)); }                         \

@@ -86,7 +86,6 @@ struct Launching {
   bool watches_block = true;
   bool resumed = false;  // the block has waited for the grid, so it may read what it wrote to shared memory before
   bool named = true;     // the kernel has shown which function it is
-  unsigned turn = 0;     // accesses until another thread gets a turn
   void* last = nullptr;  // the place of the last access
   bool aborted = false;  // as on a GPU, an illegal address ends the kernel
   Report* report = nullptr;
@@ -103,6 +102,8 @@ struct Launching {
 };
 
 extern Launching now;
+// Accesses, or rounds of loops of a block that is not watched, until another thread gets a turn.
+extern unsigned turn asm("emulator_turn");
 extern std::map<std::string, Report> reports;
 extern cudaError_t last_error;
 inline size_t refused_bytes = 0;  // of the largest allocation for which there was no memory

@@ -115,6 +115,11 @@ __global__ void tiles_of_two_warps(const float* in, float* results) {
   const float sum = cooperative_groups::reduce(tile, in[threadIdx.x], cooperative_groups::plus<float>());
   if (tile.thread_rank() == 0) results[tile.meta_group_rank()] = sum;
 }
+__global__ void packed(unsigned* results) {
+  const unsigned a = 0xff810203u, b = 0x01820102u;
+  results[0] = __vabs2(0xfffb8000u), results[1] = __vabsss2(0xfffb8000u), results[2] = __vadd4(a, b), results[3] = __vaddus4(a, b);
+  results[4] = __vcmpgtu4(a, b), results[5] = __vcmpgts4(a, b), results[6] = __vsadu4(a, b), results[7] = __vsads4(a, b);
+}
 __global__ void cube(cudaTextureObject_t faces, float* results) {
   results[0] = texCubemap<float>(faces, 0.25f, -1, 0.25f);  // face 3 (-y), column 1, row 0
   results[1] = texCubemap<float>(faces, -1, 0.5f, 0.5f);    // face 1 (-x), column 1, row 0
@@ -173,6 +178,12 @@ int main() {
 
   tiles_of_two_warps<<<1, 128>>>(in, results), cudaDeviceSynchronize();
   expect("tile 0", results[0], 2016), expect("tile 1", results[1], 6112);
+
+  unsigned* words;
+  cudaMallocManaged(&words, 8 * sizeof(unsigned));
+  packed<<<1, 1>>>(words), cudaDeviceSynchronize();
+  const unsigned from_packed[] = {0x00058000, 0x00057fff, 0x00030305, 0xffff0305, 0xff00ffff, 0x0000ffff, 257, 5};
+  for (int i = 0; i < 8; ++i) expect("packed", words[i], from_packed[i]);
 
   cudaMemcpy3DParms copy = {};
   copy.extent = make_cudaExtent(2, 2, 6), copy.kind = cudaMemcpyHostToDevice;

@@ -21,6 +21,12 @@ __global__ void dynamic(float* y, int n) {
   s[threadIdx.x + n] = 1;  // writes past the dynamic memory
   y[threadIdx.x] = 0;
 }
+extern "C" char __data_start[];
+__global__ void wild(int n) {
+  __shared__ char s[32];
+  if (n) s[__data_start - s] = 1;  // writes far away
+  s[0] = 0;
+}
 __global__ void fixed_size(float* y, int n) {
   __shared__ float first[32];
   __shared__ float second[32];
@@ -108,6 +114,7 @@ int main(int argc, char** argv) {
   CASE(guard) guard<<<3, 32>>>(x, y, 64);
   CASE(before) before<<<1, 32>>>(y + number, 0);
   CASE(dynamic) dynamic<<<1, 32, 32 * sizeof(float)>>>(y, number);
+  CASE(wild) wild<<<1, 1>>>(number);
   CASE(fixed_size) fixed_size<<<1, 32>>>(y, number);
   CASE(globals) globals<<<1, 1>>>(y, number);
   CASE(freed) {

@@ -38,7 +38,7 @@ def run(program: Any, *words: str) -> tuple[Any, str]:
 
 
 RIGHT = (
-    "guard", "before 1", "dynamic 0", "fixed_size 0", "freed 0", "globals 0", "null 0", "host 0", "far 0", "pairs 0",
+    "guard", "before 1", "dynamic 0", "fixed_size 0", "wild 0", "freed 0", "globals 0", "null 0", "host 0", "far 0", "pairs 0",
     "warps 2", "lanes 1", "lanes 2", "blocks 1", "one_block 1", "last_block 1",
     "early_return 64", "two_barriers 64", "warp_and_block 32", "masks 0xaaaaaaaa 0x55555555", "two_shuffles 32", "unwritten 32",
 )  # fmt: skip
@@ -56,6 +56,7 @@ WRONG = {  # how often, the comment of the line, and what its thread does
     "fixed_size 32": (
         32, "writes past an array", f"{FIRST} writes 4 bytes at byte 128 of the 128 bytes of first in shared memory",
     ),
+    "wild 1": (1, "writes far away", f"{FIRST} writes 1 bytes outside of the block's shared memory"),
     "freed 1": (32, "reads what was given", f"{FIRST} reads 4 bytes of memory that was freed by cudaFree"),
     "unwritten 16": (
         32, "reads what nobody wrote",
@@ -182,7 +183,7 @@ def test_run_gives_the_values_of_the_device_language(build: Callable[..., Any]) 
     """Half-precision numbers, integers, old warp functions, cuda::barrier, PTX, textures and surfaces."""
     result = build(SOURCE.with_name("device_language.cu").read_text(encoding="utf-8")).run(order=2)
     assert {name: fault for name, kernel in result.kernels.items() if (fault := kernel.first_fault())} == {}
-    assert result.output == "38 right, 0 wrong, no error"
+    assert result.output == "46 right, 0 wrong, no error"
 
 
 def test_run_gives_the_products_and_conflicts_of_tensor_cores(build: Callable[..., Any]) -> None:

@@ -1,0 +1,136 @@
+"""Edit the assembly that g++ makes of a program: zones after shared memory, and a second build of the kernels without hooks.
+
+The program is built twice from the same source. The first build calls a hook at each access. Of the second one, which has no
+hooks, only the kernels run, for the blocks that are not watched (launching.hpp). It uses the variables of the first build. In
+each of its loops a thread gives others their turn after a number of rounds, so that a lock or a flag does not wait for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+ZONE = 1024  # bytes; variables.hpp has the same number
+_DEVICE_HEAP = "".join(  # symbols of the C and C++ libraries that kernels call as well, and their names in the emulator
+    f"\t.set {symbol}, emulator_{name}\n"
+    for name, symbols in {
+        "malloc": ("malloc",),
+        "free": ("free",),
+        "new": ("_Znwm", "_Znam"),
+        "delete": ("_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
+        "assert_fail": ("__assert_fail",),
+    }.items()
+    for symbol in symbols
+)
+_STATIC = r"(?P<function>_ZZ\w*E)\d+[A-Za-z_]\w*"
+_ZEROED = re.compile(
+    rf"(?P<size>\.size\t(?P<symbol>{_STATIC}), )(?P<bytes>\d+)(?P<zero>\n(?P=symbol):\n\t\.zero\t)(?P=bytes)\n"
+)
+_COMMON = re.compile(rf"(?P<comm>\.comm\t{_STATIC},)(?P<bytes>\d+),")
+_FUNCTION = re.compile(r"^\t\.type\t([^\s,]+), @function$", re.MULTILINE)
+_OBJECT = re.compile(  # a variable with its contents, or one without
+    r"^\t\.type\t(?P<name>[^\s,]+), @(?:object|gnu_unique_object|tls_object)\n\t\.size\t(?P=name), \d+\n(?P=name):\n"
+    r"(?:\t\.(?!align|bss|comm|data|globl|local|section|set|size|text|type|weak)[^\n]*\n)*"
+    r"|^(?:\t\.local\t[^\s,]+\n)?\t\.comm\t(?P<common>[^\s,]+),[^\n]*\n",
+    re.MULTILINE,
+)
+_VISIBLE = re.compile(r"^\t\.(?:globl|weak)\t(\S+)$", re.MULTILINE)
+_LOCAL = re.compile(r"^\t\.local\t(\S+)\n", re.MULTILINE)
+_MADE_BY_COMPILER = re.compile(r"\.\d+$")  # such a name may mean something else in the other build
+_GROUP = re.compile(r'^(\t\.section\t[^\n"]+,"\w*)G(\w*",@\w+(?:,\d+)?),[^\n]*,comdat$', re.MULTILINE)
+_CONSTRUCTOR = re.compile(
+    r"^(\t\.section\t\.(?:init|fini)_array[^\n]*\n(?:\t\.align[^\n]*\n)?)\t\.quad\t[^\n]*\n", re.MULTILINE
+)
+_LAUNCHED = re.compile(r"_ZN8emulator6LaunchI\w+4makeEPv")  # what a launch calls (cuda_runtime.h)
+_NAMING = re.compile(r"(?:\t(?:call|jmp|\.globl|\.weak|\.hidden|\.type|\.size|\.set)\t)?([\w.]+)(?:,([\w.]+))?")
+_JUMP = re.compile(r"\t(j\w+)\t(\.L\d+)")
+_SETS_FLAGS = re.compile(
+    r"\t(?:(?:add|sub|cmp|test|and|x?or|neg|inc|dec|sal|shl|sar|shr|rol|ror|i?mul|bt|bs[fr])[bwlq]|u?comis[sd]|call|ret)\b"
+)
+_NEEDS_FLAGS = re.compile(r"\t(?:j|set|cmov|adc|sbb|rc[lr])")
+
+
+def finish(assembly: str) -> str:
+    """Return the assembly with the zones and the memory of kernels that call `malloc` or `new`, and their `assert`.
+
+    A zone is ZONE extra bytes after each function's static variables, so that accesses beyond __shared__ show.
+    """
+
+    def widen_zeroed(match: re.Match[str]) -> str:
+        bytes_ = int(match["bytes"]) + ZONE
+        return f"{match['size']}{bytes_}{match['zero']}{bytes_}\n"
+
+    assembly = _ZEROED.sub(widen_zeroed, assembly)
+    return _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly) + _DEVICE_HEAP
+
+
+def count_static_bytes(assembly: str) -> Counter[str]:
+    """Return the bytes of the static variables of each function, by its mangled name."""
+    sizes: Counter[str] = Counter()
+    for match in [*_ZEROED.finditer(assembly), *_COMMON.finditer(assembly)]:
+        sizes[match["function"]] += int(match["bytes"])
+    return sizes
+
+
+def share(watched: str, unwatched: str) -> tuple[str, str]:
+    """Return both builds so that they can be linked.
+
+    Functions of the second build get other names. Its variables are those of the first build, and its pointers to functions
+    point to the first build, which is slower but right.
+    """
+    functions = set(_FUNCTION.findall(unwatched))
+    of_watched = set(_FUNCTION.findall(watched)) | set(_list_objects(watched))
+    shared = (functions | set(_list_objects(unwatched))) & of_watched
+    shared = {name for name in shared if not _MADE_BY_COMPILER.search(name)}
+    lines = _remove_variables(unwatched, shared).split("\n")
+    lines = [*_rename(_add_turns(lines), functions & shared), '\t.section\temulator_unwatched,"a"']
+    lines += [f"\t.quad\t{name}, {name}.unwatched" for name in functions & shared if _LAUNCHED.fullmatch(name)]
+    watched = _LOCAL.sub(lambda match: "" if match[1] in shared else match[0], watched)
+    exported = sorted(shared - set(_VISIBLE.findall(watched)))
+    return watched + "".join(f"\t.globl\t{name}\n" for name in exported), "\n".join(lines) + "\n"
+
+
+def _list_objects(assembly: str) -> Iterator[str]:
+    return (match["name"] or match["common"] for match in _OBJECT.finditer(assembly))
+
+
+def _remove_variables(assembly: str, shared: set[str]) -> str:
+    """Return the second build without the variables of the first one, and without what runs before `main`."""
+    assembly = _OBJECT.sub(lambda match: "" if (match["name"] or match["common"]) in shared else match[0], assembly)
+    return _CONSTRUCTOR.sub(r"\1", _GROUP.sub(r"\1\2", assembly))
+
+
+def _rename(lines: Iterable[str], functions: set[str]) -> Iterator[str]:
+    """Yield the lines with another name for each function, at its definition and its calls."""
+    for line in lines:
+        match = _NAMING.match(line)
+        names = functions.intersection(match.groups()) if match else ()
+        new = line
+        for name in names:
+            new = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", f"{name}.unwatched", new)
+        yield new
+
+
+def _add_turns(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines with a detour in each jump to an earlier line: it counts rounds, and then gives other threads a turn."""
+    labels: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        jump = _JUMP.fullmatch(line)
+        if line.startswith(".L"):
+            labels[line.rstrip(":")] = number
+        if jump is None or jump[2] not in labels or _needs_flags(lines, labels[jump[2]]):
+            yield line
+            continue
+        yield f"\t{jump[1]}\t.LTURN{number}\n\t.subsection 1\n.LTURN{number}:\n\tdecl\temulator_turn(%rip)\n\tjne\t{jump[2]}"
+        yield f"\tpushq\t${jump[2]}\n\tjmp\temulator_yield\n\t.subsection 0"
+
+
+def _needs_flags(lines: Sequence[str], first: int) -> bool:
+    """Return whether a comparison before this line is used after it."""
+    for number in range(first, len(lines)):
+        if _SETS_FLAGS.match(lines[number]):
+            return False
+        if _NEEDS_FLAGS.match(lines[number]):
+            return True
+    return True

@@ -1,0 +1,81 @@
+"""Blocks that are not watched run in a build without hooks: the same memory, locks that end, and faults with their lines."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).with_name("unwatched.cu")
+LINES = SOURCE.read_text(encoding="utf-8").splitlines()
+BLOCKS, THREADS = 130, 64
+WATCHED = 3 * THREADS  # blocks 0, 64 and 128
+
+only_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the second build is for x86-64")
+
+
+def place(comment: str) -> str:
+    """Return the line that ends with this comment, as the emulator names it."""
+    return f"unwatched.cu:{next(number for number, line in enumerate(LINES, 1) if line.endswith(f'// {comment}'))}"
+
+
+@pytest.fixture(scope="module")
+def program(build: Callable[..., Any]) -> Any:
+    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
+
+
+@only_x86
+def test_build_has_each_kernel_without_hooks(program: Any) -> None:
+    assert b"_Z6valuesPf.unwatched" in program.path.read_bytes()
+
+
+@pytest.mark.parametrize("order", [0, 3])
+def test_run_of_a_sample_of_blocks_leaves_the_same_memory(program: Any, order: int) -> None:
+    sample, whole = (program.run("values", order=order, every=every) for every in (False, True))
+    assert sample.kernels["values"].watched_threads < whole.kernels["values"].watched_threads == BLOCKS * THREADS
+    assert (sample.output, sample.first_fault()) == (whole.output, None)
+    assert sample.output.split()[0] == str(BLOCKS * THREADS)
+
+
+def test_run_counts_the_accesses_of_the_watched_blocks(program: Any) -> None:
+    kernel = program.run("values").kernels["values"]
+    line = next(item for item in kernel.lines if f"unwatched.cu:{item.line}" == place("a store"))
+    assert (kernel.launches, kernel.threads, kernel.watched_threads) == (1, BLOCKS * THREADS, WATCHED)
+    assert (line.counts.requests, line.counts.sectors, kernel.atomics) == (WATCHED // 32, WATCHED // 8, WATCHED)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_run_ends_if_threads_of_an_unwatched_block_wait_for_each_other(program: Any, order: int) -> None:
+    assert program.run("lock_and_flag", order=order).output.split()[0] == str(BLOCKS * THREADS)
+
+
+@pytest.mark.slow  # on a busy computer, block 0 alone may take seconds
+def test_run_names_the_line_of_an_endless_loop_of_an_unwatched_block(emulator: Any, program: Any) -> None:
+    with pytest.raises(emulator.Endless) as caught:
+        program.run("endless", limit_s=12)
+    assert str(caught.value).startswith(f"{place('waits')}: in kernel endless, thread (")
+    assert "of block (3,0,0)" in str(caught.value)
+
+
+def test_run_names_the_line_of_a_crash_of_an_unwatched_block(program: Any) -> None:
+    crash = program.run("null").crash
+    assert crash == f"{place('writes')}: in kernel null, thread (0,0,0) of block (3,0,0): the program crashed (SIGSEGV)"
+
+
+def test_run_names_the_line_of_a_barrier_of_an_unwatched_block(program: Any) -> None:
+    fault = program.run("part").kernels["part"].diverged
+    assert fault.startswith(f"{place('not all')}: thread (0,0,0) of block (3,0,0) waits at a barrier that 24 of")
+
+
+@pytest.mark.parametrize(("comparison", "is_counted"), [("\tcmpl\t%eax, %ebx", True), ("\tmovl\t%eax, %ebx", False)])
+def test_share_counts_no_rounds_if_the_loop_begins_with_a_comparison_of_the_last_round(
+    emulator: Any, comparison: str, is_counted: bool
+) -> None:
+    assembly = importlib.import_module(f"{emulator.__name__}.assembly")
+    loop = f".L2:\n{comparison}\n\tje\t.L3\n\tcmpl\t$1, (%rax)\n\tjne\t.L2\n.L3:\n\tret\n"
+    _, unwatched = assembly.share("", loop)
+    assert ("emulator_yield" in unwatched) is is_counted
