@@ -215,8 +215,8 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
 
 
 def _resolve(context: Context, run_request: RunRequest) -> ResolvedRun:
-    """Return the request, together with everything that it refers to. If something is missing in its lab, look at the lab
-    again first.
+    """Return the request, together with everything that it refers to. If the lab lacks something according to its record,
+    examine the lab again first.
     """
     from gpucourse.model.deployment import Deployment
     from gpucourse.runs.resolve import resolve

@@ -36,9 +36,9 @@ def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Di
             Diagnosis(
                 symptom="job-lost",
                 title=f"Slurm no longer has a record of {_list_jobs(forgotten_jobs)}",
-                why="No command saw the job end, and it left no note. If slurmctld was killed in the job's first seconds, or "
-                "the whole cluster was restarted, the job is lost. If no command followed the run for some minutes, Slurm has "
-                "only forgotten the job, and something killed it so abruptly that it could not write its note.",
+                why="No command saw the job end, and the job did not record its end. If slurmctld was killed in the job's "
+                "first seconds, or the whole cluster was restarted, the job is lost. If no command followed the run for some "
+                "minutes, Slurm has only forgotten the job, which was killed too abruptly to record its end.",
                 next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers its jobs",
                 nodes=_list_nodes(forgotten_jobs),
             )

@@ -128,8 +128,8 @@ def _diagnose_unopened_output(evidence: Evidence, log: Log) -> Diagnosis:
         "rank-exited",
         [log],
         f"Slurm could not open the output or error file of the job on {log.node or 'its node'}",
-        explanation="The job ended with signal 53 before its first line ran: Slurm reports it when it cannot open the file "
-        "named by --output or --error. Its folder has to exist on the job's node, and you need permission to write there.",
+        explanation="The job ended with signal 53 before its first line ran: Slurm reports this signal if it cannot open the "
+        "file named by --output or --error. Its folder has to exist on the job's node, and you need permission to write there.",
         advice=f"make the folder, or name another file in #SBATCH --output and --error; then gpucourse run {evidence.exercise}",
     )
 
@@ -226,7 +226,7 @@ def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
         logs,
         f"{names} had already exited",
         explanation=f"{names} exited normally, but the others still call collectives. The usual reasons are shares of the data "
-        "that differ by a batch, or a branch on rank around a collective.",
+        "that differ by one batch, or a collective that only some ranks call.",
         advice=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) makes "
         f"shares equal",
     )

@@ -424,7 +424,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="wrong-arguments",
         title="torchrun does not accept these options",
         signs=(r"(?m)^usage: run\.py \[-h\] \[--nnodes [\s\S]*?^run\.py: error: (?P<what>[^\n]+)",),
-        why="torchrun ended at its own command line: {what}.",
+        why="torchrun rejected its own command line: {what}.",
         next="correct what comes after --torchrun; gpucourse ssh {module} -- {python} -m torch.distributed.run --help",
     ),
     Symptom(
@@ -437,7 +437,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r'accelerate/commands/launch\.py", line \d+, in [^\x00]{0,600}\n(?P<what>ValueError: [^\n]+)',
             r"(?m)^Error: (?P<what>(?:No such option|Invalid value|Missing (?:option|argument)|Got unexpected)[^\n]*)",
         ),
-        why="The script ended at its command line: {what}.",
+        why="The script rejected its command line: {what}.",
         next="parameters of an exercise are set with --set NAME=VALUE, and gpucourse show lists them; arguments of a script of "
         "your own come after --: gpucourse run --script FILE -- ARGS",
     ),
@@ -445,7 +445,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         word="wrong-arguments",
         title="srun does not accept this option",
         signs=(r"(?m)^(?:srun|sbatch): (?P<what>(?:unrecognized|invalid) option[^\n]*)",),
-        why="srun ended at its command line: {what}. The option belongs to another version of Slurm, or to a plugin that this "
+        why="srun rejected its command line: {what}. The option belongs to another version of Slurm, or to a plugin that this "
         "cluster does not have, as --container-image belongs to pyxis.",
         next="remove the option from the batch file; gpucourse ssh {module} -- srun --help lists the options that exist",
     ),

@@ -38,7 +38,7 @@ class _PlotRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class _ExerciseRecord:
-    """The plots in the record of an exercise, by file."""
+    """The recorded plots of one exercise, by the file of the plot."""
 
     plots: dict[str, _PlotRecord]
 
@@ -48,9 +48,9 @@ class _GpuRecord:
     """The data of a record that plots need.
 
     `gpu`: the GPU's name according to its driver.
-    `date`: in UTC.
-    `versions`: by the name of the program.
-    `exercises`: by number.
+    `date`: the date of the measurement, in UTC.
+    `versions`: the versions of the programs that were used, by their names.
+    `exercises`: the records of the exercises, by their numbers.
     """
 
     gpu: str
@@ -81,7 +81,7 @@ def name_file(gpu: str) -> str:
 
 
 def list_files(exercises: Path) -> list[str]:
-    """Return the names of the files in `exercises/recorded/` that should be records."""
+    """Return the names of all files in `exercises/recorded/` that are meant to be records."""
     return sorted(path.name for path in (exercises / FOLDER).glob("*.json"))
 
 

@@ -118,7 +118,7 @@ def _check_course_files(catalog: Catalog) -> Iterator[str]:
 
 
 def _check_options(catalog: Catalog) -> Iterator[str]:
-    """Yield a message for each module, and for the quiz, if the length or the letter of an option shows that it is right."""
+    """Yield a message for each module, and for the quiz, if lengths or letters of options give away the right ones."""
     modules = catalog.folders.modules.name
     for module in catalog.modules:
         questions = [

@@ -17,7 +17,7 @@ PACKAGE = Path(gpucourse.__file__).resolve().parent
 
 @dataclass(frozen=True)
 class CourseFolders:
-    """The three folders of a course."""
+    """The three folders of a course: its modules, its exercises and its Terraform files."""
 
     modules: Path
     exercises: Path

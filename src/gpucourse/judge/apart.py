@@ -1,7 +1,7 @@
 """Judges one part in a separate process. If the part crashes, exits, prints 200 MB or never ends, the answer says so.
 
 The process has its own session and folder, and limits on time, memory and output. At the end, it is stopped together with
-everything that it started. It is a fork of a process that has imported torch. On macOS such a process must not fork, so the
+everything that it started. It is a fork of a process that has imported torch. On macOS, such a process must not fork, so the
 part and each of its ranks are `fresh` processes there.
 """
 
@@ -136,7 +136,7 @@ class _Pipes:
         self._open = {output, answer}
 
     def read(self, deadline: float) -> str:
-        """Read until there is a reason to end (see `end`), and return it."""
+        """Read until there is a reason to end (see `end`), and return that reason."""
         while not self.end:
             pipes = [*self._open, self.client.pipe]
             ready = select.select(pipes, [], [], max(0.0, deadline - time.monotonic()))[0]
@@ -329,9 +329,9 @@ def _shorten(text: str, longest: int) -> str:
 def _make_fresh_ranks(request: dict[str, Any]) -> StartRanks:
     """Return a substitute for `run_ranks` that starts each rank as a new process instead of a fork.
 
-    The judge's function cannot be passed to a process, so each process executes the whole judge. It receives the results of the
-    earlier calls of `on_ranks`. A judge is deterministic, so the process reaches the call that it was started for, and acts as
-    its rank there.
+    The judge's function cannot be passed to a process, so each process executes the whole judge, and receives the results of
+    the earlier calls of `on_ranks`. A judge is deterministic, so the process reaches the call that it was started for, and
+    acts as its rank there.
     """
     earlier: list[list[Any]] = []
 

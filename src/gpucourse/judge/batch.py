@@ -127,7 +127,7 @@ class Execution:
         return [call for call in self.calls if call.program == program]
 
     def list_runs_of(self, script: str) -> list[Call]:
-        """Return the calls that run the course's script. Calls of srun are left out, because srun only starts them."""
+        """Return the calls that run the course's script. Calls of srun are left out, because srun only starts the script."""
         return [call for call in self.calls if call.program != "srun" and call.runs(script, self.folder)]
 
 
@@ -201,8 +201,8 @@ def read_options(part: Part) -> SlurmOptions:
 
 @contextmanager
 def blame_comments(options: SlurmOptions) -> Iterator[None]:
-    """Replace a verdict from the block if the file has lines that only look like requests. The new verdict gives the first of
-    these lines as the reason."""
+    """Replace a verdict that the block raises if the file has lines that only look like requests. The new verdict gives the
+    first of these lines as the reason."""
     try:
         yield
     except Verdict:

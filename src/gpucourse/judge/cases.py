@@ -100,7 +100,7 @@ def describe(value: Any, reference: Any, tolerance: float) -> str:
 
 
 def _walk(value: Any, reference: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each pair of single values, with its place. If the shapes differ, yield the two values as a pair."""
+    """Yield each pair of corresponding values, with its place. If the shapes differ, yield the two values as they are."""
     if is_list(value) and is_list(reference) and len(value) == len(reference):
         for number, (element, reference_element) in enumerate(zip(value, reference, strict=True)):
             yield from _walk(element, reference_element, f"{place}[{number}]")

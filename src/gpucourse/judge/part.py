@@ -318,8 +318,8 @@ def _space_percent(text: str) -> str:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the text of an error, cut to a limit and without places in C++. Return an empty string if the learner's exception
-    class cannot produce its text."""
+    """Return the text of an error, cut to a limit and without locations in C++ code. Return an empty string if the learner's
+    exception class cannot produce its text."""
     try:
         return _CPP_PLACE.sub("", str(error).partition(_CPP_STACK)[0])[:1000]
     except Exception:  # noqa: BLE001

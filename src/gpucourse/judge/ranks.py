@@ -70,7 +70,7 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
     """Return the results of `body(rank, size)` on all ranks, in order. `call` is `Part.call`, and `file_name` the learner's
     file.
 
-    Each rank is a fork, or the process from `start`, which receives the rank's number, the folder and the pipe for its answer.
+    Each rank is a fork, or the process that `start` returns for the rank's number, the folder and the pipe for the answer.
 
     Raises Verdict if a rank failed, if the ranks wait for each other, or if they did not end in time.
     """

@@ -1,4 +1,4 @@
-"""Kinds of checks: one entry of `_KINDS` each.
+"""Kinds of checks. Each kind is one entry of `_KINDS`.
 
 A kind is one way to compare a value with the operand in the manifest. Manifests, their JSON Schema, the lint, verdicts and
 screens look kinds up here, so a new kind needs only a new entry.

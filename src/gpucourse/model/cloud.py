@@ -110,7 +110,7 @@ class Machines:
     spot: bool = True
 
     def market(self, market_name: Market) -> Market:
-        """Return the market for these machines in a lab that uses `market_name`."""
+        """Return the market on which these machines are bought in a lab whose market is `market_name`."""
         return market_name if self.spot else "on-demand"
 
 

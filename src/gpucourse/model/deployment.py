@@ -297,8 +297,8 @@ class SlurmDeployment(Deployment):
     def write_job_python(self, settings: SlurmSettings) -> str:
         """Return the command that starts Python in a job with these settings, as shell text.
 
-        The first one that exists is used: the command in the settings; if jobs run in a container, the container's own Python;
-        the environment that `--install` made; the Python that the probe found. The result is empty if none exists.
+        The first of these that exists is used: the command in the settings; if jobs run in a container, the container's own
+        Python; the environment that `--install` made; the Python that the probe found. The result is empty if none exists.
         """
         if settings.python or settings.container:
             return settings.python or "python"

@@ -140,7 +140,7 @@ def is_utf8(text: str) -> bool:
 
 
 def is_evidence(text: str) -> bool:
-    """Return whether `text` is a path to a value in the evidence, which begins with metrics, plan or run."""
+    """Return whether `text` is a path to a value in the evidence. Such a path begins with metrics, plan or run."""
     match = EXPRESSION.match(text)
     return bool(match and "." in match["path"] and match["path"].split(".")[0] in EVIDENCE)
 

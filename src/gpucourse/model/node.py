@@ -91,7 +91,7 @@ class Inventory:
 
     @property
     def head(self) -> Node:
-        """Return the node where the others meet: the head, or the first node if none is marked as the head."""
+        """Return the head or, if no node is marked as the head, the first node."""
         return next((node for node in self.nodes if node.role == "head"), self.nodes[0])
 
     def find_node(self, name: str) -> Node | None:

@@ -52,8 +52,8 @@ class Batch:
     `files`: the files to submit, in this order.
     `partition`: empty for the cluster's default.
     `nodes`, `tasks`, `gpus`: nodes of each job, then tasks and GPUs of each node.
-    `show_queue`: record the queue as soon as a waiting job shows its reason.
-    `cancel_last`: cancel the last job after that.
+    `show_queue`: whether to record the queue as soon as Slurm says why a job waits.
+    `cancel_last`: whether to cancel the last job once the queue has been recorded.
     `session`: the job is an interactive terminal, which srun opens.
     `module`: the module whose lab is the cluster.
     `setup`: the text of setup.sh, which a learner's batch file reads.
@@ -65,7 +65,7 @@ class Batch:
     `max_restarts`: how often torchrun on each node may start its processes again.
     `max_s`: the time limit in the learner's own file in seconds; None if there is none.
     `own`: the file is the learner's own and not part of an exercise.
-    `asks`: the request in words.
+    `asks`: what the job requests, in words.
     """
 
     partition: str

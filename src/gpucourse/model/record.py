@@ -196,7 +196,7 @@ class RunRecord:
 
     @property
     def folder(self) -> str:
-        """Return the path, below `runs/`, of the folder of its exercise or of the learner's own script."""
+        """Return the path, below `runs/`, of the folder with all runs of the same exercise or of the same script."""
         return self.place or self.exercise
 
     @property
@@ -305,8 +305,8 @@ class RunRecord:
 
     @property
     def advice(self) -> str:
-        """Return the command to type next if the run has not ended, failed, is a drill that is not solved, or ran a learner's
-        own script; otherwise an empty string."""
+        """Return the command to type next if the run has not ended or has failed, if it is an unsolved drill, or if it ran a
+        learner's own script. Otherwise return an empty string."""
         if not self.has_ended:
             return f"gpucourse logs {self.id} -f"
         if self.drill:

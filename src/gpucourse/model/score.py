@@ -48,7 +48,7 @@ class ExerciseEvidence:
     """The evidence of one exercise.
 
     `wanted` and `handed_in`: the required deliverables, and those that are present.
-    `changed`: the run's files that were changed after it.
+    `changed`: the run's files that were changed after the run.
     `level`: whether the run used a GPU.
     `parts`: the learner's parts.
     `part_reviews`: further facts about the parts, by their ids.
@@ -126,7 +126,7 @@ def list_missing(pieces: Sequence[Piece], *, names: bool = False) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleScore:
-    """The points of one module in the whole course, with a row for each exercise, whose id is the exercise's number."""
+    """The points of one module in the whole course, with a row for each exercise. The id of a row is the exercise's number."""
 
     module: str
     title: str

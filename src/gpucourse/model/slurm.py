@@ -17,7 +17,7 @@ class JobRow:
     """One job, or one task of an array.
 
     `state` and `reason`: Slurm's own words.
-    `code`: as in the shell, or None if it is not known.
+    `code`: the exit code as in the shell, or None if it is not known.
     `asked`: whether the exercise itself cancelled the job.
     `ahead`: the number of jobs ahead of a waiting job, or 0 if it is not known.
     `expected`: when Slurm expects a waiting job to start, or an empty string.

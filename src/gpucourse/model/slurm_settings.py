@@ -125,8 +125,8 @@ class SlurmSettings:
     def flags(self, *, gpus: int | None) -> tuple[str, ...]:
         """Return the options that are typed after sbatch or srun. They override the `#SBATCH` lines of a file.
 
-        `gpus`: the GPUs of each node. A job with 0 GPUs goes to `cpu_partition`. With None, no option is about GPUs, for a file
-        that requests them itself.
+        `gpus`: the GPUs of each node. A job with 0 GPUs goes to `cpu_partition`. With None, the options do not mention GPUs,
+        because the file requests them itself.
         """
         partition = (self.cpu_partition or self.partition) if gpus == 0 else self.partition
         words = {"partition": partition, "account": self.account, "qos": self.qos, "mem": self.mem}

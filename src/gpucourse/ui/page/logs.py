@@ -34,7 +34,7 @@ class Process(NamedTuple):
 
 
 class LogLine(NamedTuple):
-    """A line on the page. `process` is the index of its process; a `gap` says how much is left out there."""
+    """A line on the page. `process` is the index of its process. If `level` is `gap`, the text says how much is left out."""
 
     process: int
     level: Level | Literal["gap"]
