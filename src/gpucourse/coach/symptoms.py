@@ -343,7 +343,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"(?m)^(?P<file>[^\s:]+): (?P<line>\d+): module: not found" + _NOT_OF_SCRIPT,
         ),
         why="Line {line} loads software with `module` (Environment Modules, or Lmod), as on the cluster that the script was "
-        "written for. Here software is installed without modules, or the shell of a job does not read the file that defines `module`.",
+        "written for. Here software is installed without modules, or the shell of a job does not read the file that defines "
+        "`module`.",
         next="leave the `module` lines out and name the Python that has the packages; on a cluster with modules put "
         "`source /etc/profile` above them, or begin the file with #!/bin/bash -l",
     ),
