@@ -51,8 +51,7 @@ def count_wrong(sweep: Mapping[int, Mapping[str, Any]], answer: Mapping[str, Any
     """Return how many figures of the learner's part are wrong.
 
     A p99 is wrong if it is not the time of the right request. A batch size is wrong if its p99 of TPOT is above the limit,
-    if it is slower than the fastest one within the limit, or if a smaller one is as good. The answer None is wrong if a batch
-    size is within the limit.
+    or if the rounds refute it. The answer None is wrong if a batch size is within the limit.
     """
     wrong_count, within = 0, []
     for batch, record in sweep.items():
@@ -65,14 +64,23 @@ def count_wrong(sweep: Mapping[int, Mapping[str, Any]], answer: Mapping[str, Any
 
 
 def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> bool:
-    """Return whether a round of the chosen batch size is as fast as the slowest round of the fastest batch size, and no round
-    of a smaller batch size is. If several batch sizes have the highest median, each of them may count as the fastest."""
+    """Return whether the rounds leave room for this choice, whatever rule made it.
+
+    They do not if the fastest batch size is faster by more than its rounds and those of the choice differ. Nor do they if a
+    smaller one is as fast as the fastest: its median is among the rounds of the fastest, and its best round reaches their
+    median.
+    """
     if chosen not in speeds:
         return chosen is None and not speeds
-    medians = {batch: statistics.median(rounds) for batch, rounds in speeds.items()}
-    floors = [min(speeds[batch]) for batch in speeds if medians[batch] == max(medians.values())]
-    smaller = [max(rounds) for batch, rounds in speeds.items() if batch < chosen]
-    return any(max(speeds[chosen]) >= floor > max(smaller, default=0.0) for floor in floors)
+    own, fastest = speeds[chosen], sorted(max(speeds.values(), key=statistics.median))
+    if fastest[0] - max(own) > 2 * max(max(own) - min(own), fastest[-1] - fastest[0]):
+        return False
+    smaller = [rounds for batch, rounds in speeds.items() if batch < chosen]
+    is_as_fast = (
+        statistics.median(rounds) >= fastest[len(fastest) // 3] and max(rounds) >= statistics.median(fastest)
+        for rounds in smaller
+    )
+    return not any(is_as_fast)
 
 
 def _is_tail(times: Sequence[float], tail: float) -> bool:

@@ -1,7 +1,7 @@
 """The learner's part of 8.1 in its run: its costs for the steps that the run has counted.
 
-You will learn    nothing new: token_costs.py uses this for the columns `yours`
-You will produce  nothing by itself
+You will learn    how your costs compare with what the run has counted
+You will produce  nothing directly: token_costs.py uses it for the columns `yours`
 Run it            python token_costs.py
 Your part         my_costs.py
 Reading           modules/08-inference-engines/lesson-2-costs.md

@@ -1,4 +1,4 @@
-"""The program: `gpucourse ...` and `python -m gpucourse ...`."""
+"""The entry point of the program, for both `gpucourse ...` and `python -m gpucourse ...`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import sys
 
 def _leave(_number: int, _frame: object) -> None:
     os.write(2, b"interrupted\n")
-    os._exit(130)  # the exit code of `run_command`; nothing that must be ended has started yet
+    os._exit(130)  # the same exit code as `run_command`; no process has been started yet that would have to be ended
 
 
 _before = signal.getsignal(signal.SIGINT)
 if _before is signal.default_int_handler:  # not if Ctrl-C is ignored, as with nohup
     signal.signal(signal.SIGINT, _leave)
 
-from gpucourse.cli.boundary import run_command  # noqa: E402 (after the lines above, which handle Ctrl-C during it)
+from gpucourse.cli.boundary import run_command  # noqa: E402 (after the lines above, which handle Ctrl-C during this slow import)
 
 signal.signal(signal.SIGINT, _before)
 

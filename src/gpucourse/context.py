@@ -1,4 +1,5 @@
-"""The context of a command. A context never changes: code that needs another watcher makes a new context."""
+"""The context that a command passes to the functions it calls. A context never changes: code that needs another watcher makes
+a copy."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class _Opened:
 
 @dataclass(frozen=True)
 class Context:
-    """The context of one command.
+    """The workspace, course, environment and watcher of one command.
 
     `stop`: set when the user asks the command to end.
     `reviewed`: None unless a reviewer has opened this workspace from a bundle.
@@ -83,18 +84,19 @@ class Context:
         return replace(self, watch=watch)
 
     def with_label(self, label: str) -> Context:
-        """Return a context that adds a label to every event. Tasks that run in parallel use it."""
+        """Return a copy of this context that adds a label to every event, so that the events of parallel tasks can be told
+        apart."""
         from gpucourse.model.event import label_events
 
         return self.watched_by(label_events(self.watch, label))
 
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
-        """Return a context manager that holds a stack's lock for `command`. If another command holds it, the watcher receives
-        one warning. Raises StackBusy."""
+        """Return a context manager that holds a stack's lock for `command`. If another command holds the lock, the context
+        manager sends the watcher one warning and waits. It raises StackBusy if the wait takes too long."""
         return hold_lock(self.paths.lock(name), command, on_wait=lambda holder: self._warn(f"waiting for {holder}"))
 
     def guard(self, part: str) -> AbstractContextManager[None]:
-        """Return a context manager that turns a failure of its block into a warning and a line in the workspace's log.
+        """Return a context manager that turns an error in its block into a warning and a line in the workspace's log.
 
         `part`: the end of the sentence "could not ...".
         """

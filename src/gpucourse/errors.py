@@ -18,8 +18,8 @@
     │   ├── TerraformFailed
     │   ├── StackBusy                        another command holds this stack
     │   └── CloudError                       the cloud answered with an error
-    │       ├── CloudUnreachable             it did not answer
-    │       └── CloudThrottled               it rejects calls because they are too frequent
+    │       ├── CloudUnreachable             the cloud did not answer
+    │       └── CloudThrottled               the cloud rejects calls because they are too frequent
     ├── UnreachableError                 7   a node cannot be reached
     │   ├── NoAnswer                         nothing answers over SSH at its address
     │   ├── OtherHostKey                     a machine with another host key answers at its address
@@ -71,7 +71,7 @@ class GpucourseError(Exception):
         self.log = log
 
     def with_subject(self, subject: str) -> str:
-        """Return `what`. If it does not begin with `subject`, put the subject in front of it."""
+        """Return `what`, with `subject` in front unless `what` already begins with it."""
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
@@ -123,7 +123,7 @@ class ManifestError(UsageError):
 
 
 class MissingError(GpucourseError):
-    """Something that the command needs is missing. The hint is the command that provides it."""
+    """Something that the command needs is missing. The hint says what to type to get it."""
 
     exit_code = ExitCode.MISSING
     code = "missing"
@@ -256,7 +256,7 @@ class CloudUnreachable(CloudError):
 
 
 class CloudThrottled(CloudError):
-    """The cloud still rejects calls because they are too frequent, after several tries with growing pauses."""
+    """The cloud rejects calls because they are too frequent, even after several retries with growing pauses."""
 
     code = "cloud_throttled"
 

@@ -19,7 +19,7 @@ def guard(
 ) -> Iterator[None]:
     """Run a block. If it fails, add one line to the file that `log` returns, call `warn` with one sentence, and continue.
 
-    `part` completes the sentence "could not ...". Interrupted, a closed pipe and the errors in `except_for` are raised.
+    `part` completes the sentence "could not ...". Interrupted, a closed pipe and the errors in `except_for` are not caught.
     """
     try:
         yield

@@ -23,7 +23,7 @@ class _RentedGpu:
 
     `types`: the instance types, by name.
     `offered`: the sizes of `family` that the course offers, if it offers any.
-    `retired`: why AWS no longer has the GPU.
+    `retired`: why AWS no longer offers the GPU; empty if AWS still does.
     `quota`: a key of `Hardware.quotas`.
     """
 
@@ -91,7 +91,7 @@ class Hardware:
         return next((rented.types[instance_type] for rented in self.rented if instance_type in rented.types), {})
 
     def quota_of(self, instance_type: str) -> _QuotaFamily | None:
-        """Return the quota that an instance type counts against, or None if no lab of the course can use that quota.
+        """Return the quota that an instance type counts against, or None if the table does not have that quota.
 
         The type need not be in the table: the longest matching prefix of its name decides.
         """
@@ -116,7 +116,7 @@ def hardware() -> Hardware:
 
 
 def parse_hardware(text: str) -> Hardware:
-    """Parse the text of a table. Return only the part that the program needs."""
+    """Parse the text of a hardware table, and return only the part that the program needs."""
     data = json.loads(text)
     entries = [gpu["aws"] for gpu in data["gpus"] if "aws" in gpu] + data["without_sheet"]
     return Hardware(

@@ -37,8 +37,9 @@ def try_all(
     Any other exception is a bug and is raised. Ctrl-C raises KeyboardInterrupt.
 
     `within_s`: abandon a task that has not ended after this many seconds; its result is CloudUnreachable.
-    `on_interrupt`: on Ctrl-C, call this function and wait for the tasks that have begun. Without it, Ctrl-C does not wait, and
-    the threads do not keep the process alive. With it, a single task runs in the caller's thread, where Ctrl-C arrives.
+    `on_interrupt`: on Ctrl-C, call this function and wait for the tasks that have begun. Without this function, Ctrl-C does
+    not wait, and the threads do not keep the process alive. With the function, a single task runs in the caller's thread,
+    where Ctrl-C arrives.
     """
     results: dict[int, T | GpucourseError] = {}
     faults: list[BaseException] = []

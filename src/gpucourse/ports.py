@@ -1,4 +1,4 @@
-"""The interface of a transport to the nodes. Implementations are one layer up."""
+"""The interfaces of a transport and of its links to nodes. The package `remote`, one layer up, implements them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Link(Protocol):
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as this side can tell."""
+        """Return whether the connection is still open, as far as this computer can tell."""
         ...
 
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
@@ -50,7 +50,7 @@ class Link(Protocol):
         ...
 
     def close(self) -> None:
-        """Drop the connection. Processes that were started detached on the node keep running."""
+        """Close the connection. Detached processes on the node keep running."""
         ...
 
 

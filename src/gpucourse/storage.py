@@ -1,7 +1,7 @@
 """Write files as a whole: write under a temporary name, flush, then rename. If the disk is full or a folder cannot be written,
 the error says what to do.
 
-This module also decides where a user's own files belong: never in `/` itself, nor in a home folder that does not exist.
+This module also decides where a user's own files belong: never in `/` itself, and never in a home folder that does not exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpucourse.errors import HomeMissing, StorageError
 from gpucourse.units import format_bytes
 
 _RESERVE = 256 << 20
-"""The bytes that stay free on this computer's disk, for records, pictures and other programs."""
+"""The number of bytes to keep free on this computer's disk, for records, pictures and other programs."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -53,7 +53,7 @@ def _find_account_home() -> str:
 
 
 def find_login() -> str:
-    """Return the user's login name, or the user ID if it has no account, as in containers."""
+    """Return the user's login name, or the user ID if this ID has no account, as in many containers."""
     import getpass
 
     try:
@@ -95,7 +95,8 @@ def storing(path: Path | str) -> Iterator[None]:
 def make_folder(path: Path) -> None:
     """Make a folder and its missing parents. No other user may write to a folder that it makes. Raises OSError.
 
-    A parent's access list (ACL) may allow other users to write. It overrides the umask but not the mode, so the mode is set.
+    A parent's access list (ACL) may allow other users to write. Such a list overrides the umask, but not an explicit mode, so
+    the mode is set.
     """
     if not path.is_dir():
         make_folder(path.parent)
@@ -280,7 +281,7 @@ def _load_syncfs() -> Callable[[int], int] | None:
 
 
 def _exists(path: Path | str) -> bool:
-    """Return whether something has that name. Raises OSError if the name is invalid."""
+    """Return whether a file, folder or link of that name exists. Raises OSError if the name is invalid."""
     try:
         os.lstat(path)
     except FileNotFoundError:

@@ -16,8 +16,8 @@ _SCALE = {
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds in `90s`, `10m`, `1h30m`, `4h` or a bare number. Raises ValueError, whose message shows the right
-    form."""
+    """Return the number of seconds that `90s`, `10m`, `1h30m`, `4h` or a bare number stands for. Raises ValueError, whose
+    message shows the right form."""
     match = _DURATION.match(text.strip().replace(" ", ""))
     if not match or not any(match.groups()):
         raise ValueError(f"'{text}' is not a duration such as 90s, 10m or 1h30m")
@@ -26,7 +26,8 @@ def parse_duration(text: str) -> float:
 
 
 def parse_bytes(text: str) -> int:
-    """Return the bytes in `64 MiB`, `1.5 GB` or a bare number. Raises ValueError, whose message shows the right form."""
+    """Return the number of bytes that `64 MiB`, `1.5 GB` or a bare number stands for. Raises ValueError, whose message shows
+    the right form."""
     match = _BYTES.match(text.strip())
     if not match or match.group(2) not in _SCALE:
         raise ValueError(f"'{text}' is not a size such as 64 MiB or 1 GiB")

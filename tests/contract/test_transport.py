@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import OtherHostKey, UnreachableError
-from gpucourse.model.node import Node
+from gpucourse.model.node import Node, Way
 from gpucourse.parallel import try_all
 from gpucourse.ports import CommandResult, Link
 from gpucourse.remote.keys import ensure_client_key
@@ -49,7 +49,7 @@ def node(lab: SshLab) -> Node:
 
 
 @pytest.fixture
-def link(way: str, lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
+def link(way: Way, lab: SshLab, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Link]:
     """Yield a link to the node, made in one of the ways."""
     if way == "openssh":
         (folder := tmp_path / ".ssh").mkdir()

@@ -176,8 +176,16 @@ def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, 
     """
     if forks.can_start(command, env):
         return finish(forks.Fork(command, Path.cwd(), env, has_own_stderr=True), timeout)
-    streams: dict[str, int] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return finish(subprocess.Popen(command, env=env, text=True, errors="replace", **streams), timeout)
+    process = subprocess.Popen(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+    return finish(process, timeout)
 
 
 def finish(process: forks.Fork | subprocess.Popen[str], timeout: float) -> tuple[int, str, str]:

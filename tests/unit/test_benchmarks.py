@@ -49,20 +49,31 @@ def test_emulator_measures_the_programs_that_are_there(tmp_path: Path) -> None:
     need("g++")
     texts = {
         "right.cu": "__global__ void add() {}\nint main() { add<<<1, SIZE>>>(); }",
-        "wrong.cu": "int main() { return absent; }",
+        "absent.cu": "int main() { return absent; }",
+        "wrong.cu": '#include <cstdio>\nint main() { puts("0 wrong before\\nArrays do not match"); }',
+        "part.cu": "void rest();\nint main() { rest(); }",
         "needy.cu": '#include <cstdio>\nint main() { printf("Usage: needy N\\n"); return 1; }',
     }
     for name, text in texts.items():
         path = tmp_path / "someone+samples" / "add" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    (path.parent / "rest.cpp").write_text("void rest() {}")
     (path.parent / "Makefile").write_text("CFLAGS = -O3 -DSIZE=1\nifdef LARGE\nCFLAGS += -DSIZE=2\nendif\n")
     programs = [("someone/samples", f"add/{name}") for name in (*texts, "lost.cu")]
     verdicts = [verdict for _, verdict in measure_programs(tmp_path, programs)]
-    assert [verdict.state for verdict in verdicts] == ["ran", "not compiled", "needs input", "not there"]
+    assert [verdict.state for verdict in verdicts] == [
+        "ran",
+        "not compiled",
+        "failed",
+        "several units",
+        "needs input",
+        "not there",
+    ]
     assert "'absent' was not declared" in verdicts[1].cause
-    assert [(row.ours, row.held) for row in make_rows(verdicts)] == [(pytest.approx(200 / 3), False), (50, False)]
-    assert list_repositories(verdicts)[1].split() == ["someone/samples", "1", "0", "0", "1", "1", "1"]
+    assert verdicts[2].cause == "Arrays do not match"
+    assert [(row.ours, row.held) for row in make_rows(verdicts)] == [(75, False), (pytest.approx(100 / 3), False)]
+    assert list_repositories(verdicts)[1].split() == ["someone/samples", "1", "1", "0", "1", "1", "1", "1"]
 
 
 def test_emulator_adds_up_causes_of_different_lines() -> None:

@@ -52,7 +52,7 @@ _NEEDS_FLAGS = re.compile(r"\t(?:j|set|cmov|adc|sbb|rc[lr])")
 
 
 def finish(assembly: str) -> str:
-    """Return the assembly with the zones and the memory of kernels that call `malloc` or `new`.
+    """Return the assembly with the zones and the memory of kernels that call `malloc` or `new`, and their `assert`.
 
     A zone is ZONE extra bytes after each function's static variables, so that accesses beyond __shared__ show.
     """

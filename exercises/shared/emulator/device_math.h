@@ -4,6 +4,7 @@
 #pragma once
 #include <type_traits>
 
+#include "packed_integers.h"
 
 namespace emulator {
 template <class To, class From>

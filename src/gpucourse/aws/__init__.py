@@ -1,1 +1,2 @@
-"""Direct calls to the AWS account. Terraform builds; this package checks, searches and removes."""
+"""Direct calls to the AWS account. Terraform builds the labs; this package checks the account, and finds and removes
+resources."""

@@ -32,7 +32,7 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
     """Return this computer's public IPv4 address as a /32.
 
     The environment variable GPUCOURSE_CHECKIP_URL names another page to query. Raises MissingError if the address cannot be
-    determined or is not IPv4.
+    determined or is not IPv4, UsageError if it is not public.
     """
     url = environ.get(VARIABLE) or CHECKIP
     try:
@@ -62,9 +62,9 @@ def _why(error: Exception) -> str:
 
 
 def validate_cidr(text: str) -> str:
-    """Return `text` as one public IPv4 address: only this address will reach SSH.
+    """Return `text` as ADDRESS/32 if it is one public IPv4 address. Only this address will reach SSH.
 
-    Raises UsageError for a wider or private range.
+    Raises UsageError for any other text, such as a wider range, a private address or IPv6.
     """
     try:
         network = ipaddress.ip_network(text.strip())

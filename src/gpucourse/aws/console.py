@@ -15,7 +15,7 @@ from gpucourse.errors import CloudError
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
 POLL_S = 5.0
 PASSING = frozenset({"throttle", "service", "gone"})
-"""The errors that the next request may not have: too many requests, a fault of AWS, an instance that is not listed yet."""
+"""The kinds of errors that may disappear on a retry: too many requests, a fault of AWS, an instance that is not listed yet."""
 # A key has 51 bytes (RFC 8709), and all keys begin with the same 19. So a line that the kernel wrote into does not match.
 _KEY = re.compile(r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}(?=\s|$)")
 
@@ -23,7 +23,7 @@ _KEY = re.compile(r"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}(?=\s|
 def find_key(text: str) -> str | None:
     """Return the public host key of the last boot in a console's text, as `ssh-ed25519 base64`.
 
-    Return None if its block is not complete yet.
+    Return None if the block of keys from that boot is not complete yet.
     """
     _earlier, begin, remainder = text.rpartition(BEGIN)
     block, end, _tail = remainder.partition(END)

@@ -1,4 +1,4 @@
-"""Turning an AWS error, from boto3 or from Terraform's output, into advice for the learner."""
+"""Turn an AWS error, from boto3 or from Terraform's output, into advice for the learner."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def from_text(text: str) -> Failure | None:
 
 
 def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
-    """Return the failure that decides what to do: the first that no other zone or type can avoid, otherwise the first. None
-    if there are no failures."""
+    """Return the failure that decides what to do: the first one that another zone or type would not avoid, otherwise the first
+    one. None if there are no failures."""
     failures_so_far = list(failures)
     return next(
         (failure for failure in failures_so_far if not failure.elsewhere), failures_so_far[0] if failures_so_far else None
@@ -101,7 +101,8 @@ def make_error(failure: Failure, problem: str, *, action: str = "") -> Gpucourse
 
 
 def _call_in(text: str) -> str:
-    """Return the last call in the text of Terraform's provider, by its name in a policy; an empty string if there is none."""
+    """Return the last call that a message from Terraform's provider names, in the form of a policy (`ec2:RunInstances`); an
+    empty string if it names none."""
     calls = _CALL.findall(text)
     if not calls:
         return ""

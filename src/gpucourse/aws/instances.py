@@ -1,4 +1,4 @@
-"""Finding the instances of a stack or a course by their tags; stopping and starting them."""
+"""Find the instances of a stack or a course by their tags; stop and start them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def find_nodes(
 ) -> list[CloudInstance]:
     """Wait until AWS lists an instance for each of these nodes, or time is up; return the live instances of the stack.
 
-    AWS lists a new instance by tag only after a while. Instances that have ended are listed too, so they are not waited for.
+    AWS lists a new instance by tag only after a while. An instance that has already ended counts as listed.
     """
     deadline, missing = clock() + timeout_s, set(names)
     while True:

@@ -1,4 +1,5 @@
-"""Costs in USD, as Decimals. A cost is a charge over a period: units at a rate, between two moments with a time zone.
+"""Costs in USD, as Decimals. A cost is a charge over a period: a number of units, times their rate, times the hours between
+two moments. Moments have a time zone.
 
 The price book contains the rates that AWS returned, and the shipped rates for everything else. `estimate` returns the charges
 of a planned lab, `find_charges` the charges of existing resources, and `query_billed_cost` the amount that AWS has billed.
@@ -52,7 +53,7 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """A number of units at a rate.
+    """A number of units, each at the same rate.
 
     For an existing resource, `item` is its id in the cloud, and `since` its start if the cloud reports it.
     """
@@ -76,7 +77,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A charge over a period. `ended`: None while it continues."""
+    """A charge over a period. `ended`: None while the charge continues."""
 
     charge: Charge
     started: datetime
@@ -102,11 +103,11 @@ class Bill:
     damaged: int = 0
 
     def select(self, stack: str) -> Bill:
-        """Return the spans of one stack."""
+        """Return the part of the bill that belongs to one stack (the stack's uid)."""
         return replace(self, spans=tuple(span for span in self.spans if span.charge.stack == stack))
 
     def open(self) -> tuple[Span, ...]:
-        """Return the spans that have not ended."""
+        """Return the spans whose charges still continue."""
         return tuple(span for span in self.spans if span.ended is None)
 
     def per_hour(self) -> Decimal:
@@ -162,10 +163,10 @@ class PriceBook:
         return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
 
     def unit(self, name: str) -> Rate:
-        """Return the price of a unit per hour.
+        """Return the price of one unit, per hour.
 
         A unit is a GB of `disk` (gp3) or of shared `storage` (EFS), an `address`, a MB/s of `throughput` beyond the included
-        amount, or a vCPU's `burst`.
+        amount, or a vCPU of `burst`.
         """
         row = table("prices")[name]
         key = next(key for key in row if key.startswith("usd_per_"))
@@ -225,7 +226,7 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
 
 
 def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
-    """Return the maximum charges of this lab per hour: instances, root disks, public addresses, shared storage."""
+    """Return the maximum charges of this lab per hour: instances, CPU bursts, root disks, public addresses, shared storage."""
     charges: list[Charge] = []
     bursts: list[Charge] = []
     count = disks = throughput = 0
@@ -399,7 +400,7 @@ def _charge_vm(book: PriceBook, instance: CloudInstance) -> list[Charge]:
 
 @dataclass(frozen=True, kw_only=True)
 class BilledCost:
-    """The cost billed from the first day up to the second day, in USD. The second day is not included.
+    """The cost that AWS has billed from the day `first` up to the day `until`, in USD. The day `until` is not included.
 
     `services`: the cost of each service, by AWS's name for it.
     `requests`: the number of requests made, each of which costs a cent.
@@ -419,7 +420,7 @@ class BilledCost:
 
 
 def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
-    """Return the billed cost of everything with the course's tag, from the first day to the last.
+    """Return the billed cost of everything with the course's tag, from the first day to the last, both included.
 
     The cost is zero if the tag `Project` is not activated as a cost allocation tag. Raises the errors of `Account.call`.
     """

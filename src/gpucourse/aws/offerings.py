@@ -1,7 +1,7 @@
 """The instance types that exist, and the zones of a region that offer them.
 
-The properties of a type (vCPUs, GPUs, memory, quota) come from the hardware table. AWS is asked each time which zones offer it,
-because price lists still contain types that no zone offers now.
+The properties of a type (vCPUs, GPUs, memory, quota) come from the hardware table. AWS is asked each time which zones offer a
+type, because price lists still contain types that no zone offers now.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def _list_type_patterns() -> list[str]:
 def setup_text(partition: str = PARTITION) -> str:
     """Return the set-up of an account of that partition, as a CloudFormation template in JSON that ends in a newline.
 
-    An administrator uses it once. It contains the policy, a user with this policy, the backstop's role, AWS's service roles,
-    and a budget that sends mail.
+    An administrator uses the template once. It contains the policy, a user with this policy, the backstop's role, AWS's
+    service roles, and a budget that sends mail.
     """
     lines = policy_text(partition).rstrip("\n").replace("\n", "\n" + 8 * " ")
     return text("account.json").replace('"@POLICY@"', lines).replace(f"(partition {PARTITION})", f"(partition {partition})")

@@ -1,8 +1,8 @@
-"""Checking, before anything costs money, that the labs can be built.
+"""Check that the labs can be built, before anything costs money.
 
-Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account, in the order in
-which to fix their findings. They are independent of each other. Anything that AWS does not let us see is `unknown`, never `ok`.
-No check changes anything.
+Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account, in the order
+in which to fix their findings. No check depends on another one. Anything that AWS does not let us see is `unknown`, never
+`ok`. No check changes anything.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class LabEnvironment:
 
     @property
     def account(self) -> Account:
-        """Return the account, in the region of the labs."""
+        """Return the account, which makes its calls in the region of the labs."""
         return self.quotas.account
 
 
 Verdict = tuple[State, str, str]
-"""The only finding of a check: its state, detail and remedy. It has the check's name."""
+"""The single finding of a check: its state, detail and remedy. Its name is the check's."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def list_blocking(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _make(check: Check, facts: LabEnvironment) -> list[Finding]:
-    """Return the findings of the check, with the kind of the check. An AWS error becomes a finding."""
+    """Run one check and return its findings, marked with the check's kind. An AWS error becomes a finding."""
     verdict: Verdict | list[Finding]
     try:
         verdict = check.find(facts)

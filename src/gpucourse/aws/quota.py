@@ -38,7 +38,8 @@ def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], d
 
 @dataclass
 class Quotas:
-    """The vCPU quotas of an account in one region. Each limit and the use are queried once; threads may share this object.
+    """The vCPU quotas of an account in one region. Each limit, and the use, is queried only once; threads may share this
+    object.
 
     `limits` and `used` contain the answers so far. If AWS did not answer, they contain the reason.
     """

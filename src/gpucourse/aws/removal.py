@@ -1,6 +1,6 @@
-"""Removing the resources that a leak scan found, in an order that works.
+"""Remove the resources that a leak scan found, in an order that works.
 
-Right before a resource is removed, it is looked up again by its tags. If it no longer has them, it is not touched.
+Immediately before a resource is removed, it is looked up again. If it has lost the course's tags, it is not touched.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
 
 
 def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
-    """Return the calls that remove the resource, based on its current description. There are none if it is gone or has lost its
-    tags.
+    """Return the calls that remove the resource, based on its current description. If it is gone or has lost its tags, return
+    none.
 
     Raises CloudError for a kind that the course does not create.
     """

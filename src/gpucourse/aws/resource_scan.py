@@ -1,4 +1,4 @@
-"""Finding the course's resources in the account, without Terraform: every kind of resource is looked up by its tags.
+"""Find the course's resources in the account, without Terraform: every kind of resource is looked up by its tags.
 
 The tagging API is only a cross-check: it lists deleted resources for a while, and omits key pairs and placement groups.
 """
@@ -38,7 +38,8 @@ def find(
     regions: Iterable[str] = (),
     strict: bool = False,
 ) -> list[CloudResource]:
-    """Return every resource with the course's tags in these regions (by default, the account's own), in the order of removal.
+    """Return every resource with the course's tags in these regions (by default, the account's own region), in the order of
+    removal.
 
     An empty list proves that nothing is left. A kind that AWS does not let us list is included as one resource with `seen`
     False. Unseen schedules and roles of the backstop are included only with `strict`: they cost nothing and only end instances.

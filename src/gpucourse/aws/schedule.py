@@ -1,8 +1,8 @@
 """The backstop outside the nodes: AWS itself ends each instance ten minutes after its deadline, whatever the node does.
 
-Each instance has its own EventBridge schedule: a request to terminate several instances fails as a whole if one id is unknown.
-The schedules of a stack are in a group with the stack's tags. Missing permissions are reported as a finding, because the
-deadline on the nodes works without the backstop.
+Each instance has its own EventBridge schedule, because a request to terminate several instances fails as a whole if one id is
+unknown. The schedules of a stack are in a group with the stack's tags. Missing permissions are reported as a finding, because
+the deadline on the nodes works without the backstop.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 
 def readiness(account: Account) -> Finding:
-    """Check that the backstop will work for this identity, as far as can be seen without creating anything."""
+    """Check that the backstop will work for this identity, as far as this can be checked without creating anything."""
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break

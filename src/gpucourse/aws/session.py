@@ -1,7 +1,7 @@
 """Calls to AWS, with short timeouts and bounded retries. Every error becomes one of this program's errors.
 
-This is the only file that imports boto3 and botocore. It does so only inside functions, because they take a third of a second
-to load.
+This is the only file that imports boto3 and botocore. The imports are inside functions, because both packages together take a
+third of a second to load.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import boto3
 
 CONNECT_S, READ_S, ATTEMPTS, CONNECTIONS = 5, 20, 4, 16
-IN_US_EAST_1 = {"pricing", "freetier", "ce", "budgets", "iam"}  # these are called there, whatever the lab's region
+IN_US_EAST_1 = {"pricing", "freetier", "ce", "budgets", "iam"}  # always called in this region
 IAM_ACTIONS = {  # operations that have another name in a policy
     "budgets:DescribeBudgets": "budgets:ViewBudget",
     "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
@@ -128,7 +128,7 @@ class Account:
         )
 
     def _start_session(self) -> boto3.Session:
-        """Return the session. It is configured by `environ`, not by the environment of this process."""
+        """Return boto3's session, which is configured by `environ`, not by the environment of this process."""
         if self._session is None:
             import boto3
             import botocore.session

@@ -19,7 +19,8 @@ _NO_TAG = re.compile(r"[^\w .:/=+@-]")  # characters that IAM, EFS and EventBrid
 
 
 def make_project_tags(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
-    """Return the tags that every resource of this stack, this course (a workspace's id) or the project has."""
+    """Return the tags that all resources of this stack, of this course (a workspace's id) or of the whole project have in
+    common."""
     project_tags = {"Project": PROJECT}
     if stack:
         project_tags["Stack"] = stack
@@ -56,7 +57,7 @@ def make_value(text: str) -> str:
 
 
 def make_expires(expires: datetime) -> list[dict[str, str]]:
-    """Return the tag that says when a resource should end, in the form that AWS expects."""
+    """Return the tag with a resource's deadline, in the form that AWS expects."""
     return to_aws_tags({_EXPIRES: expires.astimezone(UTC).isoformat(timespec="seconds")})
 
 

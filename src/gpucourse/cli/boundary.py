@@ -78,8 +78,8 @@ def _dispatch(arguments: list[str], session: Session) -> int:
 
 
 def _complete_shell(option: str, shell: str = "", *_extra_words: str) -> int:
-    """Install or print completion for a shell. The default is the shell in `$SHELL`, because the parent process may be a
-    script's sh.
+    """Install or print completion for a shell. The default is the shell in `$SHELL`, not the parent process, which may be the
+    sh that runs a script.
 
     Raises UsageError for a shell that has no completion, and StorageError if the shell's files cannot be written.
     """

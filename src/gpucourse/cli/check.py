@@ -74,7 +74,7 @@ def check(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Check every exercise again; an exercise that no longer passes loses its mark.")
+        bool, typer.Option("--all", help="Check every exercise again; those that fail now are no longer marked as passed.")
     ] = False,
     diagnosis: Annotated[
         str | None,

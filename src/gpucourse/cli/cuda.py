@@ -132,7 +132,7 @@ def _open(session: Session, program: CudaProgram) -> None:
 
 
 def find_exit_code(report: CudaReport) -> ExitCode:
-    """Return 5 for a fault, 4 for a program that failed, else 0."""
+    """Return 5 for a fault, 4 for a program that failed, and 0 otherwise."""
     if report.faults:
         return ExitCode.CHECK_FAILED
     return ExitCode.DONE if report.state == "ended" else ExitCode.EXERCISE_FAILED

@@ -1,4 +1,4 @@
-"""The command `dev`: starts and checks a course, for authors."""
+"""The command `dev`, for authors: creates a course, or checks one."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def edit(
 def _find_editor(environ: Mapping[str, str], file: Path) -> list[str]:
     """Return the program and the options in $VISUAL or $EDITOR, otherwise `code` if it is installed, otherwise an empty list.
 
-    Raises MissingError if the program in the variable is not installed, and UsageError if the variable has an open quote.
+    Raises MissingError if the program in the variable is not installed, and UsageError if the variable has an unclosed quote.
     """
     variable = next((name for name in _EDITOR_VARIABLES if environ.get(name, "").strip()), None)
     try:

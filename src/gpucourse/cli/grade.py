@@ -94,7 +94,7 @@ def grade(
     judge: Annotated[
         list[str] | None, typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent).")
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="The name of the person who judges or hands in.")] = None,
+    by: Annotated[str | None, typer.Option("--by", help="The name of the person who judges, or who hands in the work.")] = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
         list[Path] | None, typer.Option("--open", help="Open what a learner handed in; several bundles make a class table.")
@@ -207,8 +207,8 @@ def _show_bundles(
     *,
     csv: bool,
 ) -> None:
-    """Show the points of every bundle that can be opened, then say why the others cannot. The most serious error decides the
-    exit code."""
+    """Show the points of every bundle that can be opened, then say why the others could not be opened. The most serious error
+    decides the exit code."""
     from gpucourse.ui.views import grade as views
 
     if exercise is not None:

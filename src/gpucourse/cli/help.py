@@ -30,7 +30,7 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 WITHOUT_JSON = ("edit", "init", "watch", "logs", "open", "ssh")
 
 _SYNONYMS = {"resume": "next", "pause": "stop", "delete": "destroy", "continue": "next"}
-"""Words that people type for a command whose name is spelt differently."""
+"""Words that people type instead of the name of a command, each with that name."""
 
 HELP_OF_GLOBAL_OPTIONS = (
     ("--workspace DIR", "Which workspace (default: found from here, or ~/gpucourse)."),

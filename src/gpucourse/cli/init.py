@@ -1,4 +1,4 @@
-"""The command `init`: creates a workspace, or changes the line in ~/.ssh/config."""
+"""The command `init`: creates a workspace, or adds or removes its line in ~/.ssh/config."""
 
 from __future__ import annotations
 

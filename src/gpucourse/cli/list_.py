@@ -47,7 +47,9 @@ class Listing(JsonDocument, kw_only=True):
 
 def list_(
     session: Session,
-    is_whole: Annotated[bool, typer.Option("--all", help="The exercises of every module, not only of yours.")] = False,
+    is_whole: Annotated[
+        bool, typer.Option("--all", help="Show the exercises of every module, not only of the current one.")
+    ] = False,
 ) -> int:
     """Show the syllabus, and what you have done."""
     from gpucourse.learning.list_ import list_course

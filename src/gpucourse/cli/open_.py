@@ -29,7 +29,7 @@ _NICENESS = 10
 def open_(
     session: Session,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write it (default: page in the workspace).")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Serve it on loopback, where it follows runs as they happen.")] = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve it on loopback, so that it shows runs as they happen.")] = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Show it in the browser.")] = True,
 ) -> None:
     """Open a web page of your lessons, progress and runs."""

@@ -116,7 +116,7 @@ def _guard_result(session: Session) -> AbstractContextManager[None]:
 
 
 def _show_tail(record: RunRecord, live: Live) -> None:
-    """Show the end of the log of the rank or launcher that failed first, for a failure without a known cause."""
+    """Show the end of the log of the rank or launcher that failed first. Call this if the cause of the failure is not known."""
     launcher = next((end.node for end in record.node_exits if end.code), None)
     if record.first_failure is not None:
         live.show_tail(record.first_failure.node, record.first_failure.rank)
@@ -125,7 +125,7 @@ def _show_tail(record: RunRecord, live: Live) -> None:
 
 
 def _store_screen(session: Session, record: RunRecord, live: Live, view: View) -> None:
-    """Store a picture of the learner's screen. Call this last, because the picture has only what was shown before."""
+    """Store a picture of the learner's screen. Call this last, because the picture contains only what has been shown so far."""
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
 
@@ -147,7 +147,7 @@ def show_result(
     session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, paged: bool = False, has_step: bool = True
 ) -> View:
     """Show the result of a run, in full detail with --verbose or as a document with --json, and return the view. With `paged`,
-    a result that is longer than the terminal is shown in the user's pager. Without `has_step`, it ends without a next step.
+    a result that is longer than the terminal is shown in the user's pager. Without `has_step`, no next step is shown.
     """
     view, document = _describe(session, record, verdict, has_step=has_step)
     session.present(view, document, paged=paged)

@@ -130,7 +130,7 @@ def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
         if line:
             session.console.show(judgement(act.take(session.context.paths, sitting, {question.id: line})[0]))
     if wrong_questions := sitting.wrong_questions:
-        announcement = Paragraph("The questions that you got wrong come again, for practice. No points change.", "dim")
+        announcement = Paragraph("Questions that you answered wrong are asked again, for practice. No points change.", "dim")
         session.console.show(View(blocks=[announcement]))
         _practise(session, wrong_questions, ask)
 

@@ -31,7 +31,7 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """Return the diagnoses of a run, the likeliest first. Consequences of another failure are left out if their cause was
     found.
 
-    Return nothing if the run succeeded, was cancelled by the user, or shows no known symptom.
+    The result is empty if the run succeeded, was cancelled by the user, or shows no known symptom.
     """
     if evidence.state in {"succeeded", "cancelled"}:
         return ()

@@ -1,4 +1,4 @@
-"""Diagnose a run from its ranks that were killed, were lost, left early, fell silent or never started."""
+"""Diagnose a run from the ranks that were killed, were lost, left early, fell silent or never started."""
 
 from __future__ import annotations
 
@@ -184,8 +184,8 @@ def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
     return Diagnosis(
         symptom="node-lost",
         title=f"{names} {'were' if len(nodes) > 1 else 'was'} lost",
-        why=f"{evidence.lost or f'{names} went away while its ranks ran'}. Its ranks were lost with it; the others wait for "
-        f"them until their timeout.",
+        why=f"{evidence.lost or f'{names} stopped answering while ranks ran there'}. The ranks there were lost as well; the "
+        f"others wait for them until their timeout.",
         next=f"gpucourse status shows which nodes are alive; gpucourse deploy {evidence.module} repairs them; then run again",
         nodes=nodes,
     )

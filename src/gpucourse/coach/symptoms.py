@@ -288,8 +288,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"NCCL [Ee]rror(?![^\n]*(?:remote process exited|internal error))[^\n]*",
         ),
         general=True,
-        why="NCCL could not talk to another GPU. Across several nodes the usual reason is the interface that it chose, "
-        "or a port that the security group blocks between the nodes.",
+        why="NCCL could not communicate with another GPU. Across several nodes, the usual reason is the interface that it "
+        "chose, or a port that the security group blocks between the nodes.",
         next="--env NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; as a "
         "last resort, NCCL_P2P_DISABLE=1",
         followed=r"NCCL_DEBUG=INFO\b",

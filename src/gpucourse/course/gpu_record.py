@@ -102,8 +102,8 @@ def find_recorded_plots(
 
 
 def _read_record(exercises: Path, name: str) -> _GpuRecord:
-    """Read a record from `exercises/recorded/`. Raises OutsideError if `benchmarks` cannot have written the record, OSError if
-    the file cannot be read."""
+    """Read a record from `exercises/recorded/`. Raises OutsideError if `benchmarks` cannot have written the record, and
+    OSError if the file cannot be read."""
     document = parse_json(read_bounded(file_inside(exercises, f"{FOLDER}/{name}"), _MAX_BYTES))
     version = document.get("format") if isinstance(document, dict) else None
     if version != FORMAT:

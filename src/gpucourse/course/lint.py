@@ -88,7 +88,7 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _read_ways(judge: Path) -> Collection[str]:
-    """Return the wrong ways that a judge recognises, or nothing if it cannot be read, which `find_gaps` reports."""
+    """Return the wrong ways that a judge recognises, or nothing if the judge cannot be read, which `find_gaps` reports."""
     try:
         return read_ways(judge)
     except (OSError, SyntaxError, ValueError):
@@ -185,7 +185,7 @@ def _check_unquoted_commas(modules: Path) -> Iterator[str]:
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
-    """Yield the schemas for editors that another version of gpucourse wrote. A course may leave these schemas out."""
+    """Yield the editor schemas that were written by another version of gpucourse. A course need not contain such schemas."""
     for file in SCHEMAS:
         path = modules / file
         if path.is_file() and path.read_text(encoding="utf-8") != schema_text(file):

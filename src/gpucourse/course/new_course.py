@@ -18,7 +18,7 @@ def start_course(folder: Path) -> tuple[str, ...]:
     """Write a course with one exercise into `folder`, which is created if it is missing. Return the paths of the files in the
     folder.
 
-    Raises UsageError if the folder is not empty, StorageError if it cannot be written to.
+    Raises UsageError if the folder is not empty, and StorageError if it cannot be written to.
     """
     root = folder.expanduser().absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):

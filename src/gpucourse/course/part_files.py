@@ -147,9 +147,10 @@ def _find_ways(tree: ast.Module) -> ast.Dict | None:
 
 
 def read_ways(judge: Path) -> dict[str, Change]:
-    """Return the wrong ways that a judge recognises. Each has a change that turns the solution into it, as old and new text.
+    """Return the wrong ways that a judge recognises. Each has its change, as old and new text, which turns the solution into
+    that wrong way.
 
-    Raises SyntaxError if the file is not Python, ValueError if its WAYS are not literals.
+    Raises SyntaxError if the file is not Python, and ValueError if its WAYS are not literals.
     """
     ways = _find_ways(ast.parse(judge.read_text(encoding="utf-8"), filename=judge.name))
     if ways is None:

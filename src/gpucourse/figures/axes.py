@@ -67,6 +67,6 @@ def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
 
 
 def wrap_words(words: Sequence[str]) -> list[str]:
-    """Break the long labels under bars into lines."""
+    """Return the labels under bars, the long ones broken into lines. The more bars there are, the shorter the lines."""
     width = max(10, 72 // max(1, len(words)))
     return [textwrap.fill(word, width) for word in words]

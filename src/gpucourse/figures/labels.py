@@ -36,7 +36,7 @@ class Labelled:
 
 
 def label_lines(axes: Axes, lines: Sequence[Labelled]) -> bool:
-    """Write each label where its line is. Return False, and write nothing, for a single line or if there is too little space.
+    """Write each label next to its line. For a single line, or if there is too little space, write nothing and return False.
 
     The limits of the axes must be final. Labels to the right of the axes make the axes narrower.
     """

@@ -1,5 +1,5 @@
-"""Draw points that the course's authors measured on a GPU. They accompany the points of a run without a GPU, and are marked as
-not the learner's."""
+"""Draw points that the course's authors measured on a GPU. They accompany the points of a run without a GPU, and a label says
+that they are not the learner's."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def draw_recorded_bars(axes: Axes, data: Drawable, width: float, labels: Sequenc
     """Draw dark, dashed outlines in front of the run's bars of the same name. They are narrower than the bars, so that both
     remain visible.
 
-    `width` is the width available for one bar; `labels` names the series that have bars. On a logarithmic axis, both are
-    points.
+    `width` is the width available for one bar; `labels` names the series that have bars. On a logarithmic axis, points are
+    drawn instead of bars and outlines.
     """
     is_log = axes.get_yscale() == "log"
     for label, points in data.recorded.items():

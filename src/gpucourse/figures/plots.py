@@ -162,7 +162,7 @@ def _write_notes(axes: Axes, data: Drawable) -> None:
 
 
 def _label_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
-    """Label the lines where they are. If there is too little space for that, the legend will name them."""
+    """Write a label next to each line. If there is too little space for that, the legend will name the lines."""
     names = [*data.labels, *(label for label in data.recorded if label not in data.labels)]
     lines = [
         Labelled(label, choose_colour(label, data), points)

@@ -1,10 +1,10 @@
 """Answers, compared with the learner's own run. Numbers are read with their unit; nothing is evaluated.
 
-The result of an answer is one of a check's four words, `kept` (free text that needs a review), or `open`.
+The result of an answer is one of the four results of a check, `kept` (free text that needs a review), or `open` (no answer).
 
 The credit depends on earlier attempts, so that trying every option earns nothing. A choice of n options earns 1 at the first
-attempt, and 2 / (n - 1) less for each wrong attempt. If it stays wrong, each wrong attempt costs 1 / (n - 1). The mean over all
-ways to guess is then 0, for any number of attempts. A number earns 1 at the first attempt and a half at the second. After two
+attempt, and 2 / (n - 1) less for each wrong attempt. If it stays wrong, each wrong attempt costs 1 / (n - 1). The mean over
+all ways to guess is then 0, for any number of attempts. A number earns 1 at the first attempt and 0.5 at the second. After two
 wrong attempts, the answer is final.
 
 Free text earns what a reviewer awards. Until then it earns SELF_REVIEW_SHARE of what the learner awarded.
@@ -86,7 +86,8 @@ def judge(
 
 
 def fingerprint(answer: Scalar) -> str:
-    """Return the SHA-256 of an answer's text. A judgement is valid only for this exact text."""
+    """Return the SHA-256 of an answer's words. A judgement is valid only while these do not change; white space does not
+    count."""
     return hashlib.sha256(" ".join(str(answer).split()).encode()).hexdigest()
 
 

@@ -2,10 +2,10 @@
 its kinds of evidence. In the whole course, each exercise has the same points, divided in the same way by `EXERCISE_WEIGHTS`.
 
 Without a GPU, the checks and questions that need one are left out, and the row's `level` shows this. Missing work earns
-nothing, nor does a run whose files were changed afterwards. Free text earns the points that a reviewer awards. Until then, the
-learner's own judgement earns at most half of them, and the remaining points wait. A part that copies a solution of the course
-also waits for a reviewer. Choices that stay wrong take points from the other evidence in their row, so that guessing earns
-none. No module falls below 0.
+nothing, and a run whose files were changed afterwards earns nothing either. Free text earns the points that a reviewer awards.
+Until then, the learner's own judgement earns at most half of them, and the remaining points wait. A part that copies a
+solution of the course also waits for a reviewer. Choices that stay wrong take points from the other evidence in their row, so
+that guessing earns none. No module falls below 0.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ def _group_answers(answers: Iterable[AnswerResult]) -> dict[str, list[str]]:
 
 
 def _name_way(evidence: ExerciseEvidence) -> str:
-    """Return the command that records a prediction, after a colon; empty without a prediction."""
+    """Return a colon and the command that records the prediction, or an empty string if there is no prediction."""
     prediction = evidence.prediction
     return f": gpucourse run {evidence.exercise} --predict {prediction.id}=VALUE" if prediction else ""
 

@@ -181,7 +181,7 @@ def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
 
 
 def _end(child: BaseProcess, patience: float) -> int | None:
-    """Wait until `patience` for the process to end by itself; then end it, if necessary, and everything that it started.
+    """Wait until the time `patience` for the process to end. Then end it if necessary, and end everything that it started.
 
     Return its exit code, which is negative for a signal, or None if it had to be ended.
     """

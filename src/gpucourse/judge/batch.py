@@ -95,7 +95,7 @@ class Call:
     variables: Mapping[str, str]
 
     def runs(self, script: str, submitted_in: Path) -> bool:
-        """Return whether it runs the course's script, with a path that is valid in the folder of the call."""
+        """Return whether the call runs the course's script, with a path that is valid in the folder of the call."""
         path = (submitted_in / "work" / script).resolve()
         return any((self.folder / word).resolve() == path for word in self.words if word.endswith(script))
 
@@ -123,7 +123,7 @@ class Execution:
     background: bool = False
 
     def find_calls(self, program: str) -> list[Call]:
-        """Return the calls of one program."""
+        """Return the calls of the program with this name."""
         return [call for call in self.calls if call.program == program]
 
     def list_runs_of(self, script: str) -> list[Call]:
@@ -228,7 +228,7 @@ def read_srun(call: Call) -> SlurmOptions:
 
 
 def execute(part: Part, place: Place, *, case: str = "") -> Execution:
-    """Return what the learner's file does when Slurm starts it. Raises Verdict if it does not end, or cannot be started."""
+    """Return what the learner's file does when Slurm starts it. Raises Verdict if it cannot be started or does not end."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-batch-") as name:
         root = Path(name).resolve()
         folder = root / "run"

@@ -112,7 +112,7 @@ def _walk(value: Any, reference: Any, place: str) -> Iterator[tuple[str, Any, An
 
 
 def find_simplest(knobs: Sequence[Knobs]) -> int:
-    """Return the index of the simplest input, which has the smallest sizes; the first if there are several."""
+    """Return the index of the simplest input, the one with the smallest sizes. If there are several, return the first."""
     places = _rank_values(knobs)
     return min(range(len(knobs)), key=lambda at: sum(places[name][value] for name, value in knobs[at].items()))
 

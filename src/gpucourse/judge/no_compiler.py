@@ -1,7 +1,7 @@
 """Keeps torch's compiler out of the judging process. The first optimizer or DDP in a process would import it.
 
-The import would add 2 to 4 seconds to each verdict, although hardly any part compiles anything. The judge of a part that does
-calls `bring_compiler_in`.
+The import would add 2 to 4 seconds to each verdict, although hardly any part compiles anything. The judge of a part that
+compiles calls `bring_compiler_in`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 class _NoCompiler(ModuleType):
     """A stand-in for torch._dynamo: every attribute is another stand-in, a call does nothing, and no function is compiled.
 
-    It is false as a condition, because torch reads some attributes as settings.
+    As a condition, it is false, because torch reads some attributes as settings.
     """
 
     def __init__(self, name: str) -> None:
@@ -32,7 +32,7 @@ class _NoCompiler(ModuleType):
         return _NoCompiler(f"{self.__name__}.{name}")
 
     def __call__(self, *_: Any, **__: Any) -> None:
-        """Do nothing. Torch calls this where it would call its compiler."""
+        """Do nothing. Torch calls this instead of its compiler."""
 
     def __bool__(self) -> bool:
         """Return False, because every setting of the compiler is off."""

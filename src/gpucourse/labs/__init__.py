@@ -1,1 +1,1 @@
-"""Labs: deploy, inspect and take down the nodes that runs use. May import `runs`."""
+"""Deploy, inspect and take down labs: the nodes that runs use. This package may import `runs`."""

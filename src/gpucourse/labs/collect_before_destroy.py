@@ -1,4 +1,4 @@
-"""Ending and collecting every run on a stack before the stack is destroyed. Outputs that have to be given up are listed."""
+"""End every run on a stack and collect its outputs before the stack is destroyed. List the outputs that have to be given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking that nodes can work together, with one small collective operation like those of the exercises."""
+"""Check that nodes can work together, with one small collective operation like those of the exercises."""
 
 from __future__ import annotations
 

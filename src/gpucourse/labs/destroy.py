@@ -81,8 +81,8 @@ def survey(context: Context, request: DestroyRequest) -> Survey:
     """Return the requested labs and, from the targets, this workspace's resources that no record lists.
 
     The targets are queried only if all labs are requested, or if the request names no GPU and no recorded lab matches it.
-    Raises UnknownName for a module that the course does not have. Raises UsageError if labs should be forgotten, but none of
-    them may be.
+    Raises UnknownName for a module that the course does not have. Raises UsageError if the request is to forget labs, but none
+    of them may be forgotten.
     """
     module = None if request.module is None else context.catalog.module(request.module).id
     records, errors = deployments.readable(context.paths)

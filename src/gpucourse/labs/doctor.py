@@ -65,7 +65,7 @@ def list_programs(module: Module) -> list[Finding]:
 
 
 def _users(module: Module, names_of: Callable[[Exercise], Iterable[str]]) -> dict[str, list[str]]:
-    """Return, for each name, the exercises that use it."""
+    """Return the exercises that use each program or package, by its name."""
     users: dict[str, list[str]] = {}
     for exercise in module.exercises:
         for name in names_of(exercise):

@@ -155,7 +155,7 @@ def _read_log(link: Link, command: str) -> str:
 
 
 def _log(node: Node) -> str:
-    """Return the path of the log of the node's daemon, for a shell on the node."""
+    """Return the path of the daemon's log on the node, as text for a shell there."""
     daemon = "slurmctld" if node.role == "head" else "slurmd"
     if node.private_address != "127.0.0.1":
         return _LOG.format(daemon=daemon)

@@ -16,13 +16,15 @@ class DeployRequest:
     """The options that the learner typed after `deploy`.
 
     An option that is None or empty comes from the workspace's settings, otherwise from the module. Several GPUs mean several
-    labs. A target refuses options that do not apply to it:
+    labs. A target refuses options that do not apply to it.
 
     `link`, `unpack_slurm`: only for simulated nodes.
-    The fields from `gpu` to `over_budget`: only for labs that cost money. `gpu` is also for a Slurm cluster; its value is then
-    the cluster's name for a GPU type. The fields from `hosts` to `on_login_node`: only for machines that exist already.
-    `trust` lists fingerprints of host keys that the learner trusts. `key` is also for a Slurm cluster. The fields from `login`
-    to `install`: only for a Slurm cluster. `slurm` lists words such as `constraint=ib`.
+    `gpu` to `over_budget`: only for labs that cost money. `gpu` also chooses a GPU type of a Slurm cluster, by the cluster's
+    name for the type.
+    `hosts` to `on_login_node`: only for machines that exist already. `key` is also for a Slurm cluster.
+    `trust`: the fingerprints of host keys that the learner trusts.
+    `login` to `install`: only for a Slurm cluster.
+    `slurm`: words such as `constraint=ib`.
     """
 
     module: str
@@ -52,7 +54,7 @@ class DeployRequest:
 
     @property
     def flags(self) -> dict[str, list[str]]:
-        """Return the words of each flag that was typed, by the flag, without --target and --dry-run."""
+        """Return each flag that was typed, except --target and --dry-run, with the words to type it again."""
         return list_flags(self, without={"module", "target", "dry_run"})
 
     @property
@@ -79,7 +81,7 @@ class PreflightRequest:
 
 
 def list_flags(request: DeployRequest | PreflightRequest, *, without: Collection[str]) -> dict[str, list[str]]:
-    """Return the words of each flag that was typed, by the flag. `without`: the fields to leave out."""
+    """Return each flag that was typed, with the words to type it again. `without`: the fields to leave out."""
     flags = {}
     for item in fields(request):
         value = getattr(request, item.name)

@@ -261,7 +261,7 @@ class LabHealth:
     """The state of a lab's nodes.
 
     `outlook`: for a lab that costs money, its cost and its end.
-    `waits`: why runs wait in the queue of a cluster, by their ids.
+    `waits`: why runs wait in the queue of a cluster, by the runs' ids.
     """
 
     nodes: list[NodeHealth]

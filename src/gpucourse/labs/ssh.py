@@ -31,7 +31,8 @@ _UNSAFE = re.compile(r"[*?\[\]{}\"\\\\%$\x00-\x1f\x7f]")
 
 
 def connection(context: Context, module_id: str, node: str) -> tuple[Path, Node]:
-    """Return the SSH configuration of a module's lab, and the node. `node` is `1` or `node1`.
+    """Return the SSH configuration of a module's lab, and one of its nodes. `node`: the node's number or name, such as `1` or
+    `node1`.
 
     Raises MissingError if the lab is not deployed, UnknownName if it has no such node.
     """
@@ -68,8 +69,8 @@ def keep_answer(paths: WorkspacePaths, *, answer: bool) -> None:
 def find_config(environ: Mapping[str, str]) -> Path:
     """Return the path of the learner's SSH configuration, with links resolved. The file may not exist yet.
 
-    Raises MissingError without a home folder. Raises UsageError if the file belongs to another user or is outside the learner's
-    home folder.
+    Raises MissingError without a home folder. Raises UsageError if the file belongs to another user or is outside the
+    learner's home folder, or if HOME is not the home folder that OpenSSH uses.
     """
     home = Path(environ.get("HOME", ""))
     if not home.is_absolute() or not home.is_dir():

@@ -23,7 +23,7 @@ class StackStatus:
     """One stack: its record, the health of its nodes, and the runs that have not ended.
 
     `cloud`: its cost and its end.
-    `waits`: why runs wait in the queue of a cluster, by their ids.
+    `waits`: why runs wait in the queue of a cluster, by the runs' ids.
     """
 
     deployment: Deployment

@@ -1,4 +1,4 @@
-"""The definition of a target: a kind of place for labs.
+"""The interface of a target: a kind of place where labs are deployed.
 
 The names of targets appear only in the registry in this file and in the folders next to it.
 """
@@ -60,9 +60,10 @@ def call_when_used(find: Callable[[], Callable[A, R]]) -> Callable[Concatenate[A
 
 
 class Target(Protocol[P, D_contra]):
-    """A kind of place for labs. A subclass implements the four abstract operations; the other methods have defaults.
+    """A kind of place where labs are deployed. A subclass implements the four abstract operations; the other methods have
+    defaults.
 
-    Errors are those in errors.py. The protocols below are for operations that only some targets have.
+    The methods raise only errors from errors.py. The protocols below are for operations that only some targets have.
 
     `name`: the value of `--target`.
     `no_clock`: why its labs can neither be paused nor given more time.
@@ -204,10 +205,10 @@ class HasAccount(Protocol):
         """Check everything that the labs need from the account, and find their price. Changes nothing."""
 
     def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
-        """Return the quotas that are too small for the course."""
+        """Return the quotas that are, or may be, too small for the course."""
 
     def request_quotas(self, context: Context, look: PreflightRequest, shortages: Sequence[ShortQuota]) -> list[QuotaRequest]:
-        """Request increases of these quotas."""
+        """Ask the provider to raise these quotas; return the requests."""
 
     def request_command(self, look: PreflightRequest) -> str:
         """Return the command that requests increases of these quotas."""
@@ -243,7 +244,7 @@ def find_target(name: str) -> Target[Any, Any]:
 
 
 def load_targets() -> list[Target[Any, Any]]:
-    """Return all targets."""
+    """Return one object of each target that this installation has."""
     return [find_target(name) for name in list_targets()]
 
 

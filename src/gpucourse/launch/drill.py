@@ -1,7 +1,7 @@
 """Inject faults for drills. The learner's script never changes.
 
 A wrong world size changes the command. For the other faults (a killed or slowed rank, a blocked port), the node's agent
-receives an order (`plan_faults`), which appears in no log, and starts a process.
+receives an order (`plan_faults`) and starts a process that causes the fault. No log mentions the order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def make_ranks_error(exercise: str, launcher: str, *, in_code: bool = False) -> 
 
 
 def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
-    """Return the plan with timeouts short enough for a drill, and with the fault, if the fault can be put into a command."""
+    """Return the plan with short timeouts, and without restarts if the fault makes a rank fail. If the fault can be put into a
+    command, the plan contains it."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
     keeps_restarts = fault.how == "slow-rank"  # this fault makes nothing fail
@@ -73,7 +74,8 @@ def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
 
 
 def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> dict[str, dict[str, object]]:
-    """Return the order for each node's agent, by the node's name. It is empty if the command already contains the fault."""
+    """Return the order for each node's agent, by the node's name. The result is empty if the command already contains the
+    fault."""
     if fault.how == "block-port":
         return {plan.nodes[0].name: {"how": fault.how, "port": plan.master_port}}
     if fault.how in {"kill-rank", "slow-rank"}:

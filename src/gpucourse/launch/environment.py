@@ -46,8 +46,8 @@ def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: flo
 
 
 def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
-    """Return the variables that set the network interface for collectives. By default, gloo uses the address that the host's
-    name resolves to.
+    """Return the variables that set the network interface for collectives. Without them, gloo would use the address that the
+    host's name resolves to.
 
     `nccl`: additional variables for NCCL, which are needed only if there are GPUs.
     """
@@ -85,7 +85,8 @@ def read_variables(words: Sequence[str], local: Mapping[str, str]) -> tuple[dict
 
 
 def _check_text(name: str, value: str) -> str:
-    """Return the value, because the files of the run will contain it. Raises UsageError if it is not text in UTF-8."""
+    """Return the value that was typed for `name`. Raises UsageError if it is not text in UTF-8, because files of the run will
+    contain it."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -102,7 +102,7 @@ class WrittenBatch:
 class TorchrunOptions:
     """torchrun's own options as they were typed, one word each, such as `--role=trainer`.
 
-    `max_restarts`: the typed number, or None. It is separate because the nodes need it.
+    `max_restarts`: the typed number, or None. It is stored separately, because the nodes need it.
     """
 
     words: tuple[str, ...] = ()

@@ -172,7 +172,7 @@ def _local_imports(path: Path, root: Path) -> Iterator[Path]:
 
 
 def _mentions(path: Path, root: Path) -> Iterator[Path]:
-    """Yield the files below `root` whose paths, relative to it, are words in a file."""
+    """Yield the files of at most MAX_BYTES below `root` whose paths, relative to `root`, are words in the file at `path`."""
     if path.suffix not in _READ:
         return
     try:

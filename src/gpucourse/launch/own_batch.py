@@ -140,7 +140,7 @@ def plan(
     """Return the launch plan for a batch file.
 
     `nodes`, `partition`, `time_s`: the values that the learner typed, if any. They override the file.
-    `login`: the partition that the login sets. It also overrides the file.
+    `login`: the partition that the environment of the learner's login shell sets. It also overrides the file.
     `default`: the partition of jobs that name no partition.
     `site_flags`: the options from the learner's settings for the cluster.
     """
@@ -201,7 +201,7 @@ def _read_seconds(batch: OwnBatch) -> float | None:
 
 
 def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
-    """Return a sentence that describes the requests of the file."""
+    """Return a clause that says what the file requests, such as `2 nodes of the partition gpu, 4 processes in all`."""
     task_count = len(batch.tasks)
     at_once = f" ({batch.at_once:,} at a time)" if batch.at_once else ""
     parts = [
@@ -217,8 +217,8 @@ def _describe(batch: OwnBatch, nodes: int, partition: str) -> str:
 def _follow_output(batch: OwnBatch) -> tuple[str, tuple[str, ...]]:
     """Return the error file to look for when the job has ended, and sbatch's options for following the job's output.
 
-    Errors join the output if the file puts both into one file, or if its error file is outside the run's folder. The folder of
-    such a file may not exist, and Slurm would then end the job without a message.
+    Errors go to the same file as the output if the batch file says so, or if its error file is outside the run's folder. The
+    folder of such a file may not exist, and Slurm would then end the job without a message.
     """
     log = f"../logs/{'%A_%a' if batch.tasks else '%j'}-%N.out"
     output_options = ("--chdir=.", f"--output={log}", "--open-mode=append")  # typed after sbatch, they override the file

@@ -135,7 +135,8 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None
 
 
 def max_restarts_of(request: LaunchRequest) -> int:
-    """Return how often torchrun may restart all ranks. For a learner's own script, return the typed number, or 0."""
+    """Return how often torchrun may restart all ranks: the number typed with --torchrun, otherwise the exercise's number,
+    otherwise 0."""
     if request.torchrun_options.max_restarts is not None:
         return request.torchrun_options.max_restarts
     restarts: object = request.exercise.launch.restarts

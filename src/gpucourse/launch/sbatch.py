@@ -26,7 +26,7 @@ class StartCommand:
     """The command of a launcher that starts the ranks inside a job.
 
     `name`: the program's name in comments.
-    `argv`: contains RANK, before the command of each rank.
+    `argv`: the words of the command. RANK stands before the command of each rank.
     `once`: the command runs on the first machine only.
     """
 
@@ -94,7 +94,7 @@ def _is_one_process(job: SbatchJob) -> bool:
 
 
 def render_setup(job: SbatchJob) -> str:
-    """Return the text of setup.sh, which a learner's batch file reads. It contains the same settings as the course's own
+    """Return the text of setup.sh, which a learner's batch file reads. The text contains the same settings as the course's own
     file."""
     folder = job.python.rpartition("/")[0] if job.python.startswith("/") else ""
     path = f'"$SLURM_SUBMIT_DIR/bin:"{folder}{":" if folder else ""}"$PATH"'
@@ -125,7 +125,7 @@ def render_array(texts: Sequence[str]) -> str:
     login = " -l" if texts[0].startswith("#!/bin/bash -l") else ""
     lines = [
         "#!/bin/bash",
-        "# The runs of a sweep as one job array. Made by gpucourse. Each task is one run and asks for the same.",
+        "# The runs of a sweep as one job array. Made by gpucourse. Each task is one run; all request the same.",
         *requests[0],
         f"#SBATCH --array=0-{len(texts) - 1}",
         "# The file for everything that is printed, in the folder of the task's run: tasks/ has a link to each of them.",
@@ -157,7 +157,7 @@ def _export_options(site: ClusterSite) -> tuple[str, ...]:
     """Return the lines that pass the settings of a cluster to jobs that the job itself submits."""
     pairs = (flag.removeprefix("--").partition("=") for flag in site.flags)
     exports = [f"export SBATCH_{name.upper()}={shlex.quote(value)}" for name, _, value in pairs if name in _HANDED_ON]
-    return ("# For the jobs that this job submits: what the settings of your cluster say.", *exports) if exports else ()
+    return ("# The settings of your cluster, for jobs that this job submits.", *exports) if exports else ()
 
 
 def render_session(site: ClusterSite, partition: str = "") -> str:
@@ -167,7 +167,7 @@ def render_session(site: ClusterSite, partition: str = "") -> str:
     """
     lines = (
         "# Read by the shell of this session. Made by gpucourse.",
-        *(("# It is no login shell, and only these have the command module.", ". /etc/profile") if site.setup else ()),
+        *(("# The command module is defined in a file that only login shells read.", ". /etc/profile") if site.setup else ()),
         "[ ! -f ~/.bashrc ] || . ~/.bashrc",
         *_set_up(site),
         'export PATH="${GPUCOURSE_OUT%/*}/bin:$PATH"  # python is the one that has the course\'s packages',
@@ -364,7 +364,7 @@ def _start(job: SbatchJob, start: StartCommand) -> str:
 
 
 def _chooses_cores(job: SbatchJob) -> bool:
-    """Return whether the file may request cores. It may if the learner's options do not."""
+    """Return whether the file may request cores: only if the learner's options do not request any."""
     return not any(flag.startswith("--cpus-per-") for flag in job.site.flags)
 
 

@@ -90,7 +90,7 @@ def nodes_of(request: LaunchRequest, requested: int | None) -> int:
 
 
 def tasks_of(request: LaunchRequest, gpus: int) -> int:
-    """Return how many processes start on each node. An exercise with one process per node keeps one, as under its own
+    """Return how many processes start on each node. An exercise with one process per node keeps that number, as with its own
     launcher."""
     launcher = find_launcher(request.launcher)
     one_process = launcher.one_process if not launcher.by_slurm else request.exercise.launch.traits.one_process
@@ -98,8 +98,8 @@ def tasks_of(request: LaunchRequest, gpus: int) -> int:
 
 
 def _choose_starter(request: LaunchRequest) -> RankLauncher | None:
-    """Return the launcher that starts the ranks inside the job, or None if srun starts them: the typed launcher or the
-    exercise's own, otherwise torchrun if it may start ranks again."""
+    """Return the launcher that starts the ranks inside the job: the requested one or, if that is Slurm itself and ranks may be
+    restarted, torchrun. Return None if srun starts the ranks."""
     launcher = find_launcher(request.launcher)
     if launcher.by_slurm:
         launcher = find_launcher("torchrun") if max_restarts_of(request) else launcher
@@ -170,7 +170,7 @@ def _files(
     if slurm.gather and request.script == exercise.script:
         gather = replace(
             first,
-            title=f"{first.title}: what all tasks found",
+            title=f"{first.title}: the results of all tasks",
             name=f"{exercise.id}-gather",
             nodes=1,
             tasks=1,
@@ -219,7 +219,7 @@ def make_environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int =
 
 
 def _values(request: LaunchRequest, parameter: str) -> int:
-    """Return how many values the learner wants to try."""
+    """Return how many values, separated by commas, a parameter has. Raises UsageError if there are too many or one is empty."""
     text = str(request.parameters.get(parameter, ""))
     values = [value.strip() for value in text.split(",")]
     if "" in values or not 1 <= len(values) <= MAX_TASKS:

@@ -60,7 +60,7 @@ class Torchrun(RankLauncher):
     packages = ("torch",)
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return None, because torchrun can do all of this."""
+        """Return None, because torchrun supports all of these options."""
         del torchrun, handed_on, profile
         return None
 

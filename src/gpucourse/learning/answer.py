@@ -1,5 +1,5 @@
-"""`answer`: accepts the learner's answers, judges them immediately if possible, and stores them in `deliverables/`. The learner
-judges free text, until an instructor does."""
+"""`answer`: accepts the learner's answers, judges them immediately if possible, and stores them in `deliverables/`. The
+learner's own judgement of a free text counts until an instructor judges the text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
 QUALITIES = {"yes": 1.0, "partly": 0.5, "no": 0.0}
-"""The words with which a learner judges a text: does it say what a good answer says?"""
+"""The words with which learners judge their own text (does it say what a good answer says?), each with its quality from 0 to
+1."""
 
 
 @dataclass(kw_only=True)
@@ -86,8 +87,8 @@ def judge_answer(paths: WorkspacePaths, answering: Answering, question: Question
 def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
     """Store answers, and return every question with the result of its answer. None withdraws an answer.
 
-    Raises UnknownName for an unknown question, UsageError if an answer does not fit the kind of its question. In both cases,
-    nothing is stored.
+    Raises UnknownName for an unknown question, and UsageError if an answer does not fit the kind of its question. In both
+    cases, nothing is stored.
     """
     questions = {name: question_of(answering, name) for name in submitted}
     for name, answer in submitted.items():
@@ -114,7 +115,7 @@ def take(context: Context, answering: Answering, submitted: Mapping[str, Scalar 
 
 def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
     """Submit the answers in the sheet of `deliverables/`, and return every question with the result of its answer. Raises
-    ManifestError if the sheet has errors, StorageError if the answers cannot be stored.
+    ManifestError if the sheet has errors, and StorageError if the answers cannot be stored.
     """
     results = evidence.answers_of(context, exercise, in_sheet=True)
     record = evidence.find_answered_run(context.paths, exercise)
@@ -144,8 +145,8 @@ def list_texts(results: Sequence[AnswerResult]) -> tuple[AnswerResult, ...]:
 
 
 def read_quality(word: str) -> float:
-    """Return the quality, from 0 to 1, of a word of QUALITIES, which may be abbreviated to its first letters. Raises
-    ValueError for any other word.
+    """Return the quality, from 0 to 1, that a word of QUALITIES stands for. The first letters of a word suffice. Raises
+    ValueError for any other text.
     """
     qualities = [quality for name, quality in QUALITIES.items() if word and name.startswith(word.strip().lower())]
     if len(qualities) != 1:
@@ -156,8 +157,8 @@ def read_quality(word: str) -> float:
 def review(context: Context, exercise: Exercise, words: Mapping[str, object]) -> tuple[AnswerResult, ...]:
     """Store the learner's own judgements of free texts, as words of QUALITIES, and return every question with its result.
 
-    Raises UnknownName for an unknown question, UsageError if a word is not one of QUALITIES or if there is no text to judge.
-    In both cases, nothing is stored.
+    Raises UnknownName for an unknown question, and UsageError if a word is not one of QUALITIES or if there is no text to
+    judge. In both cases, nothing is stored.
     """
     judgements = []
     author = grade.name_learner(context.settings)
@@ -173,7 +174,7 @@ def review(context: Context, exercise: Exercise, words: Mapping[str, object]) ->
 
 
 def set_damaged_sheet_aside(context: Context, exercise_id: str) -> Path | None:
-    """Rename the exercise's sheet if it has errors, and return its new name. Raises UnknownName for an unknown exercise,
+    """Rename the exercise's sheet if it has errors, and return its new name. Raises UnknownName for an unknown exercise, and
     StorageError if the sheet cannot be renamed.
     """
     exercise = context.catalog.exercise(exercise_id)[1]

@@ -17,8 +17,8 @@ Attempts = tuple[AnswerAttempt, ...]
 
 
 def read_attempts(paths: WorkspacePaths, exercise_id: str) -> Attempts:
-    """Return every attempt at the questions of an exercise. Raises MissingError for a damaged file, NewerFormat for one of a
-    newer version.
+    """Return every attempt at the questions of an exercise. Raises MissingError if the file is damaged, and NewerFormat if a
+    newer gpucourse wrote it.
     """
     record = read_record(paths.attempts(exercise_id), AnswerAttempts)
     return record.attempts if record else ()

@@ -74,7 +74,7 @@ class OpenBundle:
 
 
 def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
-    """Make the bundle at `path`. Raises UsageError if there is nothing to hand in yet, StorageError if the file cannot be
+    """Make the bundle at `path`. Raises UsageError if there is nothing to hand in yet, and StorageError if the file cannot be
     written.
     """
     files = dict(sorted(_list_files(context)))
@@ -158,7 +158,7 @@ def _key(card: Card) -> str:
 
 
 def _is_taken(name: str) -> bool:
-    """Return whether opening a bundle unpacks a file of that name."""
+    """Return whether a file with this name in a bundle is unpacked when the bundle is opened."""
     try:
         return "\\" not in relative_name(name)
     except OutsideError:

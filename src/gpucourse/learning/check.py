@@ -1,4 +1,5 @@
-"""`check`: judges runs again, with the current checks of the course. An exercise that no longer passes loses its mark."""
+"""`check`: judges runs again, with the current checks of the course. An exercise that no longer passes is no longer marked as
+passed."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ def find_namesakes(paths: WorkspacePaths, record: RunRecord) -> list[str]:
 
 
 def check_all(context: Context) -> list[Recheck]:
-    """Judge the run that counts for each exercise again. Remove the mark of each exercise that no longer passes."""
+    """Judge the run that counts for each exercise again. An exercise that no longer passes is no longer marked as passed."""
     rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
@@ -159,8 +160,8 @@ def _judge_run(
 
 
 def _void(stored: ExerciseVerdict | None, *, is_own_script: bool) -> ExerciseVerdict | None:
-    """Return the verdict for a run that no longer exists or, with `is_own_script`, for a run of a learner's script. Return None
-    if there was no verdict."""
+    """Return the stored verdict changed to `error`, because its run no longer exists or, with `is_own_script`, ran a learner's
+    script. Return None if there is no stored verdict."""
     if stored is None:
         return None
     hint = f"run it again: gpucourse run {stored.exercise}"

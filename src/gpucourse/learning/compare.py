@@ -47,7 +47,7 @@ _NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another co
 class Comparison:
     """Runs side by side.
 
-    `labels`: a name for each run in tables and charts, which shows how it differs from the other runs.
+    `labels`: a name for each run in tables and charts. The name shows how that run differs from the others.
     `conclusion`: a sentence or two on the differences.
     `repeat`: a command that shows how much of the differences is noise. It is empty if there is no such command.
     """

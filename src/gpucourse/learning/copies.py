@@ -1,5 +1,5 @@
-"""The learner's own copies of the exercises. `init` makes them; `reset` restores the course's files, and keeps copies of the
-learner's."""
+"""The learner's own copies of the exercises. `init` makes them. `reset` replaces them with the course's files, and keeps a
+copy of the learner's versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reset(context: Context, exercise_id: str, file: str | None = None) -> Reset:
     """Restore the learner's parts and every file that an exercise sends to the nodes, or only `file`. Files that other
     exercises use too are included.
 
-    Runs, answers and points stay. Raises UnknownName for an unknown exercise or file, StorageError if a file cannot be
+    Runs, answers and points stay. Raises UnknownName for an unknown exercise or file, and StorageError if a file cannot be
     written.
     """
     module, exercise = context.catalog.exercise(exercise_id)

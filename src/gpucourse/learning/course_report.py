@@ -38,7 +38,7 @@ class CourseReport:
 def report_course(context: Context, author: str) -> CourseReport:
     """Write one page of Markdown about what the learner ran, wrote, answered and predicted. Its pictures are next to it.
 
-    Raises MissingError if there is nothing to report yet, StorageError if a file cannot be written.
+    Raises MissingError if there is nothing to report yet, and StorageError if a file cannot be written.
     """
     page, result = context.paths.course_report, grade(context, thorough=False)
     scores = {module.module: module for module in result.whole_course.modules}

@@ -1,6 +1,6 @@
 """`cuda`: runs a CUDA program on the emulator, or Triton kernels in Triton's interpreter, on this computer.
 
-No lab and no workspace is needed.
+Neither a lab nor a workspace is needed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CudaOptions:
     `includes`: folders with headers.
     `defines`: macros, as NAME or NAME=VALUE.
     `order`: one of ORDERS.
-    `limit_s`: the time after which the program is ended.
+    `limit_s`: the time limit of the program in seconds.
     `requests`: how many memory requests of each kernel to record for pictures.
     `every`: whether every block is watched instead of a sample.
     `devices`: how many GPUs the program finds.

@@ -63,8 +63,8 @@ def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
 def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord:
     """Return the run of an exercise with the typed id.
 
-    Raises UnknownName, or MissingError if its record cannot be read. Raises UsageError if it is a run of another exercise, did
-    not succeed, or ran a learner's own script.
+    Raises UnknownName if there is no such run, and MissingError if its record cannot be read. Raises UsageError if the run is
+    one of another exercise, did not succeed, or ran a learner's own script.
     """
     record = runs.find(paths, run, exercise.id)
     if record.exercise != exercise.id:
@@ -128,7 +128,7 @@ def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) 
 
 
 def read_run_evidence(paths: WorkspacePaths, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
-    """Return the evidence of a run, and whether the run used a GPU. Answers are compared with this evidence.
+    """Return the evidence of a run, with which answers are compared, and whether the run used a GPU.
 
     Raises MissingError if its files are damaged or have changed since it ended.
     """
@@ -185,7 +185,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         answers = answers_of(context, exercise)
     except GpucourseError as error:
         answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
-        sheet_errors = f"answers.yaml has errors, which gpucourse answer {exercise.id} names"
+        sheet_errors = f"answers.yaml has errors; gpucourse answer {exercise.id} lists them"
         trouble = trouble or (sheet_errors if isinstance(error, ManifestError) else error.what)
     prediction = judge_predictions(context.paths, exercise) if with_prediction else None
     parts = choose_needed(exercise.yours, _confirm_parts(context, exercise, verdict))

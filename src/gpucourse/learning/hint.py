@@ -15,8 +15,11 @@ from gpucourse.workspace.files import changing
 
 @dataclass(frozen=True, kw_only=True)
 class ShownHints:
-    """The numbers of the hints to show, counted from 1. `options`: the options of the command that shows the next hint, or None
-    after the last hint. `helps_try`: whether the last hint shown is about a part that `try` judges and that is not right yet."""
+    """The numbers of the hints to show, counted from 1.
+
+    `options`: the options of the command that shows the next hint, or None after the last hint.
+    `helps_try`: whether the last hint shown is about a part that `try` judges and that is not right yet.
+    """
 
     exercise: Exercise
     numbers: tuple[int, ...]
@@ -30,7 +33,7 @@ def show_hints(
     """Return the hints to show, and store that the learner has seen them: the hint `number`, all hints with `is_whole`,
     otherwise the next one. After the last hint, the last one is shown again. `part` limits the hints to those about one part.
 
-    Raises UnknownName for an unknown part, UsageError if there is no such hint.
+    Raises UnknownName for an unknown part, and UsageError if there is no such hint.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     numbers = range(1, len(exercise.hints) + 1)
@@ -59,7 +62,7 @@ def show_hints(
 
 def _list_numbers(exercise: Exercise, name: str) -> Sequence[int]:
     """Return the numbers of the hints about a part, which is named by its id or its file. Raises UnknownName for an unknown
-    part, UsageError if it has no hints.
+    part, and UsageError if it has no hints.
     """
     ids = {key: part.id for part in exercise.yours for key in (part.id, part.file)}
     if name not in ids:
@@ -90,7 +93,7 @@ def _make_order(exercise: Exercise, results: Mapping[str, PartResult]) -> Callab
 
 
 def _read_seen(history: object, numbers: range) -> set[int]:
-    """Return which of these hints the learner has seen. An earlier version stored only how many."""
+    """Return which of these hints the learner has seen. An earlier version stored only their number."""
     if isinstance(history, int):
         return {*numbers[: max(0, history)]}
     return {number for number in numbers if number in history} if isinstance(history, list) else set()

@@ -20,8 +20,8 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 @dataclass(frozen=True, kw_only=True)
 class Syllabus:
-    """The modules, the newest verdict of each exercise, and the points, unless the rubric cannot be read. `broken` lists
-    unreadable files. `step` is the next step, or None if a record cannot be read or the course has no exercises."""
+    """The modules, the newest verdict of each exercise, and the points if the rubric can be read. `broken` lists unreadable
+    files. `step` is the next step, or None if a record cannot be read or the course has no exercises."""
 
     modules: Sequence[Module]
     step: NextStep | None

@@ -48,7 +48,7 @@ class NextStep:
 class Progress:
     """The numbers of exercises done in the course and in the current module, and the time spent in the current exercise.
 
-    `module` is empty, and the numbers that follow it are 0, if every exercise is done.
+    If every exercise is done, `module` is empty and the fields after it are 0.
     """
 
     done: int
@@ -195,7 +195,7 @@ Choice = tuple[str, str]
 
 
 def _choose_after_drill(context: Context, module: Module, drill: RunRecord) -> Choice | None:
-    """Return how to find or to repair the fault of a drill; None if that is done."""
+    """Return how to find or repair the fault of a drill, or None if nothing is left to do."""
     paths, number = context.paths, drill.exercise
     if not drill.has_ended:
         return f"drill {drill.id} is still running: follow it", drill.advice
@@ -311,7 +311,7 @@ def _choose_part(context: Context, module: Module, exercise: Exercise, result: P
     part = next(part for part in exercise.yours if part.id == result.id)
     result, is_current = _find_newest_result(context, module, exercise, result)
     if result.verdict == "passed" and not result.run:
-        text = f"run it with your part, {part.file}: it is right on this computer, and the run checks it as well"
+        text = f"run the exercise with your part, {part.file}, which is right on this computer: the run checks the part as well"
         return _advise_deploy(context.paths, module) or (text, f"gpucourse run {exercise.id}")
     command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
     if result.verdict in {"open", "passed"}:
@@ -340,7 +340,8 @@ def _advise_deploy(paths: WorkspacePaths, module: Module) -> Choice | None:
 
 
 def _advise_hint(paths: WorkspacePaths, exercise_id: str, reason: str, record: RunRecord | None, command: str = "") -> Choice:
-    """Return the reason and the command for a hint or, if a hint was shown after that run, the command to try it again."""
+    """Return the command that shows a hint or, if a hint has been shown since that run, the command that tries again, each
+    with the reason."""
     try:
         shown_at = paths.hints.stat().st_mtime
     except OSError:

@@ -47,7 +47,7 @@ class Sitting:
 
 
 def find_quiz(folders: CourseFolders) -> Quiz:
-    """Return the quiz of the course. Raises MissingError if there is no quiz, ManifestError if it has errors."""
+    """Return the quiz of the course. Raises MissingError if there is no quiz, and ManifestError if it has errors."""
     quiz = read_quiz(folders.modules)
     if quiz is None:
         raise MissingError("this course has no quiz", hint=f"write one: {folders.modules / FILE}")
@@ -55,8 +55,8 @@ def find_quiz(folders: CourseFolders) -> Quiz:
 
 
 def select_questions(context: Context, module_id: str | None) -> tuple[QuizQuestion, ...]:
-    """Return the questions of the quiz, or only those about a module. Raises UnknownName for an unknown module, MissingError
-    if there are no questions.
+    """Return the questions of the quiz, or only those about a module. Raises UnknownName for an unknown module, and
+    MissingError if there are no questions.
     """
     quiz = find_quiz(context.folders)
     if module_id is None:
@@ -132,8 +132,8 @@ def _update_try(paths: WorkspacePaths, sitting: Sitting) -> Iterator[None]:
 
 
 def judge_answer(question: QuizQuestion, answer: Scalar) -> AnswerResult:
-    """Return the result of an answer. A wrong answer gets no explanation, because the question comes again. Raises ValueError
-    if the answer does not fit the kind of question."""
+    """Return the result of an answer. A wrong answer gets no explanation, because the question will be asked again. Raises
+    ValueError if the answer does not fit the kind of question."""
     result = judge(question, answer, {}, on_gpu=False)
     return replace(result, said="wrong", explanation="") if result.verdict == "failed" else result
 

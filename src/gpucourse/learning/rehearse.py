@@ -235,8 +235,8 @@ def _open(verdict: dict[str, Any], wanted_verdict: str = "", about: frozenset[st
 
 
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
-    """Yield the questions that this run does not answer, a prediction whose ranges do not contain the measurement, and, unless
-    a part is open, the missing deliverables."""
+    """Yield a complaint for each question that this run cannot answer, for a prediction whose ranges do not contain the
+    measurement, and, unless a part is open, for each missing deliverable."""
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     evidence = {"metrics": read_metrics(files.metrics) or {}, "plan": plan, "run": run}
     for question in exercise.questions:

@@ -48,7 +48,7 @@ class ReportResult:
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject of the comparison: a GPU, or a GPU with a model. `run` represents it."""
+    """A subject of the comparison: a GPU, or a GPU with a model. `record` is the run that represents it."""
 
     record: RunRecord
     metrics: Mapping[str, Any]
@@ -249,14 +249,14 @@ def _pictures(
 
 
 def _name_devices(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
-    """Return the words that name the devices of a chart, as under every picture of this course."""
+    """Return the devices of a chart in words, in the form used under every picture of this course."""
     devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
     local = ", simulated nodes (mode: local)" if any(is_simulated(source.record.mode) for source in subjects.values()) else ""
     return f"{exercise.id} · {devices}{local}"
 
 
 def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
-    """Return the learner's texts, by exercise and question."""
+    """Return the learner's free-text answers, by exercise and question."""
     texts: dict[str, str] = {}
     for number in dict.fromkeys(chapter.exercise for chapter in plan.chapters if chapter.words):
         _module, exercise = context.catalog.exercise(number)

@@ -18,7 +18,7 @@ from gpucourse.runs import parts
 
 @dataclass(frozen=True, kw_only=True)
 class TriedPart:
-    """One part and its new result. `waited_s` is the time that the judge took in seconds, including the import of torch."""
+    """One part and its new result. `waited_s` is how long the judge took in seconds, including the import of torch."""
 
     part: LearnerPart
     file: Path
@@ -29,8 +29,8 @@ class TriedPart:
 def try_parts(context: Context, exercise: Exercise, chosen_files: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
     """Judge the learner's parts of an exercise, or only those in `chosen_files`, and hand in the right ones.
 
-    An unchanged part starts no process. Raises UsageError if the exercise has no part; MissingError if torch is needed but not
-    installed.
+    No process is started for a part that has not changed. Raises UsageError if the exercise has no part, and MissingError if
+    torch is needed but not installed.
     """
     if not exercise.yours:
         raise UsageError(f"{exercise.id} has no part for you to write", hint=f"gpucourse show {exercise.id}")

@@ -63,7 +63,7 @@ def wait_for_saves(
 ) -> Iterator[tuple[Path, ...] | str]:
     """Yield the files that were saved, each time some were saved and are complete, until `stop` is set.
 
-    `earlier`: the stamps of earlier calls.
+    `earlier`: the stamps to compare with first; by default, those that the files have now.
     `read_key`: waits at most this many seconds for a key, and returns it, or an empty string. A key is yielded immediately.
     """
     earlier = look(files) if earlier is None else earlier

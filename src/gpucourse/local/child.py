@@ -48,7 +48,7 @@ class Child:
             self.close_input()
 
     def close_input(self) -> None:
-        """Close our end of the input."""
+        """Close our end of the input, unless it is the terminal, which is also the output."""
         if self.stdin is not None and self.stdin != self.stdout:
             os.close(self.stdin)
             self.stdin = None
@@ -67,7 +67,7 @@ class Child:
 
 
 async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd: Path, terminal: Terminal | None) -> Child:
-    """Start the process in a new session. Raises OSError."""
+    """Start the process in a new session, on `terminal` or, if that is None, on three pipes. Raises OSError."""
     with ExitStack() as on_error, ExitStack() as child_ends:
         if terminal is None:
             pipes = []

@@ -1,16 +1,18 @@
 """The requests of a driver and the answers of the host: one line in each direction, over a socket in the nodes' folder.
 
+    request                     answer
+
     check {}                    found {what is wrong with each machine}
     power {name, way}           done {}
     run {name, argv}            done {code, output, errors}
     add {the node's spec}       node {what Terraform reads}   or   ending
-    remove {uid, name}          kept   or   last
-    remove {uid, count}         the same, for every node whose number is `count` or higher
+    remove {uid, name}          kept   or, after the stack's last node,   last
+    remove {uid, count}         the same; removes every node whose number is `count` or higher
     ping {}                     here
-    anything                    error {why}
+    any request that fails      error {why}
 
-The socket has a relative path: an absolute one may be longer than the 108 bytes (104 on macOS) that the system allows.
-So the caller's working directory must be that folder. This file imports as little as it can: every driver loads it.
+The socket has a relative path: an absolute one may be longer than the 108 bytes (104 on macOS) that the system allows. So the
+caller's working directory must be the nodes' folder. This file imports as little as it can: every driver loads it.
 """
 
 from __future__ import annotations

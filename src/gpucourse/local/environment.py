@@ -45,7 +45,7 @@ _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # chroot, sysctl and daemons; Debia
 
 
 def extend_path(path: str) -> str:
-    """Return the PATH, followed by the folders of the system's own programs."""
+    """Return the PATH `path`, extended by the folders of the system's own programs."""
     return f"{path}:{_SYSTEM}"
 
 

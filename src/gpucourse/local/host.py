@@ -1,7 +1,7 @@
 """The background process that hosts every simulated node of one stack. A driver starts it: `host.py LOCK READY`.
 
-LOCK is the open, locked `host.lock`. READY is an open pipe that receives one newline when the host listens. The working
-directory is the nodes' folder.
+LOCK is the descriptor of the locked file `host.lock`. READY is the descriptor of a pipe that receives one newline when the
+host listens. The working directory is the nodes' folder.
 
 The host ends with its last node, on SIGTERM, or when its folder is deleted. Before it ends, it ends every process on its nodes.
 """
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Host:
-    """The nodes of one stack, and the requests to change them."""
+    """The nodes of one stack. Drivers send the requests that change them."""
 
     def __init__(self, folder: Path, uid: str, lock: int) -> None:
         self.folder = folder
@@ -75,11 +75,11 @@ class Host:
         watching.cancel()
 
     def _sign(self) -> None:
-        """Record which process hosts the nodes of this folder."""
+        """Write host.json, which says that this process hosts the nodes of the folder."""
         layout.write_json(self.folder / layout.HOST, {"pid": os.getpid(), "uid": self.uid, "version": 1})
 
     def stop(self) -> None:
-        """Accept no more requests, and end."""
+        """Accept no more requests and logins, end the machines and daemons, and let `run` return."""
         if self._control is not None:
             self._control.close()
         for node in self.nodes.values():
@@ -267,7 +267,7 @@ def _forget_signals() -> None:
 
 
 def _raise_limit() -> None:
-    """Raise the limit of open files. On macOS it is 256 by default, but 64 nodes with a few sessions each need more."""
+    """Raise the limit of open files. On macOS the limit is 256 by default, but 64 nodes with a few sessions each need more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < target:

@@ -61,7 +61,7 @@ class Spec:
 
 
 class HostedNode:
-    """A node that accepts logins from `open` to `close`."""
+    """A node that accepts logins after `open` and until `close`."""
 
     def __init__(self, folder: Path, spec: Spec) -> None:
         self.spec = spec
@@ -101,7 +101,7 @@ class HostedNode:
         }
 
     def close(self) -> None:
-        """Accept no more logins."""
+        """Accept no more logins. Open connections continue."""
         if self._stop_listening is not None:
             self._stop_listening()
             self._stop_listening = None

@@ -6,7 +6,7 @@ host.log       its warnings and errors, bounded: the older ones are in host.log.
 control.sock   the socket for the drivers; the folder's mode (0700) keeps others out
 node0.json     what Terraform reads: the node, present only when it is up
 slurm/         the configuration, key, state and logs of a Slurm whose daemons share this computer
-machines/      where the disks of simulated machines are mounted; empty from outside
+machines/      where the disks of simulated machines are mounted; looks empty from outside
 shared/        the folder /shared of all machines
 node0/         spec.json, host_key and the node's home
 """
@@ -95,7 +95,7 @@ def description(folder: Path, name: str) -> Path:
 
 
 def node_folder(folder: Path, name: str) -> Path:
-    """Return one node's own folder."""
+    """Return the path of one node's folder, which contains its spec, host key and home."""
     return folder / name
 
 

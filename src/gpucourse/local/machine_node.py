@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class MachineNode(HostedNode):
-    """A machine in the namespace, from `open` to `end`."""
+    """A machine in the namespace. It exists from `open` until `end`."""
 
     def __init__(self, folder: Path, spec: Spec, namespace: NamespaceClient) -> None:
         super().__init__(folder, spec)
@@ -32,7 +32,7 @@ class MachineNode(HostedNode):
         self._turn = asyncio.Lock()
 
     async def open(self) -> None:
-        """Listen, and boot or repair the machine."""
+        """Listen for logins. Boot the machine or, if it is on, start its missing daemons."""
         await super().open()
         (self._folder / layout.SHARED).mkdir(mode=0o755, exist_ok=True)
         await self._namespace.ask("on", machine=self._machine())
@@ -75,7 +75,7 @@ class MachineNode(HostedNode):
         self._jumps.clear()
 
     async def end(self) -> None:
-        """Remove the machine."""
+        """Cut the machine's power, end its connections, and make the namespace forget the machine."""
         await super().end()
         if self._namespace.alive:
             with contextlib.suppress(NamespaceFailed):  # a namespace that has ended contains no machine

@@ -23,7 +23,7 @@ DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # set for a run that outlives the connection
 
 _PROC = Path("/proc")
 _POLL_S = 0.02
-_STARTS_S = 2.0  # seconds for one examination of all processes: even on a busy computer, a program starts within them
+_STARTS_S = 2.0  # seconds for one examination of all processes: even on a busy computer, a program starts within this time
 _FLAGS, _ENVIRONMENT, _ENVIRONMENT_END = 6, 47, 48  # flags, env_start, env_end of proc(5), counted from the state
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD
 _EMPTY_LOOKS = 5
@@ -60,7 +60,7 @@ def holds(environment: bytes, mark: str) -> bool:
 
 
 def send(pid: int, number: int) -> None:
-    """Signal one process. Do nothing if it has gone."""
+    """Signal one process. Do nothing if it has ended."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -100,7 +100,7 @@ def end(
 
 
 def send_group(leader: int, number: int) -> None:
-    """Signal a whole process group. Do nothing if it has gone."""
+    """Signal a whole process group. Do nothing if it has ended."""
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):
@@ -113,7 +113,7 @@ def has_marker(pid: int, mark: str) -> bool:
 
 
 def command_of(pid: int) -> str:
-    """Return the command line of a process, shortened, or an empty string if the process has gone."""
+    """Return the command line of a process, shortened, or an empty string if the process has ended."""
     if _PROC.joinpath("self").exists():
         words = _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ")
     else:

@@ -1,7 +1,8 @@
 """The SSH server. No other module uses asyncssh.
 
 Each node listens on a port of 127.0.0.1 with its own host key. It accepts one user, with the keys that are in the node's
-`.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; this module also serves SFTP.
+`.ssh/authorized_keys` at the time of the login. Old-style `scp` and `rsync` are commands like any other; this module also
+serves SFTP.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The rules for logins.
+    """The settings of one node's SSH server.
 
     `banner`: the software name in the server's first line.
     `serve`: runs one session.
@@ -152,7 +153,8 @@ def _send_unless_empty(send: Callable[..., None], kind: int, *words: bytes, **op
 
 
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
-    """The rules for a login: one user, by key. Ports of this computer may be forwarded in either direction, as editors need."""
+    """The rules for a login: only the node's user, only by key. Ports of this computer may be forwarded in either direction,
+    as editors need."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

@@ -42,8 +42,8 @@ class Finding:
     """The result of one check that is made before anything is built. `unknown` means that the check could not be made; it does
     not count as `ok`.
 
-    `mend`: the command or the page that helps if the check fails.
-    `kind`: a word that the program acts on; `what` is only for people.
+    `mend`: the command to type, or the page to open, if the check fails.
+    `kind`: a fixed word that the program recognises; `what` is only for people.
     """
 
     what: str
@@ -73,7 +73,8 @@ class Failure:
 
     @property
     def elsewhere(self) -> bool:
-        """Return whether another zone may help, or another type once every zone has failed. Every other failure is final."""
+        """Return whether another zone may help or, once every zone has failed, another instance type. If not, the failure is
+        final."""
         return self.kind in {"capacity", "zone"}
 
 
@@ -115,7 +116,7 @@ class Machines:
 
 @dataclass(frozen=True, kw_only=True)
 class LabNeed:
-    """The needs of one module's lab: its machines, its shared storage in GiB, and how many hours the module usually takes.
+    """What one module's lab needs: its machines, its shared storage in GiB, and the hours that the module usually takes.
 
     `smaller` is a type with fewer vCPUs that also suffices for the nodes. It is empty if there is no such type.
     """
@@ -128,7 +129,7 @@ class LabNeed:
     smaller: str = ""
 
     def with_workers(self, **changes: Any) -> LabNeed:
-        """Return the same lab with a different `instance_type` or `count` for its nodes. The head stays unchanged."""
+        """Return a copy with a different `instance_type` or `count` for its nodes. The head stays unchanged."""
         *heads, workers = self.machines
         return replace(self, machines=(*heads, replace(workers, **changes)))
 

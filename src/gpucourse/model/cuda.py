@@ -18,8 +18,8 @@ class AccessCounts:
     """Counts of memory accesses of one kind by all warps of all launches.
 
     `requests`: how many requests the warps made.
-    `lanes`: lanes that took part in them.
-    `bytes`: bytes that they requested.
+    `lanes`: how many lanes took part in these requests.
+    `bytes`: how many bytes these lanes requested.
     `sectors`: the 32-byte sectors that they touched; shared memory has none.
     `sectors_ideal`: the minimum number of sectors that can hold those bytes.
     `bank_conflicts`: passes over shared memory in addition to the first pass of each request.
@@ -49,8 +49,8 @@ class AccessCounts:
 
     @property
     def used_share(self) -> float | None:
-        """Return the requested bytes divided by the moved bytes, or None without sectors. It exceeds 1 if several lanes
-        request the same bytes.
+        """Return the requested bytes divided by the bytes that were moved, or None without sectors. It exceeds 1 if several
+        lanes request the same bytes.
         """
         return self.bytes / (self.sectors * SECTOR_BYTES) if self.sectors else None
 

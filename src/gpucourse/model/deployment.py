@@ -30,8 +30,7 @@ class PlacementAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """A part of the budget, set aside for a lab that is about to cost more. It is in USD per hour, until a given time (ISO
-    8601, UTC)."""
+    """A part of the budget, set aside for a lab that will soon cost more: USD per hour until a given time (ISO 8601, UTC)."""
 
     usd_per_hour: str
     until: str
@@ -206,7 +205,8 @@ class LocalDeployment(Deployment):
 
 @dataclass(kw_only=True)
 class AwsDeployment(Deployment):
-    """A lab on AWS. The machine image has a plug-in for EFA, which no instance of the course offers."""
+    """A lab on AWS. The NCCL plug-in of its machine image needs EFA, which no instance of the course has, so NCCL uses
+    sockets."""
 
     costs = True
     nccl = PLAIN_SOCKETS

@@ -1,4 +1,4 @@
-"""Break drills: a fault injected on purpose, and the learner's diagnosis."""
+"""Drills: the fault that was injected on purpose, and the learner's diagnosis."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
 
 @contextmanager
 def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None, *, silence: str = "") -> Iterator[None]:
-    """Report the start of the block, and then its end, duration and success. An interrupted block has no end, because its work
-    may go on."""
+    """Report the start of the block, and then its end, duration and success. For an interrupted block, no end is reported,
+    because its work may go on."""
     watch(Stage(name=name, text=text, silence=silence))
     start_s, ok, is_left = time.monotonic(), False, False
     try:

@@ -21,7 +21,7 @@ LAUNCHERS = {
 class LauncherTraits:
     """The traits of a launcher.
 
-    `title`: a few words on what it starts.
+    `title`: what it starts, in a few words.
     `one_process`: it starts one process per node, regardless of the number of GPUs.
     `starts_ranks`: its processes are the ranks of one world, whose size is in the plan.
     `starts_once`: its only command runs on the first node and starts the processes of all nodes.

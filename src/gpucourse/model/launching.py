@@ -128,7 +128,7 @@ class Launch(Strict):
                 f"nodes ({self.nodes}) must be between min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
             )
         if self.restarts != 0 and not self.traits.can_restart:
-            raise ValueError(f"restarts are torchrun's, and the kind is {self.kind}")
+            raise ValueError(f"restarts is for the kind torchrun, not for {self.kind}")
         if self.slurm is not None and not self.traits.by_slurm:
             by_slurm = " and ".join(list_launchers(lambda traits: traits.by_slurm))
             raise ValueError(f"slurm is for the kinds {by_slurm}, not for {self.kind}")

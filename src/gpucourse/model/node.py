@@ -26,8 +26,8 @@ def is_simulated(mode: Mode) -> bool:
 class Node:
     """One machine that answers SSH.
 
-    `address` and `port`: where this computer reaches the node.
-    `private_address`: where the other nodes reach it.
+    `address` and `port`: those at which this computer reaches the node.
+    `private_address`: the address at which the other nodes reach it.
     `python`: the interpreter on the node that has the course's packages.
     `host_key`: the node's public SSH key (`ssh-ed25519 AAAA...`).
     `other_host_keys`: keys of other machines at the same address, such as the login nodes of a cluster.

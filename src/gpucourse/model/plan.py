@@ -122,7 +122,7 @@ class NodeCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:
-    """One complete run. The same plan always does the same thing.
+    """One complete run: everything that is needed to start it. The same plan always starts the same commands.
 
     `timeout_s`: the time limit. Each node enforces it, even if the client is gone.
     `outputs`: glob patterns in the work folder for files to collect in addition to `outputs/`.
@@ -166,5 +166,5 @@ class LaunchPlan:
 
     @property
     def world_size(self) -> int:
-        """Return how many ranks there are in all."""
+        """Return the number of ranks on all nodes together."""
         return sum(len(command.ranks) for command in self.commands)

@@ -1,4 +1,4 @@
-"""The questions of an exercise in a manifest, and its prediction."""
+"""The questions and the prediction of an exercise, as a manifest defines them."""
 
 from __future__ import annotations
 

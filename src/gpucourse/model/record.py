@@ -114,15 +114,15 @@ class RunRecord:
     `silences`: the ranks that were still silent at the end.
     `clock_skew_s`: how far each node's clock was ahead of this computer's.
     `drill`: whether a fault was injected on purpose.
-    `repair`: it ran the learner's repaired copy of a drill.
+    `repair`: whether the learner's repaired copy of a drill ran.
     `own_script`: a learner's own script that ran in place of the exercise. Its results say nothing about the exercise.
     `own_module`: the name of that script as a module, if it was started as a module.
     `place`: the folder of its runs below `runs/`, such as `scripts/train.py`. It is empty for the exercise's folder.
-    `profiled`: it ran under a profiler, which slows it down, so its times are not evidence.
+    `profiled`: whether it ran under a profiler, which slows it down. Its times are then not evidence.
     `prediction`: the prediction made before it began, if any.
     `edited`: the exercise's files that differed from the course's.
     `expected_red`: the check that the learner expected to fail after that edit.
-    `as_predicted`: whether that check failed, and no other.
+    `as_predicted`: whether that check was the only one that failed.
     `restarts`: how often torchrun started all ranks again, at most `max_restarts`. Only failures after the last restart make a
     run fail and count for `first_failure`.
     `environment`: the variables that were typed.

@@ -76,7 +76,8 @@ class Report:
     abstract: str = ""
 
     def without_gaps(self) -> Report:
-        """Return the report as it is handed in: only the chapters that have content, without any mention of what is missing."""
+        """Return the report in the form that is handed in: only the chapters that have content, without any mention of what is
+        missing."""
         chapters = (
             replace(chapter, sayings=tuple(saying for saying in chapter.sayings if saying.text), missing=())
             for chapter in self.chapters

@@ -75,7 +75,7 @@ class Piece:
 
     `share`: its part of the row.
     `of`: how many items it counts.
-    `got`: how many items are earned; below 0 if choices stayed wrong.
+    `got`: how many items are earned. It is below 0 if wrong choices outweigh the rest.
     `waits`: how many items a review may still add.
     `unreviewed`: how many texts neither the learner nor a reviewer has judged.
     `note` and `short`: what is missing, by name and as a count.

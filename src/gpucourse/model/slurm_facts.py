@@ -22,10 +22,10 @@ class PartitionFacts:
 
     `max_s`: its time limit in seconds; None if there is none.
     `usable`: how many of its nodes accept jobs, now or after their current jobs. The other counts include nodes that are down.
-    `gpus`, `cores`: those of its largest node.
+    `gpus`, `cores`: how many its largest node has.
     `gpu_nodes`: the nodes with a GPU.
     `gpu_types`: the number of nodes with each type that Slurm knows, such as a100; empty if GPUs have no type.
-    `accounts`, `denied_accounts`, `qos`: who may use it. An empty list of accounts or QoS admits all.
+    `accounts`, `denied_accounts`, `qos`: who may use it. An empty list of accounts or QoS means that all may use it.
     `max_nodes`: the most nodes that one job may have; None if there is no limit.
     """
 

@@ -64,9 +64,9 @@ class PartResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """One exercise in a rehearsal: the verdict of its checks, its duration in seconds, and the complaints.
+    """One exercise that `dev check --run` ran: the verdict of its checks, its duration in seconds, and the complaints.
 
-    `skipped` says why it did not run.
+    `skipped` says why the exercise was not run.
     """
 
     exercise: str

@@ -1,5 +1,5 @@
-"""Read JSON from outside. It is limited in bytes, depth, items and numbers, and then converted to the requested type,
-whose fields may have limits of their own (`Meta`)."""
+"""Read JSON from outside. The bytes, the depth, the number of values and the size of each number are limited. The document is
+then converted to the requested type, whose fields may have limits of their own (`Meta`)."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ class OutsideError(ValueError):
 def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -> str:
     """Return the name of a file below a folder, unchanged. Folders in the name are separated by `/`.
 
-    Raises OutsideError if it is not text, is not relative, or has more than `max_length` characters or `max_parts` parts. Empty
-    parts, `.`, `..`, control characters and characters that UTF-8 cannot encode are also refused.
+    Raises OutsideError if it is not text, is not relative, or has more than `max_length` characters or `max_parts` parts. Also
+    raises it for an empty or too long part, `.`, `..`, control characters, and characters that UTF-8 cannot encode.
     """
     if not isinstance(text, str) or not text:
         raise OutsideError("a file name is empty or is not text")
@@ -45,8 +45,8 @@ def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -
 
 
 def check_part(text: str) -> None:
-    """Check that the text can be one part of a path. Raises OutsideError if it is empty, contains a slash or has hidden
-    characters."""
+    """Check that the text can be one part of a path. Raises OutsideError if it is empty or too long, or contains a slash, a
+    backslash or hidden characters."""
     if "/" in relative_name(text, max_length=_MAX_PART) or "\\" in text:
         raise OutsideError(f"{printable(text, 80)} is not a single name")
 

@@ -134,8 +134,7 @@ class SlurmOptions:
         return tuple(sorted(numbers)), int(limit or 0)
 
     def number(self, name: str) -> int | None:
-        """Return the whole number at the beginning of an option's value (2 of `2-4`, 4 of `a100:4`), or None if there is no
-        number."""
+        """Return the whole number in an option's value (2 for `2-4`, 4 for `a100:4`), or None if there is no number."""
         match = re.fullmatch(r"(?:[A-Za-z]\w*:)?(\d{1,6})(?:-\d+)?", self.values.get(name, ""))
         return int(match[1]) if match else None
 

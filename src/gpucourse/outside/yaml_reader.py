@@ -1,7 +1,7 @@
 """Read a YAML file as plain data, with the line of every key. Only this file uses PyYAML.
 
-Words and numbers have their meaning in YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which editors also check
-against. So `no` stays a word, and `1:30` is not ninety.
+Words and numbers mean what they mean in YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which editors also follow. So
+`no` stays a word, and `1:30` is not ninety.
 
 Anchors, aliases and tags are refused. A manifest does not need them, and with them a small file can grow without end or create
 objects.
@@ -53,9 +53,9 @@ class Document:
     `unquoted`: one complaint for each inline list in which a comma may have split one item into two.
     `empty`: whether the file contains nothing except comments.
 
-    A list is in `unquoted` if it contains unquoted text of several words, or the second half of a number such as 1,000. It can
-    be read, so only authors see the complaint. A list of whole sentences, each with a capital letter and a full stop, is left
-    out, because no comma has split it.
+    A list is in `unquoted` if it contains unquoted text of several words, or the second half of a number such as 1,000. Such a
+    list can be read, so only authors see the complaint. A list of whole sentences, each with a capital letter and a full stop,
+    is left out, because no comma has split it.
     """
 
     data: Any = None

@@ -1,2 +1,2 @@
-"""Terraform: the binary, its arguments, one running process, and the stack's folder. Independent of clouds and simulated
-nodes."""
+"""Find Terraform, build its command lines, run it, and keep the stack's folder. This package does not depend on clouds or
+simulated nodes."""

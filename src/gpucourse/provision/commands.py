@@ -32,8 +32,8 @@ _GARBAGE = "400"
 def terraform_environment(environ: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return `environ` plus `extra`, without the variables that control Terraform.
 
-    These set arguments, variables, the workspace, the data folder or logging. Variables about credentials and the source of
-    providers are kept.
+    Those variables set arguments, variables, the workspace, the data folder or logging. Variables about credentials and the
+    source of providers are kept.
     """
     variables = {name: value for name, value in environ.items() if _harmless(name)}
     return {"GOGC": _GARBAGE, **variables, "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", **(extra or {})}
@@ -54,27 +54,29 @@ class Commands:
     lock_wait_s: float = 120.0
 
     def init(self, plugin_dir: Path | None = None) -> list[str]:
-        """Fetch providers; with `plugin_dir`, only from that folder."""
+        """Return the command that fetches providers; with `plugin_dir`, only from that folder."""
         return self._build_command("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
-        """Write the plan to the file `out`; the resources in `replace` are recreated."""
+        """Return the command that writes the plan to the file `out`. The plan recreates the resources in `replace`."""
         return self._build_command("plan", **self._flag_changes(), out=out, replace=list(replace))
 
     def apply(self, plan: str) -> list[str]:
-        """Carry out exactly the saved plan, which needs no approval."""
+        """Return the command that carries out exactly the saved plan, without asking for approval."""
         return self._build_command("apply", plan, **self._flag_changes())
 
     def destroy(self) -> list[str]:
-        """Remove everything in the state, without a refresh first. Resources that are already gone count as removed.
+        """Return the command that removes everything in the state, without a refresh. Resources that are already gone count as
+        removed.
 
-        With a refresh, the removal would take 50 % longer, and it would fail if a data source of the stack can no longer be
+        With a refresh, the removal would take 50 % longer, and it would fail if a data source of the stack could no longer be
         read.
         """
         return self._build_command("destroy", **self._flag_changes(), auto_approve=IsFlagged, refresh=False)
 
     def push_state(self, file: str) -> list[str]:
-        """Make the state in `file` the stack's state. Terraform refuses a state that is older than the current one."""
+        """Return the command that makes the state in `file` the stack's state. Terraform refuses a state older than the
+        current one."""
         return self._build_command("state push", file, lock_timeout=f"{self.lock_wait_s:.0f}s")
 
     def _flag_changes(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Turning Terraform's exit code and transcript into an error that says what failed, where, and what to type next."""
+"""Turn Terraform's exit code and transcript into an error that says what failed, where, and what to type next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
     if code < 0:
         return _make_killed_error(command, -code, log)
     errors = transcript.errors or [_find_plain_error(command, code, transcript)]
-    # After a failure or a stop Terraform adds "execution halted" for everything that it did not begin, which explains nothing.
+    # After a failure or a stop, Terraform adds "execution halted" for every step that it did not begin. That explains nothing.
     first = next((error for error in errors if error.summary != "execution halted"), errors[0])
     if any(words in (error.summary + error.detail).lower() for error in errors for words in _NO_SPACE):
         return StorageError(

@@ -1,7 +1,7 @@
 """`terraform init`, which fetches providers and modules. It is skipped if the stack's folder already has them.
 
 The checksums that the course pins stay in the lock file. `init` and every later Terraform command compare the providers with
-them.
+these checksums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/pl
 
 
 def find_mirror(folder: Path, environ: Mapping[str, str], usual: Sequence[str] = USUAL_MIRRORS) -> Path | None:
-    """Return a folder on this computer that contains every provider of the stack: TF_PLUGIN_MIRROR or a usual folder.
+    """Return a folder on this computer with the stack's providers: TF_PLUGIN_MIRROR or, if it is not set, a usual folder that
+    contains all of them.
 
     Return None if there is none; Terraform then downloads the providers. Raises MissingError if TF_PLUGIN_MIRROR names a folder
     that does not exist.

@@ -98,8 +98,8 @@ class Runner:
     def _lock(self, watcher: Watcher, interrupts: _Interrupts) -> AbstractContextManager[int]:
         """Return the lock that is held exactly as long as Terraform runs, even if this process ends.
 
-        Terraform gets the open file as its standard input. That is the only descriptor that it does not pass on to processes
-        that a provisioner leaves running.
+        Terraform gets the open file as its standard input. Standard input is the only descriptor that Terraform does not pass
+        on to processes that a provisioner leaves running.
         """
 
         def say_waiting(holder: str) -> None:

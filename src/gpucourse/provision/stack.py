@@ -5,8 +5,8 @@
 `plan` shows and saves the plan; `up` applies exactly the saved plan. If any of them is killed at any time, the same command
 continues from the state.
 
-The Terraform output `nodes` describes the nodes of every stack to the course, as a list with one object for each node, with the
-keys of model.node.Node (`host_key` may be left out). The entry is null if the node's resource exists but did not start.
+Every stack describes its nodes in the Terraform output `nodes`: a list with one object for each node, whose keys are those of
+model.node.Node (`host_key` may be left out). An entry is null if the node's resource exists but the node did not start.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ _REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
 def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
     """Return the nodes in Terraform's outputs (as in `terraform output -json`), head first.
 
-    Raises InfrastructureError that names the missing or wrong field, or the nodes that did not start.
+    Raises InfrastructureError, which names the missing or wrong field, or the nodes that did not start.
     """
     entry = (outputs or {}).get("nodes")
     entries = entry.get("value") if isinstance(entry, dict) else None

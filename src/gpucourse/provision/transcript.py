@@ -1,4 +1,4 @@
-"""Reading Terraform's output while it works: its `-json` lines become events."""
+"""Read Terraform's output while Terraform works, and turn its `-json` lines into events."""
 
 from __future__ import annotations
 

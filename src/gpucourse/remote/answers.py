@@ -74,7 +74,7 @@ def folder(path: str) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Return whether the path is absolute and printable."""
+    """Return whether the text is an absolute, printable path of at most 4,096 characters."""
     return path.startswith("/") and len(path) <= 4096 and is_shown(path)
 
 
@@ -114,7 +114,7 @@ def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int
 
 @dataclass(kw_only=True)
 class AgentComplaint:
-    """The agent's message that it could not do what was requested."""
+    """The agent's message that says why it could not do what the client requested."""
 
     error: str
     kind: str = ""

@@ -39,8 +39,8 @@ def collect(
 ) -> CollectedOutputs:
     """Fetch the run's `outputs/`, and the files in its work folder that match `globs`, from all nodes at the same time.
 
-    Unchanged files that are already here are not sent again. A file gets its name here only when it is complete, even after a
-    power cut.
+    Unchanged files that are already here are not sent again. A file gets its final name only when it is complete, so even a
+    power cut leaves no incomplete file under that name.
 
     `max_bytes`: the limit for one file.
     `output_limit`: the limit for all files of a node, in bytes. Their number is also limited (`max_files_of`).

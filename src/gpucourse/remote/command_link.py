@@ -39,14 +39,14 @@ class CommandLink(ABC):
     @property
     @abstractmethod
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as this side can tell."""
+        """Return whether the connection is still open, as far as this computer can tell."""
 
     def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = ANSWER_S) -> CommandResult:
         """Run a shell command in the node's home folder and return its result. Its output may have at most
         `exchange.MAX_ANSWER` bytes.
 
         Raises UnreachableError if the connection is lost, if no byte is sent or received for `timeout_s`, or if the whole
-        answer takes twice as long, counted from the end of the input. It is then unknown whether the command ran.
+        answer takes twice as long, counted from the end of the input. In these cases, it is unknown whether the command ran.
         """
         with self._exchange(command, stdin, timeout_s) as exchange:
             stdout = exchange.answer()
@@ -67,7 +67,7 @@ class CommandLink(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Drop the connection. Processes that were started detached on the node keep running."""
+        """Close the connection. Detached processes on the node keep running."""
 
     @abstractmethod
     def _start(self, line: str, timeout_s: float, /) -> Channel:

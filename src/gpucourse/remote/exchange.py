@@ -1,9 +1,9 @@
 """Carry out one command on one SSH channel.
 
-Standard input is sent while both outputs are read, so that neither side can wait for the other. It is sent only after the
+Standard input is sent while both outputs are read, so that neither side can wait for the other. No input is sent before the
 command has begun, because the start file of a login shell might read it.
 
-A cut connection is never mistaken for a result, nor the login shell's output for the command's.
+A cut connection is never mistaken for a result, and the login shell's output is never mistaken for the command's.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Channel(Protocol):
         """Return the next bytes of standard error, or no bytes at its end."""
 
     def recv_stderr_ready(self) -> bool:
-        """Return whether bytes of standard error have arrived."""
+        """Return whether `recv_stderr` would return bytes without waiting."""
 
     def send(self, s: bytes) -> int:
         """Send some of the bytes and return their number, or 0 if the command has closed its input."""
@@ -62,7 +62,7 @@ class Channel(Protocol):
         """End the command's standard input."""
 
     def close(self) -> None:
-        """Drop the channel."""
+        """Close the channel; the command may continue."""
 
 
 class EndedEarly(UnreachableError):
@@ -151,7 +151,7 @@ class Exchange:
         return bytes(self._stderr)
 
     def read_rest(self, within_s: float) -> None:
-        """Let the command end by itself for at most `within_s` seconds, and drop its output."""
+        """Wait up to `within_s` seconds for the command to end, and discard the rest of its output."""
         until = self._clock() + within_s
         with suppress(UnreachableError):
             while not self._own_stdout.ended and self._clock() < until and self._receive() is not None:

@@ -93,8 +93,8 @@ def launch(
 
 
 def max_files_of(nodes: int) -> int:
-    """Return the maximum number of files to collect from each of `nodes` nodes. It is limited because the seal of a run
-    names every file."""
+    """Return the maximum number of files to collect from each of `nodes` nodes. The number is limited, because the seal of a
+    run names every file."""
     return max(1, min(MAX_FILES, MAX_FILES_OF_RUN // max(1, nodes)))
 
 

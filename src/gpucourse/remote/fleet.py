@@ -79,7 +79,7 @@ class Fleet:
 
     @property
     def is_connected(self) -> bool:
-        """Return whether every node has a link that is still open, as far as this side can tell."""
+        """Return whether every node has a link that is still open, as far as this computer can tell."""
         links = [self._links.get(node.name) for node in self.nodes]
         return all(link is not None and link.alive for link in links)
 
@@ -91,7 +91,7 @@ class Fleet:
                 self._links[node.name].node = node
 
     def connect(self) -> list[Outcome[Link]]:
-        """Connect to every node at the same time."""
+        """Connect to all nodes in parallel. Return one outcome for each node."""
         return self.do_on_each(lambda link: link)
 
     def do_on_each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
@@ -121,7 +121,7 @@ class Fleet:
                 link.close()
 
     def close(self) -> None:
-        """Drop every connection. Processes that were started on the nodes keep running."""
+        """Close every connection. Detached processes on the nodes keep running."""
         if self._lent:
             return
         for link in tuple(self._links.values()):

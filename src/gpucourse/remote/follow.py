@@ -99,6 +99,7 @@ _SETTLED_S = 0.3
 arrive in any order."""
 
 _MAX_RANK_EXITS = 8192
+_RANK_REPORT = "its report on the end of a rank"
 
 _TERMINATED, _TERMINATED_S = 143, 2.0
 """The exit code after SIGTERM, and the time to wait for the node's report. Usually the time limit or a person stopped the rank,
@@ -198,7 +199,7 @@ def follow(
 
 
 class _FollowState:
-    """The state that all readers share."""
+    """The state that the threads of all nodes share: the result so far, the broken connections and the monitor of silence."""
 
     def __init__(
         self, job: FollowedJob, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, guard: Guard
@@ -240,7 +241,7 @@ class _FollowState:
                 self.result.node_exits.append(end)
             elif (end.node, end.rank, end.at) not in self._known_exits:
                 if len(self._known_exits) >= self.most_exits:
-                    raise answers.make_untrusted_error(end.node, "its report on its ranks", "more ranks ended than any run has")
+                    raise answers.make_untrusted_error(end.node, "its report on its ranks", "it lists too many ends of ranks")
                 self._known_exits.add((end.node, end.rank, end.at))
                 self.result.rank_exits.append(end)
             self.changed.notify_all()
@@ -261,7 +262,7 @@ class _FollowState:
 
 
 class _NodeFollower(threading.Thread):
-    """A thread that follows one node."""
+    """A thread that follows one node: it reads the agent's frames, writes the logs, and reconnects after a lost connection."""
 
     def __init__(self, fleet: Fleet, job: FollowedJob, node: Node, state: _FollowState, times: FollowTimes) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)
@@ -334,15 +335,15 @@ class _NodeFollower(threading.Thread):
         elif kind == frames.NAMED:
             self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.LogName))
         elif kind == frames.RANK:
-            rank_end = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
+            rank_end = answers.parse(name, _RANK_REPORT, payload, answers.RankEnd)
             if rank_end.rank >= self._state.ranks or (rank_end.node not in {"", name} and not self._scheduled):
-                raise self._distrust("how a rank ended", f"there is no rank {rank_end.rank} on {rank_end.node or name}")
+                raise self._distrust(_RANK_REPORT, f"there is no rank {rank_end.rank} on {rank_end.node or name}")
             if rank_end.restart > self._state.result.max_restarts:
-                raise self._distrust("how a rank ended", f"it was never restarted {rank_end.restart} times")
+                raise self._distrust(_RANK_REPORT, f"there can be no restart {rank_end.restart}")
             self._state.record_exit(jobs.rank_exit(name, rank_end))
         elif kind == frames.END:
             limits = {"max_bytes": answers.MAX_FRAME, "max_items": answers.MAX_END_ITEMS}
-            end = answers.parse(name, "how the run ended", payload, answers.NodeEnd, **limits)
+            end = answers.parse(name, "its report on the end of the run", payload, answers.NodeEnd, **limits)
             self._state.result.jobs, self._state.result.later_jobs = end.jobs, end.later
             self._state.record_exit(jobs.node_exit(name, end))
             return True

@@ -129,7 +129,7 @@ class HostFacts:
     `torch`: whether this interpreter has torch.
     `folder`: the home folder.
     `addresses`: the IPv4 address of each network interface.
-    `login_node`: whether the machine submits jobs to a Slurm cluster that answers, but runs none itself.
+    `login_node`: whether the machine can submit jobs to a Slurm cluster that answers, but runs no jobs itself.
     `clock_skew_s`: how far its clock is ahead of this computer's.
     """
 
@@ -150,7 +150,7 @@ class HostFacts:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Return a key that is the same for two names of one home folder on one machine."""
+        """Return a key that is the same for two names that lead to the same home folder on the same machine."""
         return self.boot, f"{self.device}:{self.inode}"
 
     @property

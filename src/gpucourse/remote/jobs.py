@@ -92,8 +92,8 @@ def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S
 def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
     """Return the states of at most RUNS_IN_REQUEST runs on this node, in one request.
 
-    If the supervisor of a run has vanished, the run is ended for good. If several runs are requested, the result omits those
-    that Slurm does not report on.
+    If the supervisor of a run has vanished, this request ends the run's remaining processes and records the end of the run. If
+    several runs are requested, the result omits those that Slurm does not report on.
     """
     states = call(link, "states", dict[str, answers.JobState], *run_ids)
     _check_requested(link, "states", states, run_ids)

@@ -50,7 +50,7 @@ class LogFile:
 
     @property
     def name(self) -> str:
-        """Return the file's name."""
+        """Return the file's name without its folder, for messages."""
         return self._path.name
 
     @property

@@ -1,8 +1,8 @@
 """Run commands through a login shell. Every shell passes them on unchanged, and marks around their output separate it from the
 shell's own output.
 
-A background job of the shell may print while a command runs. This output cannot be separated, because both write into one
-stream.
+A background job of the shell may print while a command runs. Its output cannot be separated from the command's, because both
+write to the same stream.
 """
 
 from __future__ import annotations

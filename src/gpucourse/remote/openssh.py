@@ -81,13 +81,13 @@ class OpenSshLink(CommandLink):
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as this side can tell."""
+        """Return whether the connection is still open, as far as this computer can tell."""
         if self._master is not None:
             return self._open and self._master.alive
         return self._open and (self._latest is None or not self._latest.lost)
 
     def close(self) -> None:
-        """Drop the connection, unless the learner opened it. Processes that were started on the node keep running."""
+        """Close the connection, unless the learner opened it. Detached processes on the node keep running."""
         self._open = False
         if self._master is not None:
             self._master.close()
@@ -103,7 +103,7 @@ class OpenSshLink(CommandLink):
 
 
 class _Master:
-    """A connection to a node that other ssh commands share. It ends with this process, whatever ends the process.
+    """A connection to a node that other ssh commands share. The connection ends with this process, however the process ends.
 
     `path`: its socket.
     """
@@ -163,7 +163,7 @@ def _name_key(node: Node) -> tuple[str, ...]:
 
 
 def _find_open_connection(node: Node, command: SshCommand) -> tuple[str, ...] | None:
-    """Return the options that use a connection that the learner has opened, or None if there is none."""
+    """Return ssh's options for using a connection that the learner has already opened, or None if there is none."""
     for path in command.controls:
         control = _use(path)
         if _run(node, [command.program, *control, "-O", "check", *command.host]).returncode == 0:

@@ -69,7 +69,7 @@ class ProcessChannel:
         return self._stderr.read(nbytes, self._timeout_s)
 
     def recv_stderr_ready(self) -> bool:
-        """Return whether bytes of standard error have arrived."""
+        """Return whether `recv_stderr` would return bytes without waiting."""
         return self._stderr.is_ready()
 
     def send(self, s: bytes) -> int:
@@ -81,7 +81,7 @@ class ProcessChannel:
         self._stdin.close()
 
     def close(self) -> None:
-        """Drop the streams, and end the process if it is one that ends with its channel."""
+        """Close the streams, and end the process if it is one that must not outlive its channel."""
         if self._stdout.over:
             self.status_event.wait(_END_S)  # it is about to end by itself, and its code says whether it was lost
         self._dropped = True
@@ -169,7 +169,7 @@ class LocalLink(CommandLink):
         return self._open
 
     def close(self) -> None:
-        """Refuse further commands. Processes that run keep running."""
+        """Refuse further commands. Processes that have already been started keep running."""
         self._open = False
 
     def _start(self, line: str, _timeout_s: float, /) -> ProcessChannel:

@@ -1,6 +1,6 @@
 """Find ranks that print nothing, and find out what their processes are doing.
 
-Time is counted on this computer, from the moment a line arrived, so that the clocks of nodes do not matter.
+Time is counted on this computer, from the moment when a line arrives, so that the clocks of nodes do not matter.
 """
 
 from __future__ import annotations

@@ -100,11 +100,11 @@ class SshLink(CommandLink):
 
     @property
     def alive(self) -> bool:
-        """Return whether the connection is still open, as far as this side can tell."""
+        """Return whether the connection is still open, as far as this computer can tell."""
         return self._transport.is_active()
 
     def close(self) -> None:
-        """Drop the connection. Processes that were started detached on the node keep running."""
+        """Close the connection. Detached processes on the node keep running."""
         self._transport.close()
 
     def _start(self, line: str, timeout_s: float, /) -> paramiko.Channel:

@@ -34,7 +34,7 @@ class SshRoute:
     `typed`: what the learner typed.
     `keys`: the learner's private keys that the machine may accept.
     `known_as`: the machine's name in the learner's known hosts.
-    `host_keys`: its keys there (`ssh-ed25519 AAAA...`). There are several if machines share the name, and none if it is
+    `host_keys`: its keys there (`ssh-ed25519 AAAA...`). There are several if machines share the name, and none if the name is
     unknown.
     """
 
@@ -53,7 +53,7 @@ class SshCommand:
     """The ssh command that reaches a machine.
 
     `program`: the path of ssh.
-    `host`: the options and the name of the machine, the last words before a command for it.
+    `host`: the options and the name of the machine: the last words before a command that the machine runs.
     `host_words`: the same as a person would type them.
     `controls`: the sockets at which a connection to the machine may be open (ControlPath).
     `opening`, `ending`: what to type to open such a connection, and to end it.
@@ -132,7 +132,7 @@ def _find_home(environ: Mapping[str, str]) -> Path:
 
 
 def _config_words(home: Path) -> tuple[str, ...]:
-    """Return the options by which ssh reads the configuration in this home folder."""
+    """Return the options with which ssh reads the configuration in this home folder."""
     if home == _get_registered_home():
         return ()
     config = name_own_config(home)

@@ -32,7 +32,7 @@ def render(report: Report) -> bytes:
 
 
 def make_environment(*folders: Path, finalize: Callable[[object], object] | None = None) -> Environment:
-    """Return the templates of these folders. They escape every text after calling `finalize` on it."""
+    """Return the environment for the templates in these folders. It calls `finalize` on every value, then escapes the text."""
     return Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,

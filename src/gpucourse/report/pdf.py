@@ -75,7 +75,7 @@ def render(
 
 
 def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pdf:
-    """Write everything on one page if it fits there, otherwise with a title page of its own."""
+    """Write the report on one page if it fits there; otherwise, put the title and the contents on a separate first page."""
     pdf = _write(report, fonts, spare, scale, title_page=False)
     if pdf.page_no() > 1:
         pdf.close_fonts()
@@ -133,7 +133,7 @@ class _Pages(FPDF):
         self.cell(0, 4, f"{self.title}  ·  page {self.page_no()} of {{nb}}", align="C")
 
     def close_fonts(self) -> None:
-        """Close the font files; fpdf2 does it only when it writes the file."""
+        """Close the font files. fpdf2 itself closes them only when it writes the PDF file."""
         for font in self.fonts.values():
             if isinstance(font, TTFFont):
                 font.close()
@@ -164,12 +164,12 @@ class _Pages(FPDF):
         colour: tuple[int, int, int] = INK,
         align: Literal["L", "C"] = "L",
     ) -> None:
-        """Write a paragraph across the whole width."""
+        """Write a paragraph over the whole width of the page, and go to the beginning of the next line."""
         self.use_ink(size, style, colour)
         self.multi_cell(0, line * self.scale_of_text, text, align=align, new_x="LMARGIN", new_y="NEXT")
 
     def use_ink(self, size: float, style: str = "", colour: tuple[int, int, int] = INK) -> None:
-        """Use this size, style and colour for everything that follows."""
+        """Use this font size (in points, before scaling), style and colour for the text that follows."""
         self.set_font(FAMILY, style, size * self.scale_of_text)
         self.set_text_color(*colour)
 

@@ -56,7 +56,7 @@ class Repair:
     """A repaired copy that was run and judged.
 
     `verdict`: the checks of its run.
-    `judged`: the answer of the fault's judge.
+    `judged`: the verdict of the fault's judge on the copy.
     """
 
     record: RunRecord
@@ -113,7 +113,8 @@ def is_newest_drill(context: Context, exercise_id: str) -> bool:
 
 
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
-    """Judge the learner's diagnosis of the newest copy, and store the result in the record of the drill and of its run.
+    """Judge the learner's diagnosis of the fault in the newest copy, and store the result in the record of the drill and of
+    its run.
 
     Raises MissingError if there is no copy.
     """

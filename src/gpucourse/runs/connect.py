@@ -51,8 +51,8 @@ def reach(watch: Watcher, fleet: Fleet) -> None:
 def make_fleet(
     transport: Transport, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool, timeout_s: float | None = None
 ) -> Fleet:
-    """Return a fleet of the nodes, not connected yet. For a run under Slurm, its commands start in the folder that all
-    machines share.
+    """Return a fleet of the nodes, not connected yet. For a run under Slurm, commands start in the folder that all machines
+    share.
 
     `timeout_s`: the time limit of a connection, if it is not the usual one.
     """
@@ -85,7 +85,7 @@ class Connections:
     """
 
     def __init__(self, context: Context, *, timeout_s: float | None = None) -> None:
-        """Set the time limit of each connection, if it is not the usual one."""
+        """Open no connection yet. `timeout_s` is the time limit of each connection; None stands for the usual limit."""
         self._context, self._timeout_s = context, timeout_s
         self._labs: dict[tuple[str, bool], _Lab] = {}
         self._lock = threading.Lock()
@@ -93,7 +93,7 @@ class Connections:
     def reach_run(self, record: RunRecord) -> Fleet:
         """Return the nodes of a run, connected.
 
-        Raises MissingError if the run's stack is gone, UnreachableError for nodes that do not answer.
+        Raises MissingError if the run's stack is gone, and UnreachableError for nodes that do not answer.
         """
         deployment = deployments.load(self._context.paths, record.stack)
         nodes = nodes_of(deployment, record) if deployment else ()
@@ -160,12 +160,17 @@ def find_interface(link: Link, peer: Node) -> str:
     """Return the network interface that leads from a node to another node. Raises MissingError if there is no route."""
     output = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
     if output.code == _NO_PROGRAM:
-        raise MissingError(f"{link.node.label} has no program ip", hint="install it there: sudo apt-get install iproute2")
+        raise MissingError(
+            f"the program `ip` is not installed on {link.node.label}",
+            hint="install it on the node: sudo apt-get install iproute2",
+        )
     match = _DEVICE.search(output.stdout)
     if not output.ok or match is None:
-        message = printable((output.stderr or output.stdout).decode(errors="replace").strip()[-200:])
+        message = (
+            printable((output.stderr or output.stdout).decode(errors="replace").strip()[-200:]) or "ip route printed nothing"
+        )
         raise MissingError(
-            f"{link.node.label} has no route to {peer.label} at {peer.private_address}: {message or 'ip route says nothing'}",
+            f"{link.node.label} has no route to {peer.label} at {peer.private_address}: {message}",
             hint="the nodes must share a network",
         )
     from gpucourse.remote import answers

@@ -33,12 +33,12 @@ _HINTS: dict[How, tuple[str, ...]] = {
         "EADDRINUSE: the address is in use. Rank 0 opens the meeting point, and its port was taken.",
     ),
     "wrong-world-size": (
-        "All ranks began, and none of them got past the same call. Which?",
+        "All ranks began, and all of them are stuck in the same call. Which call is it?",
         "The ranks wait in init_process_group for a rank that does not come. The last number of their key is its rank.",
         "They wait for a rank that no process has: their world size is larger than the number of ranks started.",
     ),
     "slow-rank": (
-        "Nothing failed. So compare times, rank by rank: gpucourse logs {run} --times shows when each line arrived.",
+        "Nothing failed, so compare times, rank by rank: gpucourse logs {run} --times shows when each line arrived.",
         "In DDP all ranks wait for each other in every step, so their step times are equal. What does each rank do before "
         "they first meet, or without communication?",
         "The slow rank joins last: whose line says that it joined 0 s after it was ready? (3.2 also "
@@ -81,8 +81,8 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
 
 
 def choose_simulated_lab(context: Context, run_request: RunRequest) -> RunRequest:
-    """Return the request with the simulated lab as its target, if there is one. Otherwise, return it unchanged; its plan is
-    refused later.
+    """Return the request with the simulated lab as its target, if there is one. Otherwise, return the request unchanged; the
+    plan of the run is refused later.
     """
     module, _ = context.catalog.exercise(run_request.exercise)
     labs = (lab for lab in deployments.list_of_module(context.paths, module.id) if lab.is_simulated and lab.up)
@@ -90,7 +90,7 @@ def choose_simulated_lab(context: Context, run_request: RunRequest) -> RunReques
 
 
 def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
-    """Return whether the end of the run shows the fault."""
+    """Return whether the run ended in the way that the fault causes."""
     if fault.how == "slow-rank":
         return all(exit_.code == 0 for exit_ in record.node_exits)
     if fault.how == "kill-rank":
@@ -99,10 +99,10 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
 
 
 def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, the record gets the coach's diagnosis.
-    A wrong diagnosis that follows a right one is not stored.
+    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, store the coach's diagnosis in the
+    record. A wrong diagnosis that follows a right one is not stored.
 
-    Raises MissingError if there is no drill, UsageError for a rank that the run does not have.
+    Raises MissingError if there is no drill, and UsageError for a rank that the run does not have.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     newest = _find_newest_drill(context.paths, exercise.id)

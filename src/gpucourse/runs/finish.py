@@ -38,17 +38,17 @@ _MAX_NOTES = 20
 """The maximum number of uncollected files to list by name on the screen."""
 
 _JUDGING = threading.Lock()
-"""A lock that is held while one run is drawn and judged: only one process judges, and matplotlib must stay in one thread.
-Several runs may be collected in parallel."""
+"""A lock that is held while the plots of one run are drawn and the run is judged, because there is only one judging process,
+and matplotlib is not thread-safe. Several runs may be collected in parallel."""
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
     """Fetch the outputs of a run from its nodes, then judge it. Return the verdict, or None if the run did not succeed.
 
-    `until`: when to stop collecting in any case (monotonic clock).
+    `until`: the time on the monotonic clock at which collecting stops in any case.
 
-    Raises UnreachableError if a node's outputs cannot be collected, NodeUntrusted if a node sends invalid data. The run is then
-    stored as `collecting` without a verdict, so that the next command tries again.
+    Raises UnreachableError if a node's outputs cannot be collected, and NodeUntrusted if a node sends invalid data. The run is
+    then stored as `collecting` without a verdict, so that the next command tries again.
     """
     files = runs.files_of(context.paths, record)
     files.hashes.unlink(missing_ok=True)  # only a run that has ended is sealed; a run without a seal is under way

@@ -126,7 +126,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
 
 
 def make_job(context: Context, record: RunRecord, nodes: Sequence[Node]) -> FollowedJob:
-    """Return what the follower needs to know about a run on these nodes."""
+    """Return the description of a run on these nodes that `remote` needs to follow it."""
     from gpucourse.remote.follow import FollowedJob
 
     return FollowedJob(
@@ -157,7 +157,7 @@ def name_nodes(names: Sequence[str]) -> str:
 
 
 def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
-    """Return what ranks do before their first line if that takes seconds. Otherwise, return an empty string."""
+    """Return in words what ranks do before they print their first line, or an empty string if that does not take long."""
     if record.slurm is not None:
         return ""
     packages = catalog.exercise(record.exercise)[1].packages

@@ -19,7 +19,7 @@ def check_expectation(context: Context, module: Module, exercise: Exercise, chec
     """Check that the exercise has this check and that the learner has edited one of its files. `check` may be empty if the
     learner has not chosen a check yet.
 
-    Raises UnknownName if the exercise has no such check, UsageError if no file is edited.
+    Raises UnknownName if the exercise has no such check, and UsageError if no file is edited.
     """
     checks = [item.id for item in exercise.checks]
     if check and check not in checks:
@@ -84,7 +84,7 @@ def list_red_checks(verdict: ExerciseVerdict | None) -> list[str]:
 
 
 def is_as_predicted(record: RunRecord, verdict: ExerciseVerdict | None) -> bool:
-    """Return whether the check that the learner named failed, and no other."""
+    """Return whether the check that the learner named failed and all other checks did not."""
     return record.expected_red is not None and list_red_checks(verdict) == [record.expected_red]
 
 

@@ -78,7 +78,9 @@ def values_of(catalog: Catalog, run_request: RunRequest, assignment: str) -> tup
     texts = [text.strip() for text in listing.split(",")]
     example = f"gpucourse run {exercise.id} --sweep {name or 'size'}=1,2,3"
     if exercise.launch.traits.is_terminal:
-        raise UsageError(f"{exercise.id} is a session at your own terminal: no --sweep", hint=f"gpucourse run {exercise.id}")
+        raise UsageError(
+            f"{exercise.id} opens a session in your own terminal, so --sweep cannot run it", hint=f"gpucourse run {exercise.id}"
+        )
     if not equals or not name:
         raise UsageError(f"--sweep {assignment}: not of the form name=1,2,3", hint=example)
     names = [parameter.name for parameter in exercise.parameters]

@@ -36,8 +36,9 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     """Return the best handed-in result of each part, from a run or from `try`, in the manifest's order. Parts without such a
     result are open.
 
-    A result counts only for the very file that was judged, and only if the learner has edited it. A passed part becomes `error`
-    if the run in its result did not use this file. No code of the learner runs. Raises NewerFormat.
+    A result counts only for the very file that was judged, and only if the learner has edited it. A passed part becomes
+    `error` if the run in its result did not use this file. No code of the learner runs. Raises NewerFormat if a newer
+    gpucourse stored the results.
     """
     stored = _read_kept(context.paths, exercise.id).parts
     results: list[PartResult] = []
@@ -52,7 +53,8 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
 
 
 def read_newest_results(paths: WorkspacePaths, exercise: Exercise) -> dict[str, PartResult]:
-    """Return the newest verdict of a `try` or a run on each part that is not open, by the part's id. Raises NewerFormat."""
+    """Return the newest verdict of a `try` or a run on each part that is not open, by the part's id. Raises NewerFormat if a
+    newer gpucourse stored them."""
     stored = _read_kept(paths, exercise.id)
     return {**stored.parts, **stored.newest}
 
@@ -74,7 +76,7 @@ def _find_objection(paths: WorkspacePaths, exercise: Exercise, part: LearnerPart
         return f"its run {printable(result.run, 80)} is missing"
     files = runs.files_of(paths, record)
     if not record.is_judged or not _was_part_used(files, part) or seals.sha256(files.yours_file(part.file)) != result.sha256:
-        return f"run {record.id} did not have this file"
+        return f"run {record.id} did not use this file"
     return ""
 
 
@@ -219,7 +221,7 @@ def judge_parts(
 def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
     """Return whether a run used the learner's part.
 
-    A run of an earlier version had no parts. The course's own batch file may have been submitted instead of the learner's.
+    It did not if an earlier version made the run, without parts, or if the course's own batch file was submitted instead.
     """
     if not files.yours_file(part.file).is_file():
         return False
@@ -321,7 +323,8 @@ def find_last_tried(paths: WorkspacePaths) -> tuple[str, str]:
 
 
 def judge_kept_again(context: Context, exercise: Exercise) -> None:
-    """Judge the handed-in parts again, with the course's current judges. A part that no longer passes loses its mark.
+    """Judge the handed-in parts again, with the course's current judges. A part that no longer passes is no longer marked as
+    passed.
 
     A part that only a run checks keeps the result of that run. Raises MissingError if a judge needs a package that is not
     installed here.
@@ -343,7 +346,8 @@ def _course_folder(context: Context, exercise: Exercise) -> Path:
 
 
 def _find_fault(file: Path) -> tuple[str, str] | None:
-    """Return why a file cannot be a part that a person wrote, as a name and a sentence. Return None if it can."""
+    """Return why a file cannot be judged as a part (unreadable, not a plain file, or too large), as a name and a sentence.
+    Return None if it can."""
     try:
         about = file.stat()
     except OSError as error:
@@ -352,12 +356,13 @@ def _find_fault(file: Path) -> tuple[str, str] | None:
         return "no-file", f"{file} is not a file: move it away, and the course's file replaces it"
     if about.st_size > MAX_PART_BYTES:
         size, limit = format_bytes(about.st_size), format_bytes(MAX_PART_BYTES)
-        return "too-large", f"{file.name} has {size}, and a part may have {limit}"
+        return "too-large", f"{file.name} has {size}, but a part may have at most {limit}"
     return None
 
 
 def _read_kept(paths: WorkspacePaths, exercise_id: str) -> KeptParts:
-    """Return the stored results of an exercise's parts, or no results if the file is damaged. Raises NewerFormat."""
+    """Return the stored results of an exercise's parts, or no results if the file is damaged. Raises NewerFormat if a newer
+    gpucourse wrote it."""
     try:
         return read_record(paths.yours(exercise_id), KeptParts) or KeptParts()
     except NewerFormat:

@@ -55,7 +55,7 @@ class PlannedRun:
 
     `plans`: the plan of the run, and the plans of the runs that are submitted with it as one job array.
     `phases_s`: how long each stage took.
-    `skew_s`: how far each node's clock is ahead.
+    `skew_s`: how far each node's clock is ahead of this computer's, in seconds.
     """
 
     plan: LaunchPlan
@@ -75,7 +75,7 @@ def plan_run(
 
     `other_tasks`: the runs that become tasks of one job array together with this one, if Slurm runs it.
 
-    Raises UsageError, MissingError (no lab, no torch), UnreachableError.
+    Raises UsageError, MissingError (no lab, no torch), and UnreachableError.
     """
     from gpucourse.remote.execute import max_files_of
 
@@ -165,7 +165,7 @@ def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> Usage
 
 
 def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batch: WrittenBatch | None = None) -> LaunchRequest:
-    """Return the request with the files to upload. Every parameter is converted and checked.
+    """Return the launch request of a run, with the files to upload. Every parameter is converted and checked.
 
     `batch`: the learner's own batch file, if that is the file to submit.
     """
@@ -248,7 +248,7 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 def plan_on(
     context: Context, fleet: Fleet, request: LaunchRequest, launcher: Launcher[LabFacts], skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
-    """Query the nodes for what the plan needs (a free port, torch, the cores), then plan.
+    """Query the nodes for what the plan needs (a free port, torch, the cores), and return the plan.
 
     `skew_s`: a dictionary to fill with the seconds by which each node's clock is ahead.
     """

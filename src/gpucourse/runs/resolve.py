@@ -107,7 +107,7 @@ class ResolvedRun:
 
     @property
     def is_scheduled(self) -> bool:
-        """Return whether Slurm runs it: the launcher needs Slurm, or the lab is a cluster."""
+        """Return whether the run goes to Slurm, because the launcher needs Slurm or the lab is a cluster."""
         return self.launcher.by_slurm or (isinstance(self.deployment, Deployment) and self.deployment.runs_as_jobs)
 
     @property
@@ -119,7 +119,7 @@ class ResolvedRun:
 def resolve(context: Context, request: RunRequest) -> ResolvedRun:
     """Return the request, together with everything that it refers to.
 
-    Raises UnknownName, UsageError if the launcher does not support an option, MissingError if no lab of the course fits.
+    Raises UnknownName, UsageError if the launcher does not support an option, and MissingError if no lab of the course fits.
     """
     module, exercise = context.catalog.exercise(request.exercise)
     launcher = find_launcher(request.launcher or exercise.launch.kind)

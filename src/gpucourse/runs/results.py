@@ -19,7 +19,7 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 
 def read_stored_verdict(paths: WorkspacePaths, exercise_id: str) -> ExerciseVerdict | None:
-    """Return the verdict in `deliverables/`, or None if there is none. Raises NewerFormat.
+    """Return the verdict in `deliverables/`, or None if there is none. Raises NewerFormat if a newer gpucourse wrote it.
 
     A damaged verdict counts as none, because `check` judges again and replaces it.
     """

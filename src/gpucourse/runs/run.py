@@ -101,7 +101,7 @@ def _warn_of_others(context: Context, deployment: Deployment, nodes: set[str]) -
 
 
 def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan: LaunchPlan) -> RunRecord:
-    """Return the record of a run that has not started yet. The record is stored with the run's plan."""
+    """Return the record of a run that is about to start, after storing the record and the run's plan."""
     request = run.request
     record = RunRecord(
         id=plan.run_id,

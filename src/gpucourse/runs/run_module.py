@@ -19,7 +19,7 @@ RunExercise = Callable[[Exercise, Deployment, Callable[[Context], RunResult]], R
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseRun:
-    """One exercise on one lab. A session at the learner's own terminal is skipped.
+    """One exercise on one lab. Exercises that open a session in the learner's own terminal are skipped.
 
     `run`: the id of its run.
     `error`: why there was no run, or why it failed.
@@ -43,7 +43,8 @@ class ExerciseRun:
 
 
 def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list[Deployment]:
-    """Return every lab of a module that is up, by name. If the request names a target or a GPU, only such labs are returned.
+    """Return every lab of a module that is up, sorted by name. If the request names a target or a GPU, only such labs are
+    returned.
 
     Raises MissingError with the command that deploys a lab, if there is none.
     """
@@ -60,8 +61,8 @@ def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list
 def run_all(paths: WorkspacePaths, module: Module, run_request: RunRequest, run_one: RunExercise) -> Sequence[ExerciseRun]:
     """Run every exercise of the module on every lab that is up. If one fails, the failure is recorded, and the next one runs.
 
-    `run_one` is called with the exercise, the lab and the function that runs the exercise. Raises MissingError if no lab is up,
-    Interrupted when the user presses Ctrl-C.
+    `run_one` is called with the exercise, the lab and the function that runs the exercise. Raises MissingError if no lab is
+    up, and Interrupted when the user presses Ctrl-C.
     """
     steps: list[ExerciseRun] = []
     for lab in labs(paths, module, run_request):
@@ -77,7 +78,7 @@ def _step(exercise: Exercise, lab: Deployment, run_request: RunRequest, run_one:
     )
     if exercise.launch.traits.is_terminal:
         return replace(
-            initial_step, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}"
+            initial_step, state="skipped", error=f"it opens a session in your own terminal: gpucourse run {exercise.id}"
         )
     try:
         ran = run_one(exercise, lab, lambda watched: run(watched, resolve(watched, run_request)))

@@ -82,7 +82,7 @@ def plan_on(
     run: ResolvedRun,
     deployment: Deployment,
 ) -> LaunchPlan:
-    """Refuse a request that the cluster of this deployment can never fulfil, then plan."""
+    """Return the plan of a run under Slurm. Refuse a request that the cluster of this deployment can never fulfil."""
     settings = merge_settings(deployment, run)
     if run.is_own_batch and run.request.script is not None:
         return _plan_own_batch(request, run, run.request.script, head, slurm_cluster, settings)
@@ -169,8 +169,8 @@ def _make_site(
 
 
 def _list_cpu_flags(request: LaunchRequest, deployment: SlurmDeployment, settings: SlurmSettings) -> tuple[str, ...]:
-    """Return the options of a job without a GPU. Unless the settings name a partition for such jobs, the job goes to one
-    without GPUs, with at most the time limit of that partition.
+    """Return the options of a job without a GPU. Unless the settings name a partition for such jobs, the job goes to a
+    partition without GPUs, with at most the time limit of that partition.
     """
     flags = settings.flags(gpus=0)
     name = settings.cpu_partition or settings.partition
@@ -184,8 +184,8 @@ def _list_cpu_flags(request: LaunchRequest, deployment: SlurmDeployment, setting
 
 
 def _choose_cores(settings: SlurmSettings, partition: Partition, gpus: int) -> int:
-    """Return the cores of each process with a GPU: its share of a node's cores, at most MAX_CORES. Return 0 if the settings or
-    Slurm decide.
+    """Return how many cores each process with a GPU gets: its share of a node's cores, at most MAX_CORES. Return 0 if the
+    settings or Slurm decide.
     """
     if settings.cpus_per_gpu or not gpus or any(name.startswith("cpus-per-") for name in settings.options):
         return 0
@@ -357,7 +357,7 @@ def _check_gpu_type(partition: Partition, settings: SlurmSettings, typed: RunReq
     """Raise MissingError if the partition has GPUs, but none of the type that the settings name."""
     types = list(dict.fromkeys(kind for node in partition.nodes for kind in node.gpu_types))
     if settings.gpu and settings.gpu not in types and any(node.gpus for node in partition.nodes):
-        has = ", ".join(types) or "no types that Slurm knows"
+        has = ", ".join(types) or "no types known to Slurm"
         again = replace(typed, slurm=replace(typed.slurm, gpu=next(iter(types), "")))
         hint = again.command if types else "leave the key gpu out"
         raise MissingError(f"the partition {partition.name} has no GPU of the type {settings.gpu}; it has: {has}", hint=hint)
@@ -554,7 +554,7 @@ def _describe_job(row: JobRow, metrics: dict[str, Any]) -> dict[str, Any]:
 def _count_most_at_once(rows: list[JobRow]) -> int | None:
     """Return the largest number of jobs that ran at the same moment, or None if no job ran.
 
-    Slurm's clock counts whole seconds.
+    Slurm reports times in whole seconds, so a job that ran for less than a second is counted at its start.
     """
     spans = [(row.started, row.ended) for row in rows if row.node and row.started and row.ended]
     counts = (sum(start <= moment < end for start, end in spans) for moment, _ in spans)

@@ -91,6 +91,6 @@ def check_hours(context: Context, run: ResolvedRun, plan: LaunchPlan, *, runs_al
         subject = "this run" if runs_alike == 1 else f"these {runs_alike} runs"
         raise UsageError(
             f"{subject} may need {needed:.2f} GPU hours, {used:.2f} are used or reserved, and the limit is {limit:g}",
-            hint="--timeout 5m or fewer nodes need less; gpucourse cost shows the hours; the limit: --max-gpu-hours, or "
+            hint="a shorter --timeout or fewer nodes need less; gpucourse cost shows the hours; the limit: --max-gpu-hours, or "
             "max_gpu_hours in gpucourse.yaml",
         )

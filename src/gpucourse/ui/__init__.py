@@ -1,1 +1,1 @@
-"""The user interface: everything that a person sees passes through here. Nothing here decides what happens."""
+"""The user interface: this package shows everything that a person sees. It only displays; it makes no decisions."""

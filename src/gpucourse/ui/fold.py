@@ -1,9 +1,9 @@
 """Merge the logs of all ranks into one: a line that several ranks wrote is shown once, marked with their numbers, such as
 `[r0-3]`.
 
-The next line of a rank is shown immediately, unless another rank will soon write an identical line; then it waits for that
-rank. Lines that differ only in their numbers also wait for each other. They are shown one below another, each with its own
-rank.
+The next line of a rank is shown immediately, unless another rank will soon write an identical line. In that case, the line
+waits for the other rank. Lines that differ only in their digits also wait for each other; they are then shown one below
+another, each with its own rank.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def label(ranks: Iterable[int]) -> str:
 
 
 class _Log:
-    """The log of one rank: its next lines, the places where each of them occurs, and the number of lines of each shape.
+    """The log of one rank: the lines read ahead, the positions of each of them, and the number of lines of each shape.
 
-    `seen_ahead` counts the next lines of all logs. The shape of a line is the line without its digits.
+    `seen_ahead` counts the lines read ahead in all logs. The shape of a line is the line without its digits.
     """
 
     def __init__(self, rank: int, pieces: Iterable[bytes], seen_ahead: Counter[bytes]) -> None:
@@ -76,12 +76,12 @@ class _Log:
         self._fill()
 
     def distance(self, line: bytes) -> int | None:
-        """Return how many lines ahead this line is, which is 0 for the next line. Return None if it does not come soon."""
+        """Return how many lines ahead this line is: 0 for the next line, None if the line is not among those read ahead."""
         places = self._places.get(line)
         return places[0] - self._passed if places else None
 
     def has_shape(self, shape: bytes) -> bool:
-        """Return whether a line of this shape comes soon."""
+        """Return whether a line of this shape is among those read ahead."""
         return shape in self._shape_counts
 
     def _fill(self) -> None:

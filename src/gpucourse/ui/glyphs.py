@@ -1,4 +1,4 @@
-"""The few signs of the user interface, and their replacements if the terminal's encoding is limited to ASCII."""
+"""The few signs that the user interface draws, and what replaces them if the terminal can show only ASCII."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Glyphs(NamedTuple):
-    """Every sign that is not a letter, each one column wide."""
+    """All signs other than letters. Each is one column wide."""
 
     good: str = "✓"
     bad: str = "✗"
@@ -21,8 +21,7 @@ class Glyphs(NamedTuple):
     spinner: str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
     def mark(self, verdict: str) -> str:
-        """Return the sign of the verdict `passed`, `failed` or `error`. For any other verdict, return the sign of
-        `not measured`."""
+        """Return the sign for the verdict `passed`, `failed` or `error`. Other verdicts get the sign for `not measured`."""
         return {"passed": self.good, "failed": self.bad, "error": self.error}.get(verdict, self.absent)
 
     def frame(self, now: float) -> str:

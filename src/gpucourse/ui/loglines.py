@@ -62,7 +62,7 @@ class Source:
 
     @property
     def prefix(self) -> str:
-        """Return the prefix of each of its lines: `[n0 r1]`."""
+        """Return the prefix of every line from this source: `[n0 r1]`."""
         return f"[{short(self.node)} {'--' if self.rank is None else f'r{self.rank}'}]"
 
     @property
@@ -97,7 +97,7 @@ class Source:
 
     @property
     def folds_all(self) -> bool:
-        """Return whether every line was written by a launcher, and is therefore hidden."""
+        """Return whether this source is a launcher, all of whose lines are hidden."""
         return self.rank is None and not self.scheduled
 
     def fold(self, lines: list[bytes]) -> list[bytes]:

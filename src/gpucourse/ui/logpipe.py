@@ -49,7 +49,7 @@ class LogPipe:
                 source.partial = source.partial[MAX_PIECE:]
 
     def close(self) -> None:
-        """Print the lines that never got their newline."""
+        """Print the remaining lines, which do not end with a newline."""
         with self._lock:
             for key, source in self._sources.items():
                 if source.partial:

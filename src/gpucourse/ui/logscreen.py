@@ -1,7 +1,7 @@
 """Show logs on a terminal: a limited part of the ranks' output scrolls by, and the lines that are left out are counted.
 
-Readers pass on pieces that are already on disk, and one printer shows a few lines fifteen times a second. LINES limits the
-memory, and a reader never waits for the terminal.
+The threads that read logs pass on pieces that are already on disk, and one printer shows a few lines fifteen times a second.
+LINES limits the memory, and reading never waits for the terminal.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LogScreen:
 
     def take(self, limit: int = MAX_LINES_PER_TICK, *, width: int | None = None) -> list[Text]:
         """Return the next lines to show, broken between words into rows of at most `width` columns, or unbroken if `width` is
-        None. If more than BACKLOG lines are waiting, return only the newest and only count the others."""
+        None. If more than BACKLOG lines are waiting, return the newest, and only count the others."""
         with self._lock:
             if len(self._waiting) > BACKLOG:
                 self._thin(limit)
@@ -111,7 +111,7 @@ class LogScreen:
             self._silent.discard((event.node, event.rank))
 
     def count_statuses(self) -> int:
-        """Return how many lines `statuses` returns without a limit."""
+        """Return how many lines `statuses` would return without a limit."""
         with self._lock:
             return len(self._list_held())
 
@@ -119,8 +119,9 @@ class LogScreen:
         """Return one line for each rank with an unfinished line, such as a progress bar, and for each rank that failed or has
         printed nothing yet. They are in the order of the ranks.
 
-        If there are more than `limit` lines, return the worst, and how many are left out. Ranks that failed come first, then
-        those with the least progress. If most ranks are silent, only some are meant to print, so the silent ranks come last.
+        If there are more than `limit` lines, return those that need most attention, and say how many are left out. Ranks that
+        failed come first, then those with the least progress. If most ranks are silent, presumably only a few are meant to
+        print, so the silent ranks come last.
         """
         with self._lock:
             sources, count = self._list_held(), limit

@@ -12,8 +12,8 @@ _FLAGS_OF_LESS = "FRXPs space shows more, q ends $"
 
 
 def show_in_pager(text: str, environ: Mapping[str, str]) -> bool:
-    """Show the text in the pager until the user closes it. Return False, and show nothing, if there is no keyboard or no pager
-    that starts, or if $PAGER is empty or `cat`."""
+    """Show the text in the pager until the user closes it. Return False, and show nothing, if there is no keyboard, if no
+    pager can be started, or if $PAGER is empty or `cat`."""
     import shutil
     import subprocess
 

@@ -1,4 +1,4 @@
-"""Draw `screen.svg`, a picture of what the learner saw of a run. It needs no special program and no network."""
+"""Draw `screen.svg`, a picture of what the learner saw of a run. This needs neither another program nor a network."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Items(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Texts below each other. Each text is wrapped separately, and all its lines except the first are indented."""
+    """Texts, one below another. Each text is wrapped separately, and all its lines except the first are indented."""
 
     rows: Sequence[Content]
 
@@ -122,7 +122,7 @@ def text_column(title: str) -> Column:
 
 
 def name_column(title: str) -> Column:
-    """Make a column of names that stand out."""
+    """Make a column of names, which are shown in a style that stands out."""
     return Column(title, style="strong")
 
 

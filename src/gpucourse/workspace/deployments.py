@@ -25,7 +25,8 @@ def stack_name(module: str, target: str, gpu: str = "") -> str:
 
 
 def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = None, error: str | None = None) -> None:
-    """Store the record, with a new phase if one is given."""
+    """Store the record with its new phase, the time, and `error`. Without `phase`, the phase stays; without `error`, the
+    former error is cleared."""
     deployment.phase = phase or deployment.phase
     deployment.error = error
     deployment.updated = now_utc()
@@ -87,7 +88,7 @@ def list_of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
 
 
 def is_of_module(stack: str, module: str) -> bool:
-    """Return whether a stack of that name belongs to the module."""
+    """Return whether a stack of that name belongs to the module, even if its record cannot be read."""
     return stack.startswith(stack_name(module, ""))
 
 

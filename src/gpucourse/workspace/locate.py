@@ -122,8 +122,8 @@ def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path |
 
 
 def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
-    """Return the workspace in ~/gpucourse, which commands typed outside of `root` use. Return None if it does not exist or is
-    `root`."""
+    """Return the workspace in ~/gpucourse, which commands typed outside of `root` use. Return None if there is none, if it is
+    `root`, or if such commands use GPUCOURSE_WORKSPACE."""
     try:
         usual = find_home(environ, _NAME_ANOTHER) / "gpucourse"
     except HomeMissing:

@@ -1,5 +1,5 @@
-"""Locks that end with their process: one for each stack and each run, one for a running Terraform process, one for the host of
-simulated nodes.
+"""Locks that are released when their process ends: one for each stack and each run, one for a running Terraform process, one
+for the host of simulated nodes.
 
 A lock is an open file that the kernel has locked. A child process that inherits the file also holds the lock. The file contains
 the holder's name, for processes that wait.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder whose files have names in the program. A subclass lists them."""
+    """A folder with an attribute for each of its files. A subclass lists the files."""
 
     folder: Path
 

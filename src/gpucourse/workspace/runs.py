@@ -39,14 +39,14 @@ def _format_now() -> str:
 
 
 def script_place(script: Path) -> str:
-    """Return the folder below `runs/` for the runs of a learner's own script: for `train.py`, `scripts/train.py`."""
+    """Return the folder below `runs/` for the runs of a learner's own script, such as `scripts/train.py` for `train.py`."""
     name = re.sub(r"[^\w.+-]", "_", script.name)[:_MAX_NAME]
     return f"{_SCRIPTS}/{f'_{name}' if name.startswith(('.', '-')) else name}"
 
 
 def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = _format_now) -> str:
     """Make the folder of a new run and return its id, such as `20260131-142501-otter`. No other command can get the same
-    folder.
+    folder. Raises UsageError, StorageError.
 
     `place`: the exercise, or the result of `script_place` for a learner's own script.
 
@@ -174,7 +174,8 @@ def find(paths: WorkspacePaths, name: str | None, subject: str | None = None) ->
     A name may be an exercise or a script, which means its newest run. It may also be a run's id, the beginning of an id, or an
     id's last word. The name `latest` means the newest run of `subject`, an exercise or a script, or of all runs.
 
-    Raises UnknownName if no run matches, UsageError if several do, and MissingError if the record cannot be read.
+    Raises UnknownName if no run matches, UsageError if several match or there is no run yet, and MissingError if the record
+    cannot be read.
     """
     is_latest = name == LATEST
     name = subject if is_latest else name

@@ -1,4 +1,4 @@
-"""The seal of a run: the SHA-256 of every file at the end of the run, so that a later change shows."""
+"""The seal of a run: the SHA-256 of every file at the end of the run, so that later changes can be detected."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
 def digests_inside(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
     """Yield each name with the digest of the plain file that it names in `folder`.
 
-    The digest is None if there is no such file, or if the name leads out of the folder: the maker of a bundle wrote these names
-    into its seal.
+    The digest is None if there is no such file, or if the name leads out of the folder. A bundle's seal may contain such
+    names.
     """
     root = folder.resolve()
     for name in names:

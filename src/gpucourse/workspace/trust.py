@@ -60,8 +60,8 @@ def require_course(root: Path, environ: Mapping[str, str]) -> None:
 
 
 def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that this user trusts, sorted by name. Without a home folder, there are none. Raises MissingError if
-    the list is damaged."""
+    """Return the folders that this user trusts, sorted by name. Without a home folder, return none. Raises MissingError if the
+    list is damaged."""
     try:
         record = read_record(_file(environ), _TrustList)
     except HomeMissing:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator import import_emulator
+from tests.cuda_emulator import import_emulator
 from tests.learning import Learning
 from tests.parts import need_module
 

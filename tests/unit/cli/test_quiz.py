@@ -20,7 +20,7 @@ def test_quiz_continues_where_it_was_interrupted(quiz: Learning) -> None:
     assert "It is." in result.out
     result = quiz.types("quiz", typing="many\n4\nb\n5\na\n0\n")
     assert "Is it wet?" not in result.out
-    assert "The questions that you got wrong come again, for practice" in result.out
+    assert "Questions that you answered wrong are asked again, for practice" in result.out
     assert result.out.count("Is it white?") == 2
     assert result.out.count("How cold?") == 3, "until it is right"
     assert "'many' is not a number" in result.err

@@ -19,7 +19,7 @@ def test_broken_rules_names_a_wrong_number_of_restarts(clean_course: Any) -> Non
     clean_course.change("restarts: nothing", "restarts: 101")
     assert "100" in lint(clean_course.load())[0]
     clean_course.change("kind: torchrun, nodes: 2, restarts: 101", "kind: python, restarts: 1")
-    assert "restarts are torchrun's" in lint(clean_course.load())[0]
+    assert "restarts is for the kind torchrun" in lint(clean_course.load())[0]
 
 
 def test_broken_rules_names_a_question_with_the_id_of_a_part(clean_course: Any) -> None:

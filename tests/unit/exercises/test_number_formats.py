@@ -111,4 +111,4 @@ def test_lesson_figures_of_schemes_and_sums_are_measured(trial: ModuleType) -> N
         assert f"| {bits} | {never:.2g} % | {promoted:.2g} % |" in text, (bits, never, promoted)
     one, sent = (row["error_percent"] for row in trial.list_sums(13, 0)[1:])
     assert f"are {one:.2f} % off" in text
-    assert f"float32, {sent:.2f} %" in " ".join(text.split())
+    assert f"in float32, the sum is {sent:.2f} % off" in " ".join(text.split())

@@ -119,7 +119,7 @@ def test_gather_from_a_run_with_other_files_has_no_points(writer: Learning) -> N
     record = run_both(writer, double=STUB, dry="DRY = None\n")
     forge(writer, run=record.id)
     earned, missing = read_points(writer)
-    assert (earned, f"run {record.id} did not have this file" in missing) == (0, True)
+    assert (earned, f"run {record.id} did not use this file" in missing) == (0, True)
 
 
 def test_gather_from_files_that_were_added_to_a_run_later_has_no_points(writer: Learning) -> None:

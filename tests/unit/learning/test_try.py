@@ -83,7 +83,7 @@ def test_try_of_anything_but_a_plain_file_says_so(writer: Learning, kind: str, t
     else:
         own(writer).symlink_to(tmp_path / "nowhere")
     result = writer.types("try", "1.2", code=0 if kind == "link" else 5)
-    words = {"folder": "is not a file", "large": "and a part may have 64.0 KiB", "link": "Twice: open"}
+    words = {"folder": "is not a file", "large": "but a part may have at most 64.0 KiB", "link": "Twice: open"}
     assert words[kind] in " ".join(result.out.split()), "whatever the length of the path before it, at which a line breaks"
 
 

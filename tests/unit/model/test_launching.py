@@ -31,7 +31,7 @@ def test_advise_install_names_the_extra_of_triton_and_none_on_macos(monkeypatch:
 @pytest.mark.parametrize(
     ("kind", "keys", "complaint"),
     [
-        (Launch, {"kind": "python", "restarts": 1}, "restarts are torchrun's"),
+        (Launch, {"kind": "python", "restarts": 1}, "restarts is for the kind torchrun"),
         (Launch, {"kind": "torchrun", "nodes": 1, "min_nodes": 2}, r"nodes \(1\) must be between min_nodes \(2\)"),
         (Launch, {"kind": "torchrun", "slurm": {}}, "slurm is for the kinds slurm and slurm-pty"),
         (SlurmLaunch, {"jobs": "a", "array": "b"}, "jobs and array cannot be combined"),

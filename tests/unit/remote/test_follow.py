@@ -210,5 +210,5 @@ def test_follow_finds_no_failure_when_a_restarted_run_ends_well(paths: RunPaths)
 
 
 def test_follow_refuses_more_restarts_than_requested(paths: RunPaths) -> None:
-    with pytest.raises(FollowBroken, match="it was never restarted 1 times"):
+    with pytest.raises(FollowBroken, match="its report on the end of a rank cannot be used: there can be no restart 1"):
         follow(Scripted([CRASH, SECOND_LIFE, END]), paths, max_restarts=0)

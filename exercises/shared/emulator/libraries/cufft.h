@@ -210,6 +210,29 @@ inline cufftResult cufftMakePlanMany(cufftHandle handle, int rank, int* sizes, i
                    count};
   return CUFFT_SUCCESS;
 }
+inline cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long* sizes, long long* in_sizes, long long in_step,
+                                       long long in_distance, long long* out_sizes, long long out_step, long long out_distance,
+                                       cufftType type, long long count, size_t* bytes) {
+  std::vector<int> ints[3];
+  const long long* const all[] = {sizes, in_sizes, out_sizes};
+  for (int i = 0; i < 3; ++i)
+    if (all[i]) ints[i].assign(all[i], all[i] + rank);
+  return cufftMakePlanMany(handle, rank, ints[0].data(), in_sizes ? ints[1].data() : nullptr, int(in_step), int(in_distance),
+                           out_sizes ? ints[2].data() : nullptr, int(out_step), int(out_distance), type, int(count), bytes);
+}
+// The type follows from those of the input and the output; half precision is refused.
+inline cufftResult cufftXtMakePlanMany(cufftHandle handle, int rank, long long* sizes, long long* in_sizes, long long in_step,
+                                       long long in_distance, cudaDataType in_type, long long* out_sizes, long long out_step,
+                                       long long out_distance, cudaDataType out_type, long long count, size_t* bytes,
+                                       cudaDataType) {
+  const std::map<std::pair<cudaDataType, cudaDataType>, cufftType> types = {
+      {{CUDA_C_32F, CUDA_C_32F}, CUFFT_C2C}, {{CUDA_R_32F, CUDA_C_32F}, CUFFT_R2C}, {{CUDA_C_32F, CUDA_R_32F}, CUFFT_C2R},
+      {{CUDA_C_64F, CUDA_C_64F}, CUFFT_Z2Z}, {{CUDA_R_64F, CUDA_C_64F}, CUFFT_D2Z}, {{CUDA_C_64F, CUDA_R_64F}, CUFFT_Z2D}};
+  const auto type = types.find({in_type, out_type});
+  if (type == types.end()) return CUFFT_NOT_SUPPORTED;
+  return cufftMakePlanMany64(handle, rank, sizes, in_sizes, in_step, in_distance, out_sizes, out_step, out_distance, type->second,
+                             count, bytes);
+}
 inline cufftResult cufftPlanMany(cufftHandle* handle, int rank, int* sizes, int* in_sizes, int in_step, int in_distance,
                                  int* out_sizes, int out_step, int out_distance, cufftType type, int count) {
   size_t bytes;
@@ -301,4 +324,19 @@ cufftResult cufftExecD2Z(cufftHandle plan, cufftDoubleReal* in, cufftDoubleCompl
 template <class = void>
 cufftResult cufftExecZ2D(cufftHandle plan, cufftDoubleComplex* in, cufftDoubleReal* out) {
   return emulator::fourier::run<double>(plan, CUFFT_Z2D, in, out, CUFFT_INVERSE);
+}
+template <class = void>
+cufftResult cufftXtExec(cufftHandle plan, void* in, void* out, int direction) {
+  const auto entry = emulator::fourier::plans.find(plan);
+  if (entry == emulator::fourier::plans.end()) return CUFFT_INVALID_PLAN;
+  const auto complex = [](void* values) { return static_cast<cufftComplex*>(values); };
+  const auto complex_double = [](void* values) { return static_cast<cufftDoubleComplex*>(values); };
+  switch (entry->second.type) {
+    case CUFFT_C2C: return cufftExecC2C(plan, complex(in), complex(out), direction);
+    case CUFFT_Z2Z: return cufftExecZ2Z(plan, complex_double(in), complex_double(out), direction);
+    case CUFFT_R2C: return cufftExecR2C(plan, static_cast<cufftReal*>(in), complex(out));
+    case CUFFT_C2R: return cufftExecC2R(plan, complex(in), static_cast<cufftReal*>(out));
+    case CUFFT_D2Z: return cufftExecD2Z(plan, static_cast<cufftDoubleReal*>(in), complex_double(out));
+    default: return cufftExecZ2D(plan, complex_double(in), static_cast<cufftDoubleReal*>(out));
+  }
 }

@@ -1,7 +1,7 @@
 """Labs on AWS: priced and confirmed first, limited in time, and verified to be gone afterwards.
 
-The modules of this package are imported when they are first used: `status` opens every target, and few commands need all of
-them.
+The modules of this package are imported when they are first used, because `status` opens every target, and few commands need
+every module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connecting to the account that contains a lab, and finding the lab that a command refers to."""
+"""Connect to the account that contains a lab, and find the lab that a command refers to."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_identity(identity: AwsIdentity, deployment: AwsDeployment) -> None:
 
 
 def make_pause(stop: threading.Event) -> Callable[[float], None]:
-    """Return a function that waits for a number of seconds. It raises Interrupted once `stop` is set."""
+    """Return a function that waits for a number of seconds. The function raises Interrupted as soon as `stop` is set."""
 
     def pause(seconds: float) -> None:
         if stop.wait(seconds):

@@ -1,4 +1,4 @@
-"""Building a proposed lab on AWS. If AWS has no capacity, another zone or another instance type is tried."""
+"""Build a proposed lab on AWS. If AWS has no capacity, try another zone or another instance type."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
 def _guard_costs(context: Context, lab: CloudLab, *, fresh: bool) -> None:
     """Limit the costs before anything else can fail.
 
-    Schedule the end of the lab, write its costs to the ledger, and check that a node ends when it powers off.
+    Schedule the end of the lab, write its costs to the ledger, and check that AWS terminates a node that powers itself off.
     """
     deployment, cloud = lab.deployment, lab.cloud
     alive = _arm(context, lab)

@@ -1,4 +1,4 @@
-"""Changing an existing lab: the lock that every such command holds, and `allow-ip`.
+"""Change an existing lab: the command `allow-ip`, and the lock that every command holds while it changes a lab.
 
 `allow-ip` opens SSH to this computer's new address, and closes it to the former one.
 """

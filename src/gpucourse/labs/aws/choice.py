@@ -1,4 +1,4 @@
-"""Choosing a lab, and listing what it needs from an AWS account: machines, disks, storage and hours.
+"""Choose a lab, and list what it needs from an AWS account: machines, disks, storage and hours.
 
 A value comes from the command, otherwise from the settings, otherwise from the manifest.
 """

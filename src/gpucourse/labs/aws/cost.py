@@ -1,8 +1,8 @@
 """`cost`: show the cost of the course so far by module and exercise, the further cost of the labs until they end, and the
 remaining budget.
 
-The figures come from the ledger, which is first updated from the account. The amount that AWS has actually billed takes a
-separate request, which costs a cent.
+The figures come from the ledger, which is first updated from the account. To show the amount that AWS has actually billed, a
+separate request is needed, which costs a cent.
 """
 
 from __future__ import annotations

@@ -109,9 +109,9 @@ def _market(settings: Settings, look: PreflightRequest) -> Market:
 
 
 def _measure_growth(paths: WorkspacePaths, account: Account, labs: Sequence[LabNeed], market: Market) -> list[LabNeed]:
-    """Return how much of the quota these labs need, counted as `deploy` counts it.
+    """Return what these labs still need from the quota, counted in the same way as by `deploy`.
 
-    For an existing lab, only instances that are not running yet count.
+    For an existing lab, only the instances that are not running yet are counted.
     """
     growths: list[LabNeed] = []
     for need in labs:

@@ -1,4 +1,4 @@
-"""Watching the first boot of a node over SSH: its current step, its result, and its log if it failed."""
+"""Watch the first boot of a node over SSH: its current step, its result, and its log if it failed."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def tags(workspace: Workspace, deployment: AwsDeployment) -> dict[str, str]:
 
 
 def reachable(settings: Settings, inventory: Inventory) -> Inventory:
-    """Return the nodes with the learner's connection settings."""
+    """Return the nodes with the proxy command and the Python of the learner's settings."""
     nodes = (
         replace(node, proxy=settings.ssh_proxy_command, python=settings.node_python or node.python) for node in inventory.nodes
     )
@@ -122,7 +122,7 @@ def reachable(settings: Settings, inventory: Inventory) -> Inventory:
 
 
 def update_addresses(inventory: Inventory, running: Iterable[CloudInstance]) -> Inventory:
-    """Return the nodes with their current addresses."""
+    """Return the nodes with the current addresses of their running instances. Other nodes keep their addresses."""
     instances_by_node = {instance.node: instance for instance in running}
     nodes = [
         replace(node, address=instance.address, private_address=instance.private_address)

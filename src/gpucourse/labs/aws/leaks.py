@@ -1,8 +1,8 @@
 """`leaks`: find everything in the account that has the course's tag, in every region, whichever workspace created it.
 
-It needs neither a record nor a workspace, so it works even after the disk that contained them was lost. `destroy` only
-searches for resources with the tag of this workspace that no record lists. A record can be lost, or a stack can fail before it
-has a record.
+`leaks` needs neither a record nor a workspace, so it works even after the disk that contained them was lost. `destroy`
+searches only for resources with the tag of this workspace that no record lists. Such resources exist if a record was lost, or
+if a stack failed before it had a record.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _is_expired(expires: str) -> bool:
 def _sum_costs(paths: WorkspacePaths, account: Account, things: list[ScannedResource]) -> Decimal | None:
     """Return the cost of the leaks in USD per hour.
 
-    Return None if AWS refuses the query, or if a leak that costs money belongs to no stack.
+    Return None if some resources could not be listed or priced, or if a leak that costs money belongs to no stack.
     """
     leaking = [thing for thing in things if thing.state == "leak"]
     if any(thing.state == "unknown" for thing in things) or any(

@@ -119,14 +119,14 @@ class LabPlan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the notes to show before the user confirms."""
+        """Return warnings about removed or replaced nodes, to show before the user confirms."""
         if not self.ends:
             return ()
         nodes = f"{self.ends} of its nodes {'is' if self.ends == 1 else 'are'} removed or replaced"
         return (f"{self.deployment.stack}: {nodes}; runs on this lab are stopped first, and their outputs are collected",)
 
     def record_price(self) -> None:
-        """Record the cost of the lab in its planned zone."""
+        """Write the cost of the lab in its planned zone, and the source of the price, to the lab's record."""
         cloud, charges = self.deployment.cloud, self.charges
         cloud.usd_per_hour = f"{usd_per_hour(charges):.4f}"
         cloud.priced = f"{charges[0].rate.origin}; others are list prices of {min(charge.rate.date for charge in charges)}"
@@ -175,8 +175,8 @@ def propose(context: Context, request: DeployRequest) -> Iterator[PricedProposal
     """Check, plan and price the labs, and lock their stacks during the block. A lab that is not built in the block leaves
     nothing behind.
 
-    Raises UsageError and UnknownName for unknown names and values, MissingError that lists everything that blocks the labs,
-    CloudError, TerraformFailed.
+    Raises UsageError and UnknownName for unknown names and values, MissingError, which lists everything that blocks the labs,
+    CloudError and TerraformFailed.
     """
     request, notes = replace_any_gpu(context, request)
     plans: list[LabPlan] = []
@@ -232,8 +232,8 @@ def _plan_with_terraform(watch: Watcher, plan: LabPlan) -> None:
 
 
 def _is_forgotten(plan: LabPlan) -> bool:
-    """Return whether Terraform would create resources that already exist. Query the account only if Terraform would create a
-    node."""
+    """Return whether Terraform's state is empty, or Terraform would create resources that already exist. Query the account
+    only if Terraform would create a node."""
     if not plan.lab.terraform.addresses():
         return True
     makes_nodes = any(action in {"create", "replace"} and "aws_instance" in address for action, address in plan.changes)
@@ -243,7 +243,7 @@ def _is_forgotten(plan: LabPlan) -> bool:
 def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> Survey:
     """Query the account about these labs, which are all in one region.
 
-    Raises a MissingError that lists everything that blocks the labs. Errors of `Account.call` are passed on.
+    Raises MissingError, which lists everything that blocks the labs, and the errors of `Account.call`.
     """
     region = choices[0].region
     account = Account(region, context.environ)
@@ -513,7 +513,7 @@ def _find_terraform_version(environ: Mapping[str, str]) -> str | None:
 
 
 def request_command(look: PreflightRequest) -> str:
-    """Return the command that requests the quota for these labs in their region, without a market."""
+    """Return the command that requests the quota for these labs in their region, without the flag that chooses the market."""
     flags = list_flags(look, without={"spot", "ssh_cidr"})
     words = [word for words in flags.values() for word in words]
     return shlex.join(["gpucourse", "doctor", "--target", "aws", "--request-quota", *words])

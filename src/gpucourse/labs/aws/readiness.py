@@ -247,7 +247,7 @@ def _check_slurm(context: Context, lab: CloudLab, inventory: Inventory, simulate
         return
     ssh = f"gpucourse ssh {lab.deployment.module} --"
     hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume readmits a drained node"
-    with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
+    with stage(context.watch, "slurm", "Slurm lists every node with its GPUs"):
         removed_nodes = forget_others(context, inventory, stack=lab.deployment.uid)
         limit, pause = times.slurm_s, times.slurm_pause_s
         wait_for_slurm(context, inventory, removed_nodes=removed_nodes, patience_s=limit, poll_s=pause, hint=hint)

@@ -57,7 +57,7 @@ def health(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) 
     """Query the account about these labs, with all requests in parallel. Without labs, only read the ledger.
 
     Never raises for an error that AWS returns: the labs are then `unknown`. With `ask_nodes`, also query the idle agents, over
-    SSH. Do not do that often: an idle agent mistakes the connection for a person at work.
+    SSH. Do not set it often: an idle agent mistakes the connection for a person at work.
     """
     if not labs:
         return Health(warnings=_warn_of_billed(context.paths))

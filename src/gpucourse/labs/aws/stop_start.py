@@ -1,4 +1,5 @@
-"""`stop` and `start`: pause the instances of a lab, and start them again. They get new addresses, but keep their host keys."""
+"""`stop` and `start`: pause the instances of a lab, and start them again. Started instances get new addresses, but keep their
+host keys."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         late_nodes: list[list[str]] = []
 
         def move() -> None:
-            """Write the deadline immediately: an old deadline on the disk ends the node five minutes after the node boots."""
+            """Write the deadline immediately, because an old deadline on the disk would end the node five minutes after it
+            boots."""
             late_nodes.append(_move_deadline(context.transport, deployment))
 
         try:

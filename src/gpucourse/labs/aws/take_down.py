@@ -1,4 +1,4 @@
-"""Taking down a lab on AWS: first with Terraform, then by a search by tag in every region that was ever used.
+"""Take down a lab on AWS: first with Terraform, then by searching for its tags in every region that was ever used.
 
 Terraform is never trusted: if it failed, was killed, or lost its state, the search by tag still finds everything. Resources
 that a killed Terraform process created but did not record are also removed before a lab is built again.

@@ -1,4 +1,4 @@
-"""Explaining why an instance ended, and finding the nodes of a lab that are gone.
+"""Explain why an instance ended, and find the nodes of a lab that are gone.
 
 An instance is ended by its own deadline or idle agent, by the spot market, or by a person.
 """

@@ -1,6 +1,6 @@
 """`deploy --target here`: find the GPU, write the record, start the node and run the readiness checks.
 
-The lab is this computer: one node, served by a process on loopback. It needs neither sshd nor Terraform nor root.
+The lab is this computer: one node, served by a process on loopback. Such a lab needs neither sshd nor Terraform nor root.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ class HereProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
-    """Check this computer's GPUs and propose it as the lab of a module. Changes nothing.
+    """Check this computer's GPUs, and propose this computer as the lab of a module. Changes nothing.
 
-    Raises UsageError if the module needs a cluster or the request more than one node, MissingError if there are too few GPUs.
+    Raises UsageError if the module needs a cluster or the request asks for more than one node, MissingError if there are too
+    few GPUs.
     """
     start_s = time.monotonic()
     module = context.catalog.module(request.module)

@@ -1,6 +1,6 @@
-"""Finding, by trial, the addresses at which machines reach each other.
+"""Find, by trial, the addresses at which machines reach each other.
 
-Neither the machines' names nor the learner's own connections to them show these addresses.
+Neither the machines' names nor the learner's own connections to the machines reveal these addresses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turning the names that the learner typed into nodes: connect to the machines and examine them. Nothing is changed on them.
+"""Turn the names that the learner typed into nodes: connect to the machines and examine them. Nothing is changed on them.
 
 A host key must be known to the learner's SSH, or the learner must accept its fingerprint.
 """
@@ -125,7 +125,7 @@ def _pin_former_key(node: Node, former_by_address: Mapping[tuple[str, str, int],
 
 
 def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
-    """Return the private keys to try, in this order. An empty name means the workspace's own key."""
+    """Return the private keys in the order in which to try them. An empty name means the workspace's own key."""
     if key is not None:
         return [str(key.expanduser().absolute())]
     return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MAX_KEYS]

@@ -101,7 +101,7 @@ def build(context: Context, proposal: LocalProposal) -> BuildResult:
 
 
 def _list_fixed(deployment: LocalDeployment) -> tuple[object, ...]:
-    """Return the properties that existing nodes cannot change. If one differs, all nodes are recreated."""
+    """Return the properties that cannot be changed on existing nodes. If one of them differs, all nodes are recreated."""
     return deployment.link, deployment.variables.one_host, deployment.variables.layer
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _node_names(count: int) -> list[str]:
-    """Return the names that a stack gives its nodes."""
+    """Return the names of a stack's nodes: node0, node1 and so on."""
     return [f"node{index}" for index in range(count)]
 
 
@@ -46,7 +46,7 @@ def choose(
 ) -> None:
     """Record how the simulated nodes become separate machines. With `unpack`, fetch Slurm's packages if Slurm is not installed.
 
-    `computer` is this computer, except in tests. Raises UsageError, or MissingError that says what to install.
+    `computer` is this computer, except in tests. Raises UsageError, and MissingError, which says what to install.
     """
     from gpucourse.labs.local import requirements
     from gpucourse.local.machines import link as cable

@@ -315,7 +315,7 @@ def _suggest_account(settings: SlurmSettings, facts: SlurmFacts) -> str:
 
 
 def list_accounts(facts: SlurmFacts, partition: PartitionFacts) -> list[str]:
-    """Return the learner's accounts that may use the partition, the default one first. Without accounting, there are none."""
+    """Return the learner's accounts that may use the partition, the default one first. Without accounting, return none."""
     return [account for account in facts.accounts if partition.admits([account])]
 
 

@@ -48,7 +48,8 @@ _FIELD = re.compile(r"(?:^| )([A-Za-z]+)=(\S*)")
 def look(link: Link, settings: SlurmSettings) -> SlurmFacts:
     """Return the facts about the cluster of this login node. Nothing is changed there.
 
-    Raises MissingError if the machine has no Slurm or no such folder, and InfrastructureError if Slurm does not answer.
+    Raises MissingError if the machine has no Slurm or lacks the folder in the settings, and InfrastructureError if Slurm does
+    not answer.
     """
     mark = f"part-{secrets.token_hex(8)}"
     command = _ASK.format(
@@ -101,7 +102,7 @@ def read_facts(link: Link, text: str, mark: str) -> SlurmFacts:
             folder=answers.folder("".join(parts.get("folder", ())[:1])) if parts.get("folder") else "",
         )
     except ValueError as error:
-        raise answers.make_untrusted_error(link.node.label, "what Slurm says about its cluster", error) from error
+        raise answers.make_untrusted_error(link.node.label, "Slurm's description of its cluster", error) from error
 
 
 def read_partitions(sinfo: Iterable[str], scontrol: Iterable[str]) -> list[PartitionFacts]:

@@ -102,7 +102,7 @@ exit 0
 
 @dataclass(kw_only=True)
 class _NodeReport:
-    """The report of one compute node."""
+    """The report of one compute node: its Python, torch and GPU, and whether it met the other nodes."""
 
     host: str
     version: str
@@ -234,7 +234,8 @@ def explain_refusal(link: Link, deployment: SlurmDeployment, message: str, flags
 
 
 def write_script(settings: SlurmSettings, ports: tuple[int, int]) -> str:
-    """Return the text of the probe's batch file. It tries the environment of `--install` first. `ports`: a range for gloo."""
+    """Return the text of the probe's batch file. It tries the environment of `--install` first. `ports`: the ports that gloo
+    may use."""
     container = settings.container
     names = [shlex.quote(settings.python)] if settings.python else ['"$venv"', *map(shlex.quote, PYTHONS)]
     prefix = write_apptainer(container.apptainer, '"$PWD"') if container and container.apptainer else ""
@@ -353,7 +354,7 @@ def _judge(deployment: SlurmDeployment, answer: _Answer) -> ProbeFacts:
 
 
 def _explain_silence(deployment: SlurmDeployment, answer: _Answer) -> tuple[str, str]:
-    """Return the problem and the hint for a job that ended and left no file."""
+    """Return the problem and the hint for a probe that ended without leaving a file."""
     job, place = deployment.probe.job, deployment.facts.folder or "your home folder"
     if words.phase(answer.final) == words.ENDED and words.ending(answer.final) != "exited":
         return f"the probe, job {job}, did not run: Slurm says {answer.final}", f"{deployment.command} submits it again"

@@ -40,14 +40,14 @@ LOG_BYTES = 64 << 10
 ALL_LOGS_BYTES, MIN_LOG_BYTES, MAX_LOGS = 512 << 10, 2 << 10, 256
 
 MAX_LINES, MIN_LOG_LINES = 6000, 20
-"""The maximum number of lines of all logs on a page, and the number that each log may have in any case."""
+"""The maximum number of lines of all logs together on a page, and the number of lines that each log may always have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogExcerpt:
     """One log, or its beginning and `end`. `size` is the size of the whole file in bytes.
 
-    `times`: the sizes that the file had as its pieces arrived, in order, each with the seconds since 1970.
+    `times`: the size of the file after each of its pieces had arrived, in order, each with the time in seconds since 1970.
     """
 
     node: str
@@ -227,7 +227,8 @@ def _limit_lines(begin: bytes, end: bytes, max_lines: int) -> tuple[bytes, bytes
 
 
 def _read_times(files: RunPaths, node: str, rank: int | None, room: int) -> Iterator[tuple[int, float]]:
-    """Yield the arrival times of the lines at the beginning and the end of a log, in order. Stop at the first damaged one."""
+    """Yield the arrival times of the lines at the beginning and the end of a log, in order. Stop at the first entry that is
+    damaged."""
     last = 0
     try:
         begin, end, _ = read_ends(files.rank_times(node, rank), room, 3 * room)

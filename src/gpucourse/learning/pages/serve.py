@@ -26,7 +26,8 @@ from gpucourse.outside.names import OutsideError
 
 ADDRESS = "127.0.0.1"
 HOSTS = frozenset({ADDRESS, "localhost"})
-"""Host names that a request may contain. This refuses web pages whose names resolve to loopback."""
+"""The host names that a request may contain. Requests with any other name are refused, such as those from a web page whose
+name resolves to loopback."""
 
 MAX_BYTES = 64 << 20  # limit in bytes for one file
 MAX_STREAMS = 16  # pages that are followed at the same time

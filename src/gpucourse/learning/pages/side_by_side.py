@@ -108,7 +108,7 @@ class ComparedValue:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedRow:
-    """One value in all runs. It is None for a run without this value."""
+    """One value in all runs. For a run that lacks the value, it is None."""
 
     title: str
     values: tuple[ComparedValue | None, ...]
@@ -170,7 +170,8 @@ def _list_scalars(metrics: Mapping[str, Any]) -> Iterator[tuple[str, int | float
 
 
 def put_side_by_side(runs: Sequence[Values]) -> dict[str, list[ComparedRow]]:
-    """Return the rows of each group over these runs. They are in the order of the first run that has them."""
+    """Return the rows of each group, each row with its values in all these runs. Rows keep the order of the first run that has
+    them."""
     keys = dict.fromkeys(key for values in runs for key in values)
     groups: dict[str, list[ComparedRow]] = {}
     for group, title in keys:

@@ -23,7 +23,7 @@ def type_command(environment: Mapping[str, str], *words: str) -> tuple[int, dict
             check=False,
         )
     except (ValueError, OSError) as error:  # words from a bundle may be anything: with a null character, too long, not UTF-8
-        return int(ExitCode.USAGE), {"error": {"what": f"it cannot be typed: {error}"}}
+        return int(ExitCode.USAGE), {"error": {"what": f"the command cannot be typed: {error}"}}
     try:
         document = json.loads(process.stdout)
     except ValueError:

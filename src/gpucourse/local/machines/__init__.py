@@ -1,2 +1,2 @@
-"""Simulated machines: nodes in separate namespaces, all inside one outer namespace. When it ends, everything in it ends. Linux
-only. Importing this package imports no other module."""
+"""Simulated machines: nodes in separate namespaces, all inside one outer namespace. When the outer namespace ends, everything
+in it ends. Linux only. Importing this package imports no other module."""

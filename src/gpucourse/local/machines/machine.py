@@ -14,7 +14,7 @@ _INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # mnt is the last, because it cha
 
 
 def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """Become the machine, in a new process of the namespace. Return when the machine is off.
+    """Turn this process, which the namespace has just forked, into the machine. Return when the machine is off.
 
     Report the id of the machine's first process, and then the result of its start.
     """
@@ -33,8 +33,8 @@ def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]],
 
 
 def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[str, Any]], None]) -> None:
-    """Enter the machine whose first process is `pid`, in a new process of the namespace. Do the action there and report its
-    result."""
+    """Enter the machine whose first process is `pid`, from a process that the namespace has just forked. Do the action there
+    and report its result."""
     handles = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in _INSIDE]
     for handle in handles:
         kernel.enter(handle)
@@ -95,7 +95,7 @@ def _tell_result(tell: Callable[[dict[str, Any]], None], action: Callable[[], di
 
 
 def _be_first() -> None:
-    """Run as the first process of a machine. It reaps processes without a parent, and the machine ends when it ends."""
+    """Run as the first process of a machine. This process reaps processes without a parent, and the machine ends with it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGTERM))
     while signal.sigwait((signal.SIGCHLD, signal.SIGTERM)) != signal.SIGTERM:
         try:

@@ -3,8 +3,8 @@
 Every process on the machines descends from this process, which ends with the process that started it. Then the kernel removes
 every process, mount, network and name in the namespace.
 
-SOCKET is an open socket (SOCK_SEQPACKET). Each request and each answer on it is one document; answers may come in any order.
-The machines' disks are mounted in the folder `machines` of FOLDER.
+SOCKET is the descriptor of a socket (SOCK_SEQPACKET). Each request and each answer on it is one JSON document; answers may
+arrive in any order. The machines' disks are mounted in the folder `machines` of FOLDER.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Document = dict[str, Any]
 
 
 class MachineNamespace:
-    """The machines, and the requests to change them."""
+    """The machines in the namespace. The host's requests change them."""
 
     def __init__(self, line: socket.socket, folder: str) -> None:
         self._line = line
@@ -47,7 +47,7 @@ class MachineNamespace:
         self._key = daemons.make_key()
 
     def run(self) -> None:
-        """Serve requests until the host has gone."""
+        """Serve requests until the host has ended."""
         self._selector.register(self._line, selectors.EVENT_READ, self._hear)
         woken, wakes = socket.socketpair()
         for end in (woken, wakes):
@@ -84,7 +84,7 @@ class MachineNamespace:
             self._fork(request, lambda tell: machine.boot(f"{self._folder}/machines/{name}", spec, tell), boots=name)
 
     def _do_off(self, request: Document) -> None:
-        """Cut the power."""
+        """Cut a machine's power. With `forget`, remove the machine from the list of machines."""
         pid = self._first.pop(request["name"], None)
         if request.get("forget"):
             self._machines.pop(request["name"], None)
@@ -114,7 +114,7 @@ class MachineNamespace:
         self._visit(request, request["name"], lambda: _SLURM.output(request["argv"]))
 
     def _do_check(self, request: Document) -> None:
-        """Answer with a description of what is wrong with each machine. It is empty for a healthy machine."""
+        """Answer with a description of what is wrong with each machine. The description is empty for a healthy machine."""
         states = {}
         for name, spec in self._machines.items():
             pid = self._first.get(name)

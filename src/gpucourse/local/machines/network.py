@@ -15,7 +15,7 @@ _FIRST = 10  # node0 has 10.77.0.10, node64 10.77.0.74
 
 
 def address(index: int) -> str:
-    """Return the address of the machine with this number (0 to 64)."""
+    """Return the private IPv4 address of the machine with this number (0 to 64)."""
     return f"10.77.0.{_FIRST + index}"
 
 

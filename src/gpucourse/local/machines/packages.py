@@ -1,4 +1,4 @@
-"""Use Slurm without installing it. A plain user fetches its packages and unpacks them into a folder of the user's cache.
+"""Use Slurm without installing it. A plain user fetches Slurm's packages and unpacks them into a folder of the user's cache.
 
 Only simulated machines see the packages, mounted over their /usr. Nothing in the system is changed, and no special privileges
 are needed. apt-get itself checks the download against the signatures of the system's own sources.

@@ -1,5 +1,5 @@
-"""Report on machines from outside: which daemons run, what Slurm reports, and which errors are in its logs. Slurm's own
-commands, which run next to its daemons, put excluded nodes back into use."""
+"""Report on machines from outside: which daemons run, what Slurm reports, and which errors are in its logs. This module also
+puts excluded nodes back into use, with Slurm's own commands, which run next to its daemons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GOOD_STATES = {"idle", "mixed", "allocated", "completing", "allocated+", "plann
 
 
 def list_absent(machine: Mapping[str, Any], pid: int) -> list[str]:
-    """Return the daemons that should run on the machine whose first process is `pid`, but do not."""
+    """Return the daemons that should run on the machine whose first process is `pid`, but do not run."""
     return [name for name in daemons.list_daemons(machine) if daemons.find_process(name, f"/proc/{pid}/root") is None]
 
 

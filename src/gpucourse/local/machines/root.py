@@ -33,7 +33,8 @@ _SECRET = 0o600
 
 
 def build(root: str, machine: Mapping[str, Any]) -> None:
-    """Create and mount the machine's file system at `root`. It is visible only in this mount namespace. Raises OSError."""
+    """Create and mount the machine's file system at `root`. The file system is visible only in this mount namespace. Raises
+    OSError."""
     for folder in _FOLDERS:
         os.makedirs(f"{root}/{folder}", exist_ok=True)
     for folder, mode in (("tmp", 0o1777), ("var/tmp", 0o1777), ("root", 0o755)):

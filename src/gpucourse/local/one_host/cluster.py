@@ -29,9 +29,9 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
 
 class Daemon:
-    """A daemon from `start` to `kill`.
+    """A daemon, which runs from `start` until `stop` or `kill`.
 
-    `answers`: a function that tests whether the daemon serves.
+    `answers`: a function that tests whether the daemon answers.
     `output`: the file for its output.
     """
 
@@ -43,12 +43,12 @@ class Daemon:
 
     @property
     def serves(self) -> bool:
-        """Return whether the daemon runs and serves."""
+        """Return whether the daemon's process is running and answers."""
         return self.alive and self._answers()
 
     @property
     def alive(self) -> bool:
-        """Return whether the daemon's process runs."""
+        """Return whether the daemon's process is running, even if it does not answer yet."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -66,7 +66,7 @@ class Daemon:
             )
 
     async def ready(self) -> None:
-        """Wait until the daemon serves. Raises DaemonFailed with its last output."""
+        """Wait until the daemon answers. Raises DaemonFailed, with the daemon's last output."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_S
         while not self.serves:
@@ -97,7 +97,7 @@ _HEAD = (MUNGED, SLURMCTLD)
 
 
 class SlurmDaemons:
-    """The daemons of one stack, from the first `join` to `end`."""
+    """The daemons of one stack. They run from the first `join` until `end`."""
 
     def __init__(self, folder: Path, uid: str) -> None:
         self._nodes = folder

@@ -27,14 +27,14 @@ def daemons(files: Mapping[str, str]) -> list[str]:
 def fill_in(
     files: Mapping[str, str], *, host: str, user: str, folder: Path, ports: Mapping[str, int], first_job: int
 ) -> dict[str, str]:
-    """Return the files with all names filled in. `folder` replaces @FOLDER@."""
+    """Return the files with every @NAME@ filled in. `folder` replaces @FOLDER@."""
     values = {"@HOST@": host, "@USER@": user, "@FOLDER@": str(folder), "@FIRST@": str(first_job)}
     values |= {f"@PORT_{name}@": str(port) for name, port in ports.items()}
     return {name: _fill_in(text, values) for name, text in files.items()}
 
 
 def first_job(uid: str) -> int:
-    """Return the number of the stack's first job. It differs between clusters on this computer.
+    """Return the number of the stack's first job. The number differs between clusters on this computer.
 
     The processes of a job meet at a port that depends on the job's number, and jobs of two clusters must not meet.
     """
@@ -42,10 +42,10 @@ def first_job(uid: str) -> int:
 
 
 def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
-    """Return the text of TASK.
+    """Return the text of the program TASK.
 
-    It sets the marks by which a job's processes are found, and the home of the node that the job runs on. It removes the
-    session's mark, because a job belongs to Slurm, not to the session that submitted it.
+    The program sets the marks by which a job's processes are found, and the home of the node that the job runs on. It removes
+    the session's mark, because a job belongs to Slurm, not to the session that submitted it.
     """
     node = '"$SLURMD_NODENAME"'
     variables = [

@@ -1,4 +1,4 @@
-"""A node of a Slurm without machines. It answers like any hosted node, and a daemon of Slurm runs for it."""
+"""A node of a Slurm without machines. It accepts logins like any hosted node, and has its own daemons of Slurm."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _BASHRC = "PS1='[${{SLURMD_NODENAME:-{name}}}] \\w \\$ '\n"
 
 
 class SlurmNode(HostedNode):
-    """A node that answers and takes part in the stack's cluster, from `open` to `end`."""
+    """A node that accepts logins and belongs to the stack's cluster, from `open` until `end`."""
 
     def __init__(self, folder: Path, spec: Spec, cluster: SlurmDaemons) -> None:
         super().__init__(folder, spec)
         self._cluster = cluster
 
     async def open(self) -> None:
-        """Listen, and make the node's daemons run."""
+        """Listen for logins, and start the node's daemons if they are not running."""
         await super().open()
         self._furnish()
         await self._cluster.join(self.spec)

@@ -41,7 +41,7 @@ def begin(job: Job, order: dict[str, Any], not_mine: tuple[int, ...]) -> int:
 
 
 def end(pid: int) -> None:
-    """End the process of a drill."""
+    """End the process that `begin` started."""
     os.kill(pid, signal.SIGKILL)  # a child that was not waited for yet: its number cannot have been reused
     os.waitpid(pid, 0)
 

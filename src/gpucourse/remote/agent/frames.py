@@ -17,7 +17,7 @@ HEADER = struct.Struct(">cIQI")
 
 
 def frame(kind: bytes, stream: int = 0, offset: int = 0, payload: bytes = b"") -> bytes:
-    """Return one frame, ready to send."""
+    """Return one frame as bytes: a header with the length of the payload, then the payload."""
     return HEADER.pack(kind, stream, offset, len(payload)) + payload
 
 
@@ -56,7 +56,7 @@ class Line:
         return offset
 
     def rest(self, *, has_sent: bool) -> None:
-        """Pause between two looks at the logs, unless the last look found something to send."""
+        """If the last look at the logs found nothing to send, pause. After half a second without a frame, send a heartbeat."""
         now = time.monotonic()
         if has_sent:
             self._last_sent = now

@@ -1,16 +1,23 @@
 """The folder of one run on one node, and the state of the run.
 
 ~/.gpucourse/jobs/<run_id>/
-  job.json        the request                        started          made once: a run never starts twice
-  work/           the uploaded files, the cwd        supervisor.pid   process ids
-  outputs/        GPUCOURSE_OUT                      pid
-  logs/           launcher.log, rank<r>.log          cancelled        the request to end the run
-  ranks/          <r>.json how a rank ended, <r>.<n>.json how it ended before restart n + 1
-                                                     exit.json        how the run ended
-  env.json        the machine and its software       done             the last file: everything above is complete
+  job.json        the client's request
+  started         exists once the run has been started, so that it never starts twice
+  lock            the lock that the supervisor holds as long as it lives
+  supervisor.pid  the process id of the supervisor
+  pid             the process id of the launcher
+  work/           the uploaded files; the run's command starts here
+  outputs/        the result files that scripts write (GPUCOURSE_OUT)
+  logs/           launcher.log, and rank<r>.log for each rank
+  ranks/          <r>.json: how a rank ended; <r>.<n>.json: how it ended before restart n + 1
+  tmp/            temporary files (TMPDIR), removed when the run ends
+  cancelled       the request to end the run
+  exit.json       how the run ended
+  env.json        a description of the machine and its software
+  done            the last file of a run that has ended: all files above are complete
   packed.json     the request for which the outputs were last sent
-  tmp/            TMPDIR, removed when the run ends; ~/.gpucourse/cache is what libraries keep from run to run
-  lock            held by the supervisor as long as it lives
+
+Libraries keep their caches from one run to the next in ~/.gpucourse/cache.
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ LOCK = "lock"
 
 
 class JobRefused(Exception):
-    """The verb cannot do what was requested. `kind` tells the client which kind of error this is."""
+    """The agent cannot do what the client requested. `kind` tells the client which kind of error this is."""
 
     def __init__(self, message: str, kind: str = "refused") -> None:
         super().__init__(message)
@@ -49,11 +56,11 @@ class Job:
         self.folder = os.path.join(home(), "jobs", run_id)
 
     def path(self, *names: str) -> str:
-        """Return the path of a file of this job."""
+        """Return the path of `names` (folders, then a file) below the job's folder."""
         return os.path.join(self.folder, *names)
 
     def has(self, *names: str) -> bool:
-        """Return whether that file exists."""
+        """Return whether that file exists, even as a broken link."""
         return os.path.lexists(self.path(*names))
 
     def read(self, *names: str) -> dict[str, Any]:
@@ -85,7 +92,7 @@ class Job:
         os.rename(aside, self.path(name))
 
     def pid(self, name: str) -> int | None:
-        """Return the process id in that file, or None if there is none."""
+        """Return the process id in the job's file `name`, or None if the file is missing or contains no number."""
         try:
             with open(self.path(name)) as file:
                 return int(file.read())

@@ -107,7 +107,7 @@ def look() -> dict[str, Any]:
 
 
 def _is_login_node() -> bool:
-    """Return whether this machine submits jobs to a Slurm cluster that answers, but runs none itself."""
+    """Return whether this machine can submit jobs to a Slurm cluster that answers, but runs no jobs itself."""
     name = socket.gethostname().lower()
     nodes = _run("sinfo", "-h", "-a", "-N", "-o", "%n", timeout_s=_LOOK_S).lower().split()
     return bool(nodes) and name not in nodes and name.split(".")[0] not in nodes

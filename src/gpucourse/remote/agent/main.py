@@ -1,7 +1,8 @@
-"""The verbs. Each reads its arguments and standard input, and answers with JSON on standard output (`follow` and `pack` with a
-stream).
+"""The verbs: the requests that the agent serves. Each verb reads its arguments and standard input, and prints its answer as
+JSON. Only `follow` and `pack` print a stream.
 
-An error is answered as {"error": ..., "kind": ...} with exit code 3. Each verb imports only the modules that it needs.
+If a verb fails, it prints {"error": ..., "kind": ...}, and the exit code is 3. Each verb imports only the modules that it
+needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Remove runs that have ended and whose files the client has completely."""
+"""Remove runs that have ended and whose files the client has collected completely."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _REMOVED = ".removed-"
 
 
 def prune(run_ids: list[str]) -> None:
-    """Remove these runs from this node, except for the newest KEPT. The client must have all of them. Their ids show which
-    are the newest, because an id begins with the time of its run.
+    """Remove these runs from this node, except for the newest KEPT. The client must have collected all of them. An id begins
+    with the time of its run, so the ids show which runs are the newest.
 
     A run is kept if it has not ended, or if it has a file that the client cannot have.
     """
@@ -40,8 +40,8 @@ def prune(run_ids: list[str]) -> None:
 def _is_collected(job: Job) -> bool:
     """Return whether the client has everything that the run made.
 
-    That is so if no output was refused or has changed since, and the work folder contains only outputs, unchanged uploads, and
-    the bytecode of modules.
+    This is the case if no output was refused or has changed since, and the work folder contains only outputs, unchanged
+    uploads, and the bytecode of modules.
     """
     packed = job.read(pack.PACKED)
     if not packed:
@@ -58,7 +58,7 @@ def _is_collected(job: Job) -> bool:
 
 
 def _has_open_tasks(job: Job) -> bool:
-    """Return whether a job array was submitted from this run's folder and other runs of it have not ended."""
+    """Return whether a job array was submitted from this run's folder, and other runs of that array have not ended."""
     folder = job.path("tasks")
     names = os.listdir(folder) if os.path.isdir(folder) else []
     return any(not os.path.lexists(os.path.join(folder, name, "done")) for name in names)

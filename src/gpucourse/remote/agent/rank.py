@@ -58,8 +58,8 @@ def run(job: Job, argv: list[str]) -> int:
 def largest_group(path: str) -> int | None:
     """Return the size of the largest process group in the file that torch's extension wrote.
 
-    Return None if the file has no lines, or if the rank made only groups of simulated ranks. It is then unknown whether the
-    rank worked with other ranks.
+    Return None if the file has no lines, or if the rank made only groups of simulated ranks. In both cases, it is unknown
+    whether the rank worked with other ranks.
     """
     try:
         with open(path, "rb") as file:
@@ -88,7 +88,7 @@ def _begin_again(job: Job, rank: int, restart: int, log: int) -> None:
 
 
 def _become(argv: list[str], log: int, parent: int) -> None:
-    """Become the script, in the new process. Never return."""
+    """Replace this process, which was just forked, with the script. Never return."""
     try:
         os.setpgid(0, 0)
         reap.die_with_parent(parent)

@@ -61,9 +61,9 @@ def make(job: Job, links: str = LINKS, max_length: int = MAX_PATH) -> str:
 
 
 def avoid_colon(job: Job, folder: str) -> str:
-    """Return a path to the folder that PYTHONPATH does not split.
+    """Return a path to the folder that contains no colon, because PYTHONPATH is split at colons.
 
-    If the folder's own path contains a colon, the result is a link in the run's folder.
+    If the folder's own path contains a colon, the result is a link in the run's folder for temporary files.
     """
     if os.pathsep not in folder:
         return folder
@@ -99,7 +99,7 @@ def _links_nearby() -> str:
 
 
 def link_of(job: Job, links: str = LINKS) -> str:
-    """Return the path of the short link to a job's folder for temporary files. Each job has a different one.
+    """Return the path of the short link to a job's folder for temporary files. Each job has a different link.
 
     The removal of a lab on existing machines uses the same name (`remote/host_probe.py`).
     """

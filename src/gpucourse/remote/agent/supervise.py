@@ -1,5 +1,5 @@
-"""The supervisor of a run. It enforces the run's time limit, ends its remaining processes, and records how it ended. It needs
-no client."""
+"""The supervisor of a run. It enforces the run's time limit, ends its remaining processes, and records how it ended. The
+supervisor works without a client."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def finish(job: Job, end: dict[str, Any]) -> None:
 
 
 def settle(job: Job) -> bool:
-    """If the supervisor of the run has vanished, end the run's remaining processes and record that. Return whether it had
-    vanished.
+    """If the supervisor of the run has vanished, end the run's remaining processes and record the end of the run. Return
+    whether it had vanished.
 
     A supervisor vanishes if it is killed or the node reboots.
     """

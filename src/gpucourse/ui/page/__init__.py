@@ -1,1 +1,1 @@
-"""The page of a workspace: files of HTML that a browser opens from the disk."""
+"""The page of a workspace: HTML files that a browser opens from the disk."""

@@ -36,7 +36,7 @@ MAX_PICTURE_BYTES = 1 << 20  # the largest picture of a lesson
 
 @dataclass(frozen=True, kw_only=True)
 class BookPart:
-    """One part of a module's lesson, as a file of the book."""
+    """One part of a module's lesson. The book is the sequence of all these parts, one file each."""
 
     module: Module
     number: int
@@ -56,7 +56,7 @@ class BookPart:
 
 
 def build(context: Context, content: PageContent, costs: Cost | None = None) -> Iterator[File]:
-    """Yield every file of the page, beginning with the first page. `costs` is the cost of labs on AWS, or None if there were no
+    """Yield every file of the page, beginning with `index.html`. `costs` is the cost of labs on AWS, or None if there were no
     such labs."""
     parts = list(_list_parts(context, content.syllabus))
     frame = _make_frame(content.syllabus, parts)

@@ -15,8 +15,8 @@ MAX_HEAT = 31  # a line with this many sectors or conflicts per request has the 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceLine:
-    """A line of the source. `heat` is from 0 (cold) to 1 (hot). `sectors`, `conflicts` and `lanes` are the counts of one
-    request, or None."""
+    """A line of the source. `heat` is from 0 (cold) to 1 (hot). `sectors`, `conflicts` and `lanes` are the counts per request,
+    or None if nothing was counted."""
 
     number: int
     text: str
@@ -33,7 +33,7 @@ class Picture:
     `boxes`: label, column and row. The label is the number of a lane or, if several lanes share the box, how many they are:
     `x32`.
     `columns` and `rows`: the size of the picture.
-    `caption`: what it shows.
+    `caption`: a sentence that says what the picture shows.
     `wider`: a sentence that says how many turns the request would need if each row of the array had one more element, or an
     empty text.
     """
@@ -87,7 +87,7 @@ def _list_lines(name: str, source: str, report: CudaReport) -> list[SourceLine]:
 
 
 def draw(request: CudaRequest) -> Picture:
-    """Return the picture of a request: of its banks and turns if it is to shared memory, else of its sectors."""
+    """Return the picture of a request: its banks and turns if it accesses shared memory, otherwise its sectors."""
     lanes = [(lane, address) for lane, address in enumerate(request.addresses) if address is not None]
     return _draw_banks(request, lanes) if request.access.startswith("shared") else _draw_sectors(request, lanes)
 

@@ -24,7 +24,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
         raise UsageError(
-            f"{folder} contains something that is not a page of gpucourse, so nothing is written there",
+            f"{folder} contains something that is not a page of gpucourse, so nothing was written there",
             hint="gpucourse open --out DIR, with a folder that is new or empty",
         )
     with storing(folder):
@@ -53,7 +53,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
 def update_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """Write the files that differ from those in a folder of the page. Raises StorageError if a file cannot be written.
 
-    Each replaces the old file in one step, and a page that did not change keeps its modification time.
+    Each new file replaces the old one in one step. A file that did not change keeps its modification time.
     """
     with storing(folder):
         for name, data in files:

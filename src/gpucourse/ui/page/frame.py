@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Link(NamedTuple):
-    """The file of a page below the page's folder, and the page's title."""
+    """Where a link leads: the path of a file in the page's folder, and the title to show."""
 
     place: str
     title: str
@@ -23,7 +23,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseProgress:
-    """An exercise with its signs and its points in the whole course."""
+    """An exercise with its signs of progress and its points in the whole course."""
 
     exercise: Exercise
     signs: Signs | None
@@ -38,7 +38,7 @@ class ExerciseProgress:
 
     @property
     def progress(self) -> str:
-        """Return how far the exercise is, in one word: done, begun or open."""
+        """Return the state of the exercise in one word: done, begun or open."""
         if self.signs and self.signs.is_done:
             return "done"
         return "begun" if any(value for _, value in self.marks) else "open"
@@ -67,7 +67,7 @@ class ModuleProgress:
 
 
 class Frame:
-    """The modules of the course with the learner's progress. It renders pages with the side bar around them."""
+    """The modules of the course with the learner's progress. This class renders pages with the side bar around them."""
 
     def __init__(self, syllabus: Syllabus, lessons: Sequence[tuple[str, Link]]) -> None:
         signs = syllabus.points.signs if syllabus.points else {}
@@ -99,8 +99,8 @@ class Frame:
         around: tuple[Link | None, Link | None] = (None, None),
         **values: Any,
     ) -> File:
-        """Return a page made from its template. The side bar marks the page's module or exercise. `around` has the previous and
-        the next page."""
+        """Return a page made from `template`, with the side bar around it. The side bar marks the page's module or exercise.
+        `around` has the previous and the next page."""
         location = (in_module or self._module_of.get(in_exercise, ""), in_exercise)
         return render(template, place, title=title, side=self.modules.values(), here=location, around=around, **values)
 

@@ -108,7 +108,7 @@ def _render_image(
 def _open_link(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]
 ) -> str:
-    """Return the start of a link. A link to another lesson points to the page of that lesson."""
+    """Return the opening tag of a link. A link to another lesson points to the page of that lesson."""
     file, mark, anchor = str(tokens[index].attrGet("href") or "").removeprefix("./").partition("#")
     if file in env["pages"]:
         tokens[index].attrSet("href", f"{env['pages'][file]}{mark}{anchor}")

@@ -21,7 +21,7 @@ from gpucourse.units import seconds_since
 from gpucourse.workspace import runs
 
 LOOK_S = 0.5
-"""The seconds between two looks at the files of the workspace, however many pages are open."""
+"""The interval in seconds at which the files of the workspace are examined, however many pages are open."""
 
 
 class LivePages:

@@ -25,7 +25,8 @@ _MAX_NEW_BYTES, _MIN_NEW_BYTES, _MAX_NEW_LINES = 256 << 10, 2 << 10, 1000  # lim
 
 
 class Process(NamedTuple):
-    """A rank, or a launcher, with a log: the prefix of its lines, its style, and what it is in words."""
+    """A rank or a launcher that wrote a log: the prefix of its lines, their style, and its description, such as `rank 1 on
+    node0`."""
 
     prefix: str
     style: str
@@ -48,13 +49,13 @@ def describe_process(owner: LogOwner) -> Process:
 
 
 def merge_logs(run_id: str, logs: Iterable[LogExcerpt]) -> list[LogLine]:
-    """Return the lines of all logs in the order of their arrival. The index of a log is its place in `logs`."""
+    """Return the lines of all logs in the order of their arrival. The `process` of a line is the index of its log in `logs`."""
     parts = [_list_timed_lines(run_id, number, log) for number, log in enumerate(logs)]
     return [line for _, line in heapq.merge(*parts, key=itemgetter(0))]
 
 
 def _list_timed_lines(run_id: str, number: int, log: LogExcerpt) -> Iterator[tuple[float, LogLine]]:
-    """Yield the lines of one log, each with the time of its arrival, which never goes backwards."""
+    """Yield the lines of one log, each with the time of its arrival. These times never decrease."""
     at = 0.0
     for part, start in ((log.begin, 0), (log.end, log.size - len(log.end))):
         if part is log.end and part:
@@ -79,7 +80,7 @@ def _describe_gap(size: int, run_id: str, rank: int | None) -> str:
 
 
 class LogTail:
-    """Reads the logs of a run that is under way: first what a page of it shows, then only what was added.
+    """Reads the logs of a run that is under way: first the lines that the run's page shows, then only lines that were added.
 
     Only the position in each log is kept; an unfinished last line is read again until it is whole.
     """

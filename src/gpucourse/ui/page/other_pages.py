@@ -41,7 +41,7 @@ class ComparedRuns:
     left_out: int = 0
 
     def add(self, run: RunContent) -> None:
-        """Add the next older run if there is room; otherwise only count it."""
+        """Add the next older run, or only count it if the maximum number of runs is reached."""
         if len(self.runs) < MAX_RUNS:
             plots = {plot.file: data for plot, data in replace(run, recorded={}).list_plots()}
             self.runs.append((ShownRun(record=run.record, plots=plots), list_values(run)))

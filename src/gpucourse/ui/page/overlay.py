@@ -1,4 +1,4 @@
-"""Several runs over each other in one chart: which runs, and their points."""
+"""Draw several runs of one exercise in one chart: choose the runs, and read their points."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ShownRun:
 
     @property
     def word(self) -> str:
-        """Return the last word of the run's id."""
+        """Return the last word of the run's id, which stands for the run on the page."""
         return self.record.id.rpartition("-")[2]
 
     def describe(self, other: RunRecord) -> str:
@@ -83,7 +83,7 @@ def draw_over(plot: Plot, data: Drawable, other_runs: Sequence[ShownRun], *, num
 
 
 def draw_together(plots: Sequence[Plot], runs: Sequence[ShownRun]) -> Iterator[dict[str, object]]:
-    """Yield a chart with all runs for each plot that at least two of them have points for."""
+    """Yield one chart with all runs for each plot for which at least two runs have points."""
     for plot in plots:
         runs_with_points = [run for run in runs if plot.file in run.plots]
         if len(runs_with_points) > 1:

@@ -48,8 +48,8 @@ def place_of(record: RunRecord) -> str:
 
 
 def _make_safe(name: str) -> str:
-    """Return the name if it is plain, otherwise its digest, because a name from outside may contain characters with a meaning
-    in an address."""
+    """Return the name if it is plain, otherwise its digest, because a name from outside may contain characters that have a
+    meaning in a URL."""
     return name if PLAIN_NAME.fullmatch(name) else sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 

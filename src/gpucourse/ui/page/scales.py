@@ -64,7 +64,7 @@ def make_scale(
 
 
 def make_word_scale(words: Sequence[str], start: float, end: float) -> Scale:
-    """Return a scale with a word at each whole number from 0."""
+    """Return a scale that shows the words at 0, 1, 2 and so on."""
     return Scale(low=-0.5, high=len(words) - 0.5, start=start, end=end, log=False, ticks=tuple(enumerate(words)))
 
 

@@ -99,7 +99,8 @@ def question(item: Question, number: int, total: int, *, heading: str = "", earl
 
 
 def mutation(item: Question, number: int, total: int, command: str, *, is_answered: bool = False) -> View:
-    """Show a question that a run answers, and the command for that run. If a run has answered it, show only this fact."""
+    """Show a question that a run answers, and the command for that run. If a run has already answered the question, say only
+    that."""
     if is_answered:
         return View(blocks=[Paragraph(f"{number} of {total} was answered by a run: {item.id}", "dim")])
     title = f"Question {number} of {total} is answered by a run{'' if command in item.text else f': {command}'}"

@@ -33,7 +33,7 @@ def checks(verdict: ExerciseVerdict) -> tuple[Table, Facts]:
 
 
 def list_open_checks(verdict: ExerciseVerdict, detail: Detail = "names") -> list[Cell]:
-    """Return a line for each check that did not pass, with its hint, and lines for some of those that were not measured.
+    """Return a line for each check that did not pass, with its hint, and lines about the checks that were not measured.
 
     With `counts`, all checks that were not measured for the same reason share one line. With `failed`, they have no line.
     """
@@ -75,12 +75,12 @@ def list_failed_checks(verdict: ExerciseVerdict, limit: int) -> list[Cell]:
 
 
 def _describe_expected(check: CheckResult) -> str:
-    """Return the value that a check expects. If the value comes from the run, it is also named in words."""
+    """Return the value that a check expects. If that value is itself a value of the run, add its name in words."""
     return _SOURCE.sub(lambda match: f" ({name_evidence_value(match[1])})", check.expected)
 
 
 def rechecked_exercises(rechecks: Sequence[Recheck]) -> View:
-    """Show every exercise with its current verdict, its earlier verdict, and where to look."""
+    """Show every exercise with its current and its earlier verdict, and with hints for the checks that failed."""
     columns: list[Column | str] = [name_column(""), text_column("exercise"), "now", "before", text_column("what is wrong")]
     verdicts = [(recheck.exercise, recheck.verdict) for recheck in rechecks if recheck.verdict]
     hints = [(f"{number} {check.id}", check.hint) for number, verdict in verdicts for check in _list_failed(verdict)]

@@ -97,8 +97,9 @@ def _others(siblings: Sequence[Sibling]) -> str:
 
 
 def _warnings(findings: Sequence[Finding]) -> list[str]:
-    """Return the findings of the preflight that do not stop the lab. Prices are left out, because they are shown above. Faults
-    of the backstop are left out, because they are reported after it has been tried."""
+    """Return the findings of the preflight that do not stop the lab. Findings about prices are left out, because the prices
+    are shown above. Findings about the backstop (the scheduled termination) are left out, because the deploy itself tries to
+    arm it and reports the result."""
     texts = [
         f"{finding.what}: {finding.detail}"
         for finding in findings

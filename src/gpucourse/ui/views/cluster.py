@@ -24,7 +24,7 @@ def describe_cluster(deployment: SlurmDeployment) -> list[Block]:
         f" (you also have: {', '.join(other_accounts)})" if other_accounts and settings.account else ""
     )
     place = f"{facts_.folder}/gpucourse-$USER" if facts_.folder else "~/.gpucourse"
-    shared = " (the compute nodes see it)" if probe.state == "passed" else ""
+    shared = " (the compute nodes have access to it)" if probe.state == "passed" else ""
     asks: list[tuple[str, Content]] = [
         ("with a GPU", _describe_request(deployment, 1)),
         ("without one", _describe_request(deployment, 0)),
@@ -42,7 +42,7 @@ def describe_cluster(deployment: SlurmDeployment) -> list[Block]:
             ]
         ),
         _list_partitions(deployment),
-        facts(asks, title="What a job asks for"),
+        facts(asks, title="What a job requests"),
     ]
 
 

@@ -24,7 +24,7 @@ def compare(result: Comparison, next_step: str = "") -> View:
     return View(
         title=f"{result.exercise}  {result.title}, compared",
         blocks=blocks,
-        footer=[f"How much of it is noise? Run it again, and compare that run: {result.repeat}"] if result.repeat else [],
+        footer=[f"How much of the difference is noise? Repeat a run, and compare: {result.repeat}"] if result.repeat else [],
         mode=result.mode,
         next=next_step,
     )

@@ -170,7 +170,7 @@ def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
 
 
 def _lab(module: Module) -> str:
-    """Return how many nodes the lab has and how many it may have. A Slurm cluster has a head as well."""
+    """Return how many nodes the lab has by default and at most, and whether it has a Slurm head as well."""
     lab = module.lab.local
     head = " + head" if module.lab.scheduler == "slurm" else ""
     return f"{format_count(lab.nodes, 'node')}{head}, up to {lab.max_nodes}"
@@ -278,7 +278,7 @@ def place(module: Module, exercise: Exercise, signs: Mapping[str, Signs], next_s
 
 
 def keys(words: Mapping[str, str]) -> Paragraph:
-    """Return the keys that can be pressed, each with its word, on one line."""
+    """Return the keys that can be pressed, each with a word for what it does, on one line."""
     return Paragraph("  ".join(f"{key} {word}" for key, word in words.items()), "accent")
 
 
@@ -361,7 +361,7 @@ def _value(value: object) -> str:
 
 
 def _group_digits(value: object) -> str:
-    """Return a value of a parameter for reading: 1,000,000."""
+    """Format a parameter's value, with commas between groups of digits: 1,000,000."""
     return f"{value:,.10g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else _value(value)
 
 

@@ -45,8 +45,8 @@ COLUMNS = (
 
 
 def show_cuda(name: str, report: CudaReport, source: str | None = None) -> View:
-    """Show what a program printed, a table for each kernel, and each fault. With `source`, its text, show it with the counts of
-    each line."""
+    """Show what a program printed, a table for each kernel, and each fault. With `source`, the program's text, also show each
+    of its lines with its counts."""
     blocks: list[Block] = [Code(report.output.rstrip("\n"), title="What it printed")]
     blocks += map(_tabulate, report.kernels)
     if source is not None:

@@ -63,7 +63,7 @@ def destroy_preview(
 
 
 def ending_runs(runs: Sequence[RunRecord]) -> View:
-    """Show the runs that end because nodes of their lab are removed or rebuilt."""
+    """Show the runs that would end because nodes of their lab are about to be removed or rebuilt."""
     ends = [f"{_say_unseen(run.id, run.stack)}, {_COLLECTED}" for run in runs]
     return View(title="Nodes with a run on them will be removed or rebuilt", blocks=[Items(ends)])
 

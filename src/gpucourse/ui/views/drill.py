@@ -1,4 +1,4 @@
-"""Break drills on the screen: the effects of a fault, and the results of a diagnosis and of a repair."""
+"""Drills on the screen: the effects of a fault, and the results of a diagnosis and of a repair."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def code_drill(
     whole: bool = False,
 ) -> View:
     """Show the run of a copy with a fault in its code: what it measured, the faults to choose from, and how to submit a
-    diagnosis. With `whole`, each fault has its meaning."""
+    diagnosis. With `whole`, also show what each fault means."""
     is_short = len(faults) > MAX_MEANINGS and not whole
     codes = {node_exit.code for node_exit in record.node_exits}
     tables = exercise.tables if metrics is not None else ()
@@ -122,5 +122,5 @@ def repair(result: Repair, next_step: str = "") -> View:
 
 
 def _make_sentence(text: str) -> str:
-    """Return a text of a judge with a capital letter at its beginning and a full stop at its end."""
+    """Return a judge's text as a sentence, with a capital letter at the beginning and a full stop at the end."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

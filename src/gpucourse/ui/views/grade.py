@@ -54,7 +54,7 @@ FIELDS = (
 )  # fmt: skip
 
 OF_A_RUN = ("checks", "deliverables")
-"""The kinds of evidence that a run leaves. Without a run, their pieces have the note NO_RUN."""
+"""The kinds of evidence that only a run provides. Without a run, each piece of these kinds has the note NO_RUN."""
 
 
 def grade(
@@ -327,7 +327,7 @@ def _signs(signs: Sequence[Signs]) -> str:
 
 
 def _is_here(part: ModuleScore) -> bool:
-    """Return whether the course has the module."""
+    """Return whether the course contains the module of this part."""
     return part.here if isinstance(part, PartScore) else True
 
 
@@ -345,7 +345,7 @@ def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
 
 
 def _name_missing(parts: Sequence[ModuleScore]) -> Block:
-    """Return everything that the rows of one exercise lack: each item once, with the kinds of evidence that lack it."""
+    """Return everything that is missing in one exercise: each item once, after the kinds of evidence that need it."""
     kinds: dict[str, dict[str, None]] = {}
     for piece in (piece for part in parts for row in part.rows for piece in row.pieces if piece.note):
         kinds.setdefault(piece.note, {})[piece.kind] = None

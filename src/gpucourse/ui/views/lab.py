@@ -66,7 +66,7 @@ def destroy_result(
     """Show what each destroy removed, and what is left, if anything. A lab that left nothing is one line, unless `whole` is
     set.
 
-    Without receipts, show `not_deployed`, a sentence about the labs that are not deployed, and the labs that are.
+    Without receipts, show the sentence `not_deployed`, and list the labs that are deployed.
     """
     if not receipts and deployed_labs:
         names = ", ".join(f"{lab.module} ({lab.target}{f', {lab.gpu}' if lab.gpu else ''})" for lab in deployed_labs)
@@ -89,7 +89,7 @@ def _say_removed(receipt: Receipt) -> Cell:
     texts = [
         f"{len(receipt.removed)} of {len(receipt.existed)} resources removed",
         _outputs(receipt),
-        f"{format_count(len(receipt.ended), 'node')} had ended before" if receipt.ended else "",
+        f"{format_count(len(receipt.ended), 'node')} had already ended" if receipt.ended else "",
         _cost(receipt),
     ]
     return Cell(f"{UNICODE.good} {receipt.stack}: {', '.join(filter(None, texts))}; nothing is left", "good")

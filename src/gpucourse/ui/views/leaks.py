@@ -22,7 +22,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
     )
     elsewhere = Cell(scan.unasked, "warn") if scan.unasked else "nothing in the account's other regions"
     rate = scan.usd_per_hour
-    price = "what they cost is not known" if rate is None else f"they cost {hourly(rate)}"
+    price = "their cost is not known" if rate is None else f"they cost {hourly(rate)}"
     by_hand = [] if clean else [thing.resource.remove for thing in leaks]
     all_clear = f"{UNICODE.good} Nothing else there has the course's tag: no leaks."
     blocks: list[Block] = [
@@ -47,7 +47,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
         Code("\n".join(thing.resource.remove for thing in blind), title="Check by hand", are_commands=True),
     ]
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
-    footer += ["If the labs of others are yours too: gpucourse leaks --clean --everyone"] if other_labs else []
+    footer += ["If those labs are yours as well: gpucourse leaks --clean --everyone"] if other_labs else []
     return View(blocks=blocks, footer=footer)
 
 

@@ -62,7 +62,7 @@ def sweep_table(sweep: Sweep) -> Table:
 
 
 def module_runs(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
-    """Show every exercise on every lab, and what to do with the runs."""
+    """Show how every exercise went on every lab, and what to type next."""
     columns: list[Column | str] = [
         name_column(""),
         text_column("exercise"),

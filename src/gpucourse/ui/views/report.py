@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def report(result: ReportResult) -> View:
-    """Show what was written, and what is missing to complete it."""
+    """Show which files were written, and what the report still lacks."""
     content = result.report
     sources = [source for chapter in content.chapters for source in chapter.sources]
     missing = [sentence.replace("`", "") for sentence in content.everything_missing]

@@ -33,7 +33,8 @@ def describe_batch(batch: Batch) -> str:
 
 
 def plan(plan: LaunchPlan) -> list[Block]:
-    """Return the commands that a person would type on the node that accepts jobs, and the files that they submit."""
+    """Return the commands that a person would type on the node that accepts jobs, and the batch files that these commands
+    submit."""
     batch = plan.batch
     if batch is None:
         return []

@@ -57,7 +57,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
 
 
 def _find_repair(status: StackStatus) -> str:
-    """Return what to type for a lab that is not healthy, or an empty string if its state is not known."""
+    """Return what to type for a lab that is not healthy. Return an empty string if the state of the lab is not known."""
     deployment = status.deployment
     if status.cloud and status.cloud.unknown:
         return ""

@@ -52,7 +52,7 @@ def checks_cell(record: RunRecord) -> Cell:
 
 
 def describe_drill(record: RunRecord) -> str:
-    """Return what a drill ran, or an empty string for other runs."""
+    """Return in words which kind of drill a run is, or an empty string for other runs."""
     if not record.drill:
         return ""
     return "the copy that you repaired" if record.repair else "a fault was injected on purpose"

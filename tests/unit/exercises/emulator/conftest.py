@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.emulator import import_emulator
+from tests.cuda_emulator import import_emulator
 
 
 @pytest.fixture(scope="session")

@@ -94,11 +94,6 @@ __global__ void rounding(float* results) {
   results[0] = __fadd_ru(1, 1e-9f), results[1] = __fadd_rd(1, 1e-9f), results[2] = __fdiv_rz(-1, 3), results[3] = __frcp_rd(3);
   results[4] = __fsqrt_ru(2), results[5] = __fmaf_rd(1, 1, -1e-9f), results[6] = float(__dmul_rd(0.1, 3) < 0.1 * 3);
 }
-__global__ void packed(unsigned* results) {
-  const unsigned a = 0xff810203u, b = 0x01820102u;
-  results[0] = __vabs2(0xfffb8000u), results[1] = __vabsss2(0xfffb8000u), results[2] = __vadd4(a, b), results[3] = __vaddus4(a, b);
-  results[4] = __vcmpgtu4(a, b), results[5] = __vcmpgts4(a, b), results[6] = __vsadu4(a, b), results[7] = __vsads4(a, b);
-}
 __global__ void integers(float* results) {
   extern __shared__ float rows[][4];
   rows[threadIdx.x][1] = threadIdx.x;
@@ -119,6 +114,11 @@ __global__ void tiles_of_two_warps(const float* in, float* results) {
   const auto tile = cooperative_groups::tiled_partition<64>(cooperative_groups::this_thread_block(memory));
   const float sum = cooperative_groups::reduce(tile, in[threadIdx.x], cooperative_groups::plus<float>());
   if (tile.thread_rank() == 0) results[tile.meta_group_rank()] = sum;
+}
+__global__ void packed(unsigned* results) {
+  const unsigned a = 0xff810203u, b = 0x01820102u;
+  results[0] = __vabs2(0xfffb8000u), results[1] = __vabsss2(0xfffb8000u), results[2] = __vadd4(a, b), results[3] = __vaddus4(a, b);
+  results[4] = __vcmpgtu4(a, b), results[5] = __vcmpgts4(a, b), results[6] = __vsadu4(a, b), results[7] = __vsads4(a, b);
 }
 __global__ void cube(cudaTextureObject_t faces, float* results) {
   results[0] = texCubemap<float>(faces, 0.25f, -1, 0.25f);  // face 3 (-y), column 1, row 0
@@ -172,17 +172,18 @@ int main() {
   const float third = 0x1.555554p-2f, rounded[] = {1 + 0x1p-23f, 1, -third, third, 0x1.6a09e8p+0f, 1 - 0x1p-24f, 1};
   for (int i = 0; i < 7; ++i) expect("rounding", results[i], rounded[i]);
 
-  unsigned* words;
-  cudaMallocManaged(&words, 8 * sizeof(unsigned));
-  packed<<<1, 1>>>(words), cudaDeviceSynchronize();
-  const unsigned from_packed[] = {0x00058000, 0x00057fff, 0x00030305, 0xffff0305, 0xff00ffff, 0x0000ffff, 257, 5};
-  for (int i = 0; i < 8; ++i) expect("packed", words[i], from_packed[i]);
   integers<<<1, 32, 32 * 4 * sizeof(float)>>>(results), cudaDeviceSynchronize();
   const float from_integers[] = {1, 10, 1, 7, 2, 12, 3};
   for (int i = 0; i < 7; ++i) expect("integers", results[i], from_integers[i]);
 
   tiles_of_two_warps<<<1, 128>>>(in, results), cudaDeviceSynchronize();
   expect("tile 0", results[0], 2016), expect("tile 1", results[1], 6112);
+
+  unsigned* words;
+  cudaMallocManaged(&words, 8 * sizeof(unsigned));
+  packed<<<1, 1>>>(words), cudaDeviceSynchronize();
+  const unsigned from_packed[] = {0x00058000, 0x00057fff, 0x00030305, 0xffff0305, 0xff00ffff, 0x0000ffff, 257, 5};
+  for (int i = 0; i < 8; ++i) expect("packed", words[i], from_packed[i]);
 
   cudaMemcpy3DParms copy = {};
   copy.extent = make_cudaExtent(2, 2, 6), copy.kind = cudaMemcpyHostToDevice;

@@ -11,7 +11,7 @@ from tests.unit.labs.aws.fakes import deployment_of
 
 def test_start_refuses_an_expired_lab(context: Context) -> None:
     deployments.save(context.paths, deployment_of(hours=0.1, stopped=True))
-    with pytest.raises(UsageError, match="ends in") as error:
+    with pytest.raises(UsageError, match="would soon end itself") as error:
         stop_start.start(context, "3")
     assert "gpucourse extend 3 2h" in error.value.hint
 

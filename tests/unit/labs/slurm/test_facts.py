@@ -111,8 +111,8 @@ def test_look_works_without_accounting(tmp_path: Path) -> None:
         ({}, "/nowhere", MissingError, r"has no folder /nowhere"),
         ({}, "$NOWHERE", MissingError, r"has no folder \$NOWHERE .*the variable is not set there"),
         ({}, "$NOWHERE/me", MissingError, r"has no folder \$NOWHERE/me .*the variable is not set there"),
-        ({"sinfo": "echo 'gpu|up|1:00|999999999|1|x|idle'"}, "", NodeUntrusted, "what Slurm says"),
-        ({"sinfo": "echo 'a$b|up|1:00|1|1|x|idle'"}, "", NodeUntrusted, "what Slurm says about its cluster"),
+        ({"sinfo": "echo 'gpu|up|1:00|999999999|1|x|idle'"}, "", NodeUntrusted, "Slurm's description"),
+        ({"sinfo": "echo 'a$b|up|1:00|1|1|x|idle'"}, "", NodeUntrusted, "Slurm's description of its cluster"),
     ],
 )
 def test_look_says_what_is_wrong(

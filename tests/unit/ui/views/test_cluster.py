@@ -34,7 +34,7 @@ def test_describe_cluster_shows_what_a_job_asks_for() -> None:
         "abc (you also have: dead)",
         "module load a; module load b",
         "python (3.12.1) on a and b, with torch 2.9 for CUDA 12.4; it sees A100",
-        "~/.gpucourse (the compute nodes see it)",
+        "~/.gpucourse (the compute nodes have access to it)",
     ):
         assert words in text
     on_cpus = replace(lab, settings=SlurmSettings(partition="cpu", account="abc"))

@@ -22,4 +22,4 @@ def test_compare_shows_tables_and_says_which_one_is_empty() -> None:
     assert "3.1 Hello, compared" in " ".join(output.split())
     for words in ("1 node (local, succeeded)", "12.3", "Losses: neither run has any", "b is faster.", "/w/comparison.png"):
         assert words in output, words
-    assert "How much of it is noise? Run it again, and compare that run: gpucourse run 3.1" in " ".join(output.split())
+    assert "How much of the difference is noise? Repeat a run, and compare: gpucourse run 3.1" in " ".join(output.split())

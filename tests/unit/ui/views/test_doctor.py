@@ -78,4 +78,4 @@ def test_quotas_say_what_to_request() -> None:
     assert "nothing to request" in text(doctor.quotas([], "us-east-2"))
     output = text(doctor.quota_requests([waiting]))
     assert "20 vCPU" in output
-    assert "hours to days" in output
+    assert "within hours or days" in output

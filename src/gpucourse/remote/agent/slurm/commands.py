@@ -28,7 +28,7 @@ _DROPPED = re.compile(
 
 
 class Controller(JobRefused):
-    """Slurm refused, or did not answer. `message` contains Slurm's own words."""
+    """Slurm refused a request, or did not answer it. `message` contains Slurm's own words."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "slurm")

@@ -1,6 +1,6 @@
 """Send the logs of a run under Slurm from the shared folder, and query Slurm about the run's state from time to time.
 
-No gpucourse process stays on the node that accepts jobs: this process ends with the connection of its request.
+No gpucourse process stays on the node that accepts jobs: this process ends when the client's connection ends.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ class _Owners:
     def _find_owner(self, name: str, rows: dict[str, Row], *, at_last: bool) -> tuple[str, int | None] | None:
         """Return the node and the rank of a log. Return None if the file is not a log, or while its node is unknown.
 
-        Slurm names the file after the host. If several nodes share this host, Slurm's list of the job's nodes decides. If there
-        is no list even `at_last`, the log belongs to the node that sends it.
+        Slurm names the file after the host. If several nodes share this host, Slurm's list of the job's nodes decides. If
+        there is no list even at the end (`at_last`), the log belongs to the node that sends it.
         """
         if name == "launcher.log":
             return "", None

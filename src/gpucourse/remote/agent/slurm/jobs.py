@@ -41,8 +41,8 @@ def remember(job: Job, number: str, file: Row) -> None:
 
 
 def find_array_folder(job: Job) -> str:
-    """Return the folder from which the run's job was submitted as a task of a job array of several runs. Return an empty string
-    if the run has a job of its own."""
+    """Return the folder from which the run's job was submitted as a task of a job array of several runs. Return an empty
+    string if the run has its own job."""
     array = read_request(job).get("array")
     return os.path.realpath(Job(array["runs"][0]).folder) if array else ""
 
@@ -65,7 +65,7 @@ def adopt_lost_jobs(job: Job, files: list[Row]) -> None:
 
 
 def make_rows(job: Job) -> list[Row]:
-    """Return one row for each job, or for each task of an array, before anything is known about it."""
+    """Return one row for each submitted job, or for each task of an array, before Slurm has been asked about it."""
     rows: list[Row] = []
     for submitted in list_submitted_jobs(job):
         tasks = submitted["numbers"] or range(submitted["tasks"])

@@ -40,7 +40,7 @@ def add_line(job: Job, text: str) -> None:
 
 
 def note(job: Job, first: str, *details: str) -> None:
-    """Add a sentence with the current time, and more lines below it. A cluster of other people may be in another time zone."""
+    """Add a sentence with the current time, and more lines below it. On a shared cluster, the time includes its zone."""
     now = time.strftime("%H:%M:%S %Z" if read_request(job).get("is_shared") else "%H:%M:%S")
     add_line(job, "\n".join([f"{now} {first}", *(_INDENT + line for line in details)]))
 
@@ -161,7 +161,7 @@ def _note_wait(job: Job, row: Row, reason: str) -> None:
 def _describe_place(job: Job, number: str) -> list[str]:
     """Return a line with the number of waiting jobs of the same partition that have a higher priority.
 
-    There is none if Slurm does not show the jobs of other people.
+    Return no line if no such job is known, for example because Slurm does not show the jobs of other people.
     """
     request = read_request(job)
     queue = request.get("partition") or ""
@@ -192,7 +192,7 @@ def count_ahead(priorities: dict[str, int], number: str) -> int:
 
 
 def _has_log(job: Job, row: Row) -> bool:
-    """Return whether the job has begun before: it has written a log."""
+    """Return whether the job has written a log, which means that it has begun before."""
     return any(name.startswith(f"{row['job']}-") for name in os.listdir(job.path("logs")))
 
 
@@ -215,7 +215,7 @@ def _is_preempted(job: Job, row: Row) -> bool:
 
 
 def _describe_down_nodes(nodes: str) -> str:
-    """Return the nodes among these that accept no jobs, in Slurm's words.
+    """Return which of these nodes accept no jobs, in Slurm's words.
 
     Return an empty string if all of them accept jobs, or if Slurm does not answer.
     """

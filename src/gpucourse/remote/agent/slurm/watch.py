@@ -69,7 +69,7 @@ def state(job: Job) -> str:
 
 
 def describe_state(job: Job) -> Row:
-    """Return the state of the run after a look, and how the run ended if it has ended."""
+    """Take a look at the run, and return its state and, if it has ended, how it ended."""
     jobs.recover(job)
     rows = look(job)
     end = {name: value for name, value in job.read("exit.json").items() if name not in ("jobs", "ranks", "later")}
@@ -77,7 +77,8 @@ def describe_state(job: Job) -> Row:
 
 
 def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
-    """Add to each waiting row how many jobs are ahead of it in the queue. One answer is used for all runs in a partition."""
+    """Add to each waiting row how many jobs are ahead of it in the queue. One answer of Slurm is used for all runs in a
+    partition."""
     request = jobs.read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
@@ -130,7 +131,7 @@ def cancel(job: Job, cancelled: list[str], proof_s: float = _PROOF_S) -> str:
 
 
 def _cancel_later_jobs(job: Job, deadline: float) -> None:
-    """End the jobs that an ended run's jobs have submitted, and those that these submit in the meantime."""
+    """End the jobs that the jobs of an ended run have submitted, and any jobs that these submit before they end."""
     end = job.read("exit.json")
     if not end.get("later"):
         return

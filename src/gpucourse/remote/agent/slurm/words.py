@@ -228,7 +228,7 @@ def usage(text: str) -> dict[str, Row]:
 
 
 def count_hours(tres: str, seconds: float) -> Row:
-    """Return the core hours and the GPU hours of a job that held these resources (`cpu=4,gres/gpu=1`) for so many seconds."""
+    """Return the core hours and the GPU hours of a job that held these resources (`cpu=4,gres/gpu=1`) for `seconds`."""
     counts = {name: int(count) for name, count in re.findall(r"(?:^|,)(cpu|gres/gpu)=(\d+)", tres)}
     return {"cpu_hours": counts.get("cpu", 0) * seconds / 3600, "gpu_hours": counts.get("gres/gpu", 0) * seconds / 3600}
 

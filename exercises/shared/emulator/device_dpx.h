@@ -1,4 +1,4 @@
-// SIMD intrinsics: the same operation on each of the four bytes, or the two halves, of a register.
+// Products of halves with bytes (dp2a), and instructions for dynamic programming (DPX) on a register or on its halves.
 #pragma once
 #include "device_math.h"
 
@@ -12,77 +12,7 @@ unsigned map_lanes(unsigned a, unsigned b, F f) {
     result |= unsigned(std::make_unsigned_t<Lane>(f(+Lane(a >> first), +Lane(b >> first)))) << first;
   return result;
 }
-template <class Lane>
-int saturate_lane(int x) {
-  return saturate_to<Lane>(x);
-}
 }  // namespace emulator
-
-// RESULT has the lanes x and y, of the signed or unsigned type Lane.
-#define EMULATOR_SIMD_OF(NAME, LANE, RESULT)                                  \
-  inline unsigned NAME(unsigned a, unsigned b) {                              \
-    using Lane = LANE;                                                        \
-    return emulator::map_lanes<Lane>(a, b, [](auto x, auto y) { return RESULT; }); \
-  }
-#define EMULATOR_SIMD(NAME, SIGN, RESULT)                \
-  EMULATOR_SIMD_OF(__v##NAME##2, SIGN##int16_t, RESULT)  \
-  EMULATOR_SIMD_OF(__v##NAME##4, SIGN##int8_t, RESULT)
-#define EMULATOR_SIMD_UNARY(NAME, RESULT)                                                                                      \
-  inline unsigned __v##NAME##2(unsigned a) {                                                                                   \
-    using Lane = int16_t;                                                                                                      \
-    return emulator::map_lanes<Lane>(a, a, [](auto x, auto) { return RESULT; });                                                 \
-  }                                                                                                                            \
-  inline unsigned __v##NAME##4(unsigned a) {                                                                                   \
-    using Lane = int8_t;                                                                                                       \
-    return emulator::map_lanes<Lane>(a, a, [](auto x, auto) { return RESULT; });                                                 \
-  }
-#define EMULATOR_SIMD_COMPARED(NAME, SIGN, CONDITION)  \
-  EMULATOR_SIMD(cmp##NAME, SIGN, CONDITION ? -1 : 0)   \
-  EMULATOR_SIMD(set##NAME, SIGN, CONDITION ? 1 : 0)
-#define EMULATOR_SIMD_SUM(NAME, LANE)                                                                                \
-  inline unsigned NAME(unsigned a, unsigned b) {                                                                     \
-    unsigned sum = 0;                                                                                                \
-    emulator::map_lanes<LANE>(a, b, [&sum](auto x, auto y) { return sum += unsigned(x < y ? y - x : x - y), 0; });     \
-    return sum;                                                                                                      \
-  }
-EMULATOR_SIMD_UNARY(abs, x < 0 ? -x : x)
-EMULATOR_SIMD_UNARY(absss, emulator::saturate_lane<Lane>(x < 0 ? -x : x))
-EMULATOR_SIMD_UNARY(neg, -x)
-EMULATOR_SIMD_UNARY(negss, emulator::saturate_lane<Lane>(-x))
-EMULATOR_SIMD(add, , x + y)
-EMULATOR_SIMD(addss, , emulator::saturate_lane<Lane>(x + y))
-EMULATOR_SIMD(addus, u, emulator::saturate_lane<Lane>(x + y))
-EMULATOR_SIMD(sub, , x - y)
-EMULATOR_SIMD(subss, , emulator::saturate_lane<Lane>(x - y))
-EMULATOR_SIMD(subus, u, emulator::saturate_lane<Lane>(x - y))
-EMULATOR_SIMD(avgs, , (x + y + (x + y >= 0)) >> 1)
-EMULATOR_SIMD(avgu, u, (x + y + 1) >> 1)
-EMULATOR_SIMD(haddu, u, (x + y) >> 1)
-EMULATOR_SIMD(absdiffs, , x < y ? y - x : x - y)
-EMULATOR_SIMD(absdiffu, u, x < y ? y - x : x - y)
-EMULATOR_SIMD(mins, , x < y ? x : y)
-EMULATOR_SIMD(minu, u, x < y ? x : y)
-EMULATOR_SIMD(maxs, , x < y ? y : x)
-EMULATOR_SIMD(maxu, u, x < y ? y : x)
-EMULATOR_SIMD_COMPARED(eq, , x == y)
-EMULATOR_SIMD_COMPARED(ne, , x != y)
-EMULATOR_SIMD_COMPARED(ges, , x >= y)
-EMULATOR_SIMD_COMPARED(geu, u, x >= y)
-EMULATOR_SIMD_COMPARED(gts, , x > y)
-EMULATOR_SIMD_COMPARED(gtu, u, x > y)
-EMULATOR_SIMD_COMPARED(les, , x <= y)
-EMULATOR_SIMD_COMPARED(leu, u, x <= y)
-EMULATOR_SIMD_COMPARED(lts, , x < y)
-EMULATOR_SIMD_COMPARED(ltu, u, x < y)
-EMULATOR_SIMD_SUM(__vsads2, int16_t)
-EMULATOR_SIMD_SUM(__vsadu2, uint16_t)
-EMULATOR_SIMD_SUM(__vsads4, int8_t)
-EMULATOR_SIMD_SUM(__vsadu4, uint8_t)
-#undef EMULATOR_SIMD_SUM
-#undef EMULATOR_SIMD_COMPARED
-#undef EMULATOR_SIMD_UNARY
-#undef EMULATOR_SIMD
-#undef EMULATOR_SIMD_OF
 
 // The product of the two halves of `a` with the low or the high two bytes of `b`.
 #define EMULATOR_DP2A(NAME, T, HALF, BYTE, FIRST)                                                                    \
