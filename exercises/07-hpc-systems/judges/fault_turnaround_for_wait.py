@@ -14,7 +14,7 @@ REPAIRS = (
 
 
 def judge(part: Part) -> None:
-    """Count the waits of two gangs: the first finds all nodes free, the second waits for the first."""
+    """Count the waits of two gangs: the first finds all nodes free, and the second waits for the first."""
     module = part.module
     gangs = (module.Gang("job-00", 8, 30, 5), module.Gang("job-01", 8, 20, 10))
     count = part.function("count_waits")

@@ -32,7 +32,7 @@ WAYS = {
         ("back = torch.empty_like(outputs).index_copy(0, grouped, outputs)", "back = outputs"),
     ),
     "weights-in-the-old-order": Way(
-        "each output is multiplied by the weight of another pair: the rows are sorted by expert, the weights are not. "
+        "each output is multiplied by the weight of another pair: the rows are sorted by expert, but the weights are not. "
         "Bring both into one order",
         ("weights.flatten()[order, None]", "weights.flatten()[:, None]"),
         seen="each token is a sum of the right outputs, but with weights that are not its own",
