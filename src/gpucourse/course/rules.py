@@ -1,6 +1,6 @@
 """Rules of a manifest that involve several values: related numbers, unique names, existing files.
 
-They read the plain data, so they work even if another value has the wrong type.
+The rules read the plain data, so they work even if another value has the wrong type.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ class RunRecord:
 
     @property
     def seconds(self) -> float | None:
-        """Return the time from the run's start to its end, or None if it has not started or not ended."""
+        """Return the time from the run's start to its end, or None if it has not started or has not ended."""
         return (parse_moment(self.ended) - parse_moment(self.started)).total_seconds() if self.started and self.ended else None
 
     @property

@@ -343,8 +343,8 @@ def _describe_collected(record: RunRecord) -> str:
 
 
 def _part(part: PartResult, changed_files: Collection[str]) -> Cell:
-    """Return the state of a part, and the reason if it is not right. If its file has changed since, this was its state in the
-    run."""
+    """Return the state of a part, and the reason if it is not right. If its file has changed since the run, say that this was
+    its state in the run."""
     word, style = WORDS[part.verdict]
     reason = f": {part.says}" if part.verdict in {"failed", "error"} and part.says else ""
     if part.file not in changed_files:
