@@ -44,7 +44,7 @@ _NO_FILE = re.compile(
 _WAIVED = re.compile(r"^.*\bwaiving\b.{0,99}", re.IGNORECASE | re.MULTILINE)  # NVIDIA's samples, without a second GPU
 _WRONG = re.compile(  # how programs report that their own check failed
     r"^(?!.*\b(?:0|no|without|as expected)\b)"
-    r".*\b(?:fail(?:ed|ure)?|mismatch\w*|incorrect|(?:do|does) ?n[o']t match|wrong)\b.{0,99}",
+    r".*\b(?:fail|failed|failure|mismatch\w*|incorrect|(?:do|does) ?n[o']t match|wrong)\b.{0,99}",
     re.IGNORECASE | re.MULTILINE,
 )
 
