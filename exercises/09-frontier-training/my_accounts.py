@@ -44,4 +44,4 @@ def goodput(hours: float, interruptions: list[dict[str, float]]) -> float:
 
 def hours_between_failures(failures: int, days: float, gpus: int, job_gpus: int) -> float:
     """Return the hours between two failures in a job of `job_gpus` GPUs, if `gpus` GPUs had `failures` in `days` days."""
-    raise NotImplementedError("hours_between_failures: how many hours has one GPU between two failures?")
+    raise NotImplementedError("hours_between_failures: how many hours does one GPU run between two failures?")

@@ -1,7 +1,7 @@
 """Your part of 9.1: the time of four all-reduces by formula, and the choice between them.
 
 You will learn    which of two costs decides: a latency in every round, or the bytes that a rank sends
-You will produce  `seconds` and `choose`, which the run compares with the clock of the rounds
+You will produce  `seconds` and `choose`, which the run compares with the simulated times
 Try it            gpucourse try 9.1
 Your part         the bodies of both functions; keep their names and parameters
 Reading           modules/09-frontier-training/lesson-2-collectives.md
@@ -28,7 +28,7 @@ def seconds(algorithm: str, ranks: int, size_bytes: int, latency_s: float, bytes
     of 8. One rank takes no time.
     """
     raise NotImplementedError(
-        "seconds: how many rounds has each algorithm, and how many bytes has the largest message of each?"
+        "seconds: how many rounds does each algorithm need, and how many bytes are in the largest message of each?"
     )
 
 

@@ -114,7 +114,7 @@ def judge(part: Part) -> None:
                 raise part.wrong(name, case, **values)
         text = f"{int(wrong.sum()):,} of {wrong.numel():,} numbers are wrong: {x:g} became {result:g} instead of {expected:g}"
         raise Verdict("failed", "other", text, case)
-    part.note("all 65,536 numbers of bfloat16, and 20,000 of float32, are as the hardware's conversion has them")
+    part.note("all 65,536 numbers of bfloat16, and 20,000 of float32, agree with the hardware's conversion")
 
 
 def find_differences(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

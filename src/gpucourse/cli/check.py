@@ -80,7 +80,7 @@ def check(
         str | None,
         typer.Option(
             "--diagnosis",
-            help="Your diagnosis of the newest drill: the fault that break injected.",
+            help="Your diagnosis of the newest drill: the fault that gpucourse break injected.",
             autocompletion=complete.faults,
         ),
     ] = None,

@@ -133,7 +133,7 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The conditions in which a body is executed, as Slurm would start it.
+    """The conditions under which Slurm would execute a body.
 
     `nodes`: the number of machines.
     `per_node`: the number of processes on each machine.
@@ -142,7 +142,7 @@ class Place:
     `arguments`: words after the file's name.
     `files`: the files in work/.
     `ends_with`: the exit code of every program that the body calls.
-    `programs`: texts of programs that replace those that only record a call.
+    `programs`: the texts of programs that replace the default ones, by name.
     `texts`: files in the folder where the body starts, by name.
     """
 

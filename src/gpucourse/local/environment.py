@@ -65,7 +65,7 @@ def make_node_environment(
 
     `host`: the environment of the process that hosts the node.
     `root`: the folder that replaces the root of the node's file system, or an empty string.
-    `real`: whether the node is this computer itself. Then this computer's GPU settings are valid there.
+    `real`: whether the node is this computer itself. If so, the node keeps this computer's GPU settings.
     """
     starts = ("LC_", *_KEPT_FOR_GPU) if real else ("LC_",)
     inherited = {key: value for key, value in host.items() if key in _KEPT or key.startswith(starts)}

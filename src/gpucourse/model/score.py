@@ -49,7 +49,7 @@ class ExerciseEvidence:
 
     `wanted` and `handed_in`: the required deliverables, and those that are present.
     `changed`: the run's files that were changed after the run.
-    `level`: whether the run used a GPU.
+    `level`: `gpu` if the run used a GPU, `logic` if it did not, and `none` if there is no run.
     `parts`: the learner's parts.
     `part_reviews`: further facts about the parts, by their ids.
     `prediction`: the learner's prediction. It is None if the exercise has none.

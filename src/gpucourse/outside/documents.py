@@ -82,7 +82,8 @@ def convert(value: object, kind: type[T]) -> T:
 def read_attributes(source: object, kind: type[T]) -> T:
     """Return an object of the class `kind` with the attributes of `source`. Nested objects are converted in the same way.
 
-    A missing attribute gets the field's default. Raises msgspec.ValidationError if an attribute has the wrong type.
+    A missing attribute gets the field's default. Raises msgspec.ValidationError if an attribute has the wrong type, or if a
+    required attribute is missing.
     """
     with CONVERT_LOCK:
         return msgspec.convert(source, kind, from_attributes=True)

@@ -144,7 +144,7 @@ class _Unpacking:
                 break
             self._file(tar, member)
         else:
-            raise OutsideError("the tar has no closing note")
+            raise OutsideError("the tar has no closing record")
         if next(members, None) is not None:
             raise OutsideError("the tar continues after its end")
         tar.read_rest(_AFTER_THE_END)  # the exit code comes at the end

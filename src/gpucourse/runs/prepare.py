@@ -298,8 +298,9 @@ def _refuse_same_names(exercise: Exercise, uploads: list[Upload], extra_uploads:
 def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...]]:
     """Return the script's name on the node and every file to upload.
 
-    For an exercise, these are the learner's copies of its files. For a learner's own script, they are the files that it imports
-    from its folder and those that were named.
+    For an exercise, these are the learner's copies of its files, the results of earlier runs that it builds on, and the files
+    that were named. If the learner runs a script of their own instead, that script and the files next to it that it uses
+    replace the exercise's script and the earlier results.
     """
     request, exercise, script = run.request, run.exercise, run.request.script
     originals = context.folders.exercises

@@ -140,7 +140,7 @@ class WorkspacePaths(Folder):
         return self.deliverables(exercise) / f"sweep-{parameter}{ending}"
 
     def report(self, ending: str) -> Path:
-        """Return the file of the final report with that ending."""
+        """Return the file of the final report. `ending`: its extension without the dot."""
         return self.deliverables("final") / f"report.{ending}"
 
     def receipt(self, stamp: str, stack: str) -> Path:

@@ -172,7 +172,8 @@ def find(paths: WorkspacePaths, name: str | None, subject: str | None = None) ->
     """Return the run that `name` identifies. Without a name, return the newest run.
 
     A name may be an exercise or a script, which means its newest run. It may also be a run's id, the beginning of an id, or an
-    id's last word. The name `latest` means the newest run of `subject`, an exercise or a script, or of all runs.
+    id's last word. The name `latest` means the newest run of `subject` (an exercise or a script) or, without a
+    subject, of all runs.
 
     Raises UnknownName if no run matches, UsageError if several match or there is no run yet, and MissingError if the record
     cannot be read.

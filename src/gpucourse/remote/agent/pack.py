@@ -1,4 +1,4 @@
-"""Send a run's results: a tar of plain files that begins with a listing and ends with a closing note."""
+"""Send a run's results: a tar of plain files that begins with a listing and ends with a closing record."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _format_size(count: int) -> str:
 
 
 def _read_members(listing: object, files: dict[str, tuple[str, int]]) -> Iterator[tuple[tarfile.TarInfo, Iterable[bytes]]]:
-    """Yield the listing, each file, and a closing note that lists the files that have changed since.
+    """Yield the listing, each file, and a closing record that lists the files that have changed since.
 
     `files`: each file's path and size, by its name.
     """

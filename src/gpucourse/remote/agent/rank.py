@@ -118,8 +118,7 @@ def _die_by(number: int) -> None:
 
 
 def expand(argv: list[str], python: str, agent: str, run_id: str) -> list[str]:
-    """Return the command with the first element that is exactly `{rank}` replaced by the wrapper. Later elements belong to the
-    script."""
+    """Return the command after replacing the first `{rank}` with the wrapper. Any later ones belong to the script."""
     if "{rank}" not in argv:
         return list(argv)
     place = argv.index("{rank}")
