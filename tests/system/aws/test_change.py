@@ -84,7 +84,7 @@ def test_start_beyond_the_budget_or_without_room_leaves_the_lab_stopped(stopped:
     assert read_states(stopped) == {"stopped"}
     stopped.account.fail("ec2:StartInstances", "InsufficientInstanceCapacity")
     full = stopped.types("start", "3", "--yes-over-budget", code=6)
-    assert "no room for g4dn" in full.err
+    assert "AWS has no capacity for g4dn" in full.err
     assert "gpucourse start 3" in full.err
     lab = hand_made.read_record(stopped)
     assert (lab.cloud.stopped, lab.cloud.reservation) == (True, None)

@@ -81,7 +81,7 @@ def test_compare_of_other_settings_names_the_command_that_shows_the_noise(learni
     ]
     output = " ".join(learning.types("compare", *runs).out.split())
     assert "Different settings: depth. 3 measured differences: 3 that may be noise." in output
-    assert "Run it again, and compare that run: gpucourse run 1.1 --set depth=20 Next: gpucourse " in output
+    assert "Repeat a run, and compare: gpucourse run 1.1 --set depth=20 Next: gpucourse " in output
 
 
 def test_compare_of_three_runs_says_how_far_each_is_from_the_first(learning: Learning) -> None:
