@@ -85,7 +85,7 @@ def share(watched: str, unwatched: str) -> tuple[str, str]:
     shared = {name for name in shared if not _MADE_BY_COMPILER.search(name)}
     lines = _remove_variables(unwatched, shared).split("\n")
     lines = [*_rename(_add_turns(lines), functions & shared), '\t.section\temulator_unwatched,"a"']
-    lines += [f"\t.quad\t{name}, {name}.unwatched" for name in functions & shared if _LAUNCHED.fullmatch(name)]
+    lines += [f"\t.quad\t{name}, {name}.unwatched" for name in sorted(functions & shared) if _LAUNCHED.fullmatch(name)]
     watched = _LOCAL.sub(lambda match: "" if match[1] in shared else match[0], watched)
     exported = sorted(shared - set(_VISIBLE.findall(watched)))
     return watched + "".join(f"\t.globl\t{name}\n" for name in exported), "\n".join(lines) + "\n"

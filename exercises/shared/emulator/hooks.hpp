@@ -138,12 +138,12 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
 inline bool host_may_access = false;
 bool permit_host_access() { return host_may_access = true; }
 
-// An access of a block that is not watched, or of the host.
-inline void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
+// An access of a block that is not watched, or of the host to memory of the device.
+__attribute__((noinline)) void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
   if (now.inside) {
     now.last = caller;
     if (!now.bytes_only && --turn == 0) threads.give_turn();
-  } else if (arena.holds(Place(pointer))) {
+  } else {
     check_host(Place(pointer), bytes, kind, caller);
     const Allocation* owner = arena.find(Place(pointer));
     if (owner && owner->kind == DEVICE && !host_may_access && !now.running)
@@ -152,7 +152,11 @@ inline void pass(void* pointer, size_t bytes, Kind kind, void* caller) {
   }
 }
 
+// Most accesses of the host are to memory of its own.
+inline bool is_own_of_host(void* pointer) { return !now.inside && !arena.holds(Place(pointer)); }
+
 inline void see(void* pointer, unsigned size, Kind kind, void* caller) {
+  if (is_own_of_host(pointer)) return;
   if (now.watched)
     touch(pointer, size, kind, caller);
   else
@@ -161,6 +165,7 @@ inline void see(void* pointer, unsigned size, Kind kind, void* caller) {
 
 // An access whose alignment the compiler does not know, or to a whole object: a GPU moves it word by word.
 inline void touch_words(void* pointer, size_t bytes, Kind kind, void* caller) {
+  if (is_own_of_host(pointer)) return;
   if (!now.watched) return pass(pointer, bytes, kind, caller);
   const size_t word = (Place(pointer) | bytes) % 4 == 0 ? 4 : 1;
   for (size_t done = 0; done < bytes; done += word) touch(static_cast<char*>(pointer) + done, unsigned(word), kind, caller);
