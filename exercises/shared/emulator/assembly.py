@@ -115,15 +115,24 @@ def _rename(lines: Iterable[str], functions: set[str]) -> Iterator[str]:
 def _add_turns(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines with a detour in each jump to an earlier line: it counts rounds, and then gives other threads a turn."""
     labels: dict[str, int] = {}
+    place = ""  # the line of the source, as `.loc` says it
+    detours: list[str] = []  # at the end of the function, where addr2line finds their lines
     for number, line in enumerate(lines):
         jump = _JUMP.fullmatch(line)
+        if line.startswith("\t.loc "):
+            place = line
         if line.startswith(".L"):
             labels[line.rstrip(":")] = number
+        if line == "\t.cfi_endproc":
+            yield from detours
+            detours = []
         if jump is None or jump[2] not in labels or _needs_flags(lines, labels[jump[2]]):
             yield line
             continue
-        yield f"\t{jump[1]}\t.LTURN{number}\n\t.subsection 1\n.LTURN{number}:\n\tdecl\temulator_turn(%rip)\n\tjne\t{jump[2]}"
-        yield f"\tpushq\t${jump[2]}\n\tjmp\temulator_yield\n\t.subsection 0"
+        yield f"\t{jump[1]}\t.LTURN{number}"
+        detours += [place, f".LTURN{number}:", "\tdecl\temulator_turn(%rip)", f"\tjne\t{jump[2]}", f"\tpushq\t${jump[2]}"]
+        detours += ["\tjmp\temulator_yield"]
+    yield from detours
 
 
 def _needs_flags(lines: Sequence[str], first: int) -> bool:
