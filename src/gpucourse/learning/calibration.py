@@ -53,7 +53,7 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
     ]
     if not pairs:
         return ()
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (exercise.id, item.result.text, item.result.prediction, item.result.measurement, item.result.difference)
         for exercise, item in pairs
     ]
