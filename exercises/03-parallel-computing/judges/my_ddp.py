@@ -188,8 +188,8 @@ def judge(part: Part) -> None:
         if size > 1:
             overlaps = _judge_overlap(part, steps[0][-1].events, name)
     part.note(
-        f"equal to DistributedDataParallel on 1 to {max(CASES)} ranks, in buckets of 0 to 2,600 bytes; {overlaps} all-reduces "
-        "began before backward was over"
+        f"equal to DistributedDataParallel on 1 to {max(CASES)} ranks, in buckets of 0 to 2,600 bytes; {overlaps} "
+        f"all-reduce{'s' if overlaps != 1 else ''} began before backward was over"
     )
 
 

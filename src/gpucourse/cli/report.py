@@ -23,7 +23,8 @@ class ReportFiles(JsonDocument):
 def report(
     session: Session,
     form: Annotated[
-        Literal["html", "pdf", "md"] | None, typer.Option("--format", help="One format (default: html and pdf).")
+        Literal["html", "pdf", "md"] | None,
+        typer.Option("--format", help="One format (default: html and pdf; the course is always md)."),
     ] = None,
     of: Annotated[
         Literal["benchmarks", "course"],

@@ -342,7 +342,9 @@ def _find_module(name: str, script: Path | None, *, profile: bool) -> Path:
     from gpucourse.launch.neighbours import find_module
 
     if script is not None:
-        raise UsageError("--script and --module cannot be combined", hint=f"gpucourse run --module {printable(name, 80)}")
+        is_python = all(part.isidentifier() for part in name.split("."))  # 3 is a module of the course, and not of Python
+        choice = f"--module {printable(name, 80)}" if is_python else f"--script {quote(str(script))}"
+        raise UsageError("--script and --module cannot be combined", hint=f"gpucourse run {choice}")
     if profile:
         raise UsageError("--profile is for a script, not for --module", hint="gpucourse run --script FILE --profile")
     return find_module(name, Path.cwd())

@@ -14,6 +14,8 @@ _LAST_SIGNAL = 64  # larger numbers are exit codes, not signals: Slurm's command
 _UNOPENED = _SIGNALS + 53
 """Slurm ends a job with signal 53 if it cannot open the job's output or error file."""
 _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
+_EARLIER_EXERCISE = re.compile(r"run (?P<exercise>[0-9A-Z]\.\d{1,2}) first \(gpucourse run (?P=exercise)\)")
+"""What a script says if it needs the results of another exercise."""
 _MISSING_KEY = re.compile(
     r"wait timeout after \d+ms, keys: \S*?/(?P<missing>\d+)\s*$"
     r"|(?:\d+/(?P<told>\d+) (?:clients|workers) joined|world_size=(?P<size>\d+), worker_count=\d+)",
@@ -119,7 +121,9 @@ def _diagnose_exit(evidence: Evidence, log: Log) -> Diagnosis:
         [log],
         f"Rank {log.rank} on {log.node} ended {manner}",
         explanation=f"The process of rank {log.rank} ended by itself {manner}, without a traceback. {sequel}",
-        advice=f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
+        advice=f"gpucourse run {earlier['exercise']}"
+        if (earlier := _EARLIER_EXERCISE.search(log.last))
+        else f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
     )
 
 

@@ -269,13 +269,12 @@ def _yours(evidence: ExerciseEvidence) -> Piece | None:
         return None
     judgements = {part.id: _judge_part(part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts}
     states = {part: state for part, (state, _) in judgements.items()}
-    words = {"open": "open", "failed": "wrong", "error": "not judged", "solution": "as the course's solution"}
+    words = {"open": "open", "failed": "wrong", "error": "not judged", "solution": "as the course's solution (needs review)"}
     lacking = _group_by_state([*states.items()], {**words, "less": "marked down"})
     reasons = [f"{part.id}: {part.says}" for part in evidence.parts if states[part.id] == "error" and part.says]
     waits = len(lacking.get(words["solution"], ()))
-    person = [f"{waits} need{'s' if waits == 1 else ''} review"] if waits else []
-    note = "; ".join([*(f"part {text}" for text in _list_groups(lacking)), *reasons, *person])
-    short = ", ".join([*(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items()), *person])
+    note = "; ".join([*(f"part {text}" for text in _list_groups(lacking)), *reasons])
+    short = ", ".join(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items())
     points = sum(points for _, points in judgements.values())
     return _make_piece(evidence.exercise, "yours", points, len(evidence.parts), note, short, waits)
 
@@ -311,7 +310,7 @@ def _answers(evidence: ExerciseEvidence) -> Piece | None:
     for name in _group_answers(answer for answer in relevant if answer is evidence.prediction):
         counts.append(f"1 prediction {name}")
         names.append(f"prediction {name}{_name_way(evidence) if name in {'open', 'wrong'} else ''}")
-    person = [f"{unreviewed_count} need{'s' if unreviewed_count == 1 else ''} review"] if unreviewed_count else []
+    person = [f"{unreviewed_count} answer{'s need' if unreviewed_count > 1 else ' needs'} review"] if unreviewed_count else []
     person += [f"{len(self_judged)} self-reviewed"] if self_judged else []
     note, short = "; ".join([*names, *person]), ", ".join([*counts, *person])
     piece = _make_piece(evidence.exercise, "answers", points, len(relevant), note, short, waits)

@@ -54,11 +54,14 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
     ]
     if not pairs:
         return ()
-    rows = tuple(
+    rows: list[tuple[str, ...]] = [
         (exercise.id, item.result.text, item.result.prediction, item.result.measurement, item.result.difference)
         for exercise, item in pairs
-    )
-    titles = ("exercise", "what", "predicted", "measured", "off by")
+    ]
+    numeric = (False, False, *(all(map(_is_number, cells)) for cells in list(zip(*rows, strict=True))[2:]))
+    if not numeric[-1]:  # a choice is right or not, so the words of a number have to say what they are
+        rows = [(*cells, item.result.deviation) for (*cells, _), (_, item) in zip(rows, pairs, strict=True)]
+    titles = ("exercise", "what", "predicted", "measured", "off by" if numeric[-1] else "result")
     points = [
         {"exercise": exercise.id, "ratio": item.result.ratio, "exact": 1.0} for exercise, item in pairs if item.result.ratio
     ]
@@ -69,11 +72,16 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
             id="calibration",
             title=_TITLE,
             text="The first prediction of each exercise, made before its run, next to what the run measured.",
-            grids=(Grid(title="Predictions", columns=titles, rows=rows, numeric=(False, False, True, True, True)),),
+            grids=(Grid(title="Predictions", columns=titles, rows=tuple(rows), numeric=numeric),),
             pictures=draw_or_warn(context.watch, _PLOT, {"predictions": points}, subtitle, draw) if points else (),
             sources=tuple(item.record.id for _, item in pairs),
         ),
     )
+
+
+def _is_number(cell: str) -> bool:
+    """Return whether the text of a cell is a number with a unit, or empty, and not a choice with its words."""
+    return not cell or cell.lstrip("+-±")[:1].isdigit()
 
 
 def draw_or_warn(

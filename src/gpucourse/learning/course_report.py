@@ -87,7 +87,7 @@ def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> It
         yield from (
             f"**Predicted.** {evidence.prediction.text}",
             "",
-            f"> {escape_words(' '.join(f'{evidence.prediction.answer} {evidence.prediction.said}'.split()))}",
+            f"> {escape_words(' '.join(f'{evidence.prediction.answer}; {evidence.prediction.said}'.split()))}",
             "",
         )
     for answer in answers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -198,7 +199,7 @@ def _choose_after_drill(context: Context, module: Module, drill: RunRecord) -> C
     """Return how to find or repair the fault of a drill, or None if nothing is left to do."""
     paths, number = context.paths, drill.exercise
     if not drill.has_ended:
-        return f"drill {drill.id} is still running: follow it", drill.advice
+        return f"drill {drill.id} {_tell_open_state(drill)}", drill.advice
     is_in_code = not paths.drill(drill.id).exists()
     if drill.verdict != "passed" and not drill.repair:
         text = f"find the fault of drill {drill.id}, then name it"
@@ -212,6 +213,11 @@ def _choose_after_drill(context: Context, module: Module, drill: RunRecord) -> C
     return None
 
 
+def _tell_open_state(record: RunRecord) -> str:
+    """Return the end of a sentence about a run that is not finished: it is running, or only its outputs are to be collected."""
+    return "has ended: collect its outputs" if record.state == "collecting" else "is still running: follow it"
+
+
 def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseEvidence, signs: Signs) -> Choice | None:
     """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None. If an earlier run is
     good, and the learner's parts in it are right, a later failed run does not matter."""
@@ -219,7 +225,7 @@ def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseE
     if record is None:
         return None
     if not record.has_ended:
-        return f"run {record.id} is still running: follow it", record.advice
+        return f"run {record.id} {_tell_open_state(record)}", record.advice
     if record.id != evidence.run and signs.ran and signs.yours is not False:
         return None
     if not record.advice and (record.id == evidence.run or record.verdict not in BAD or not record.is_evidence):
@@ -228,11 +234,21 @@ def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseE
         return None
     if record.diagnoses:
         cause = record.diagnoses[0]
-        command = cause.next if cause.next == f"gpucourse logs {record.id}" else f"gpucourse run {record.exercise}"
+        is_next = cause.next == f"gpucourse logs {record.id}" or _is_earlier_exercise(paths, cause.next, record)
+        command = cause.next if is_next else f"gpucourse run {record.exercise}"
         return f"run {record.id} did not succeed: {cause.title}. What to do: {cause.next}", command
     if record.advice:
         return f"run {record.id} did not succeed: {record.state.replace('_', ' ')}", record.advice
     return _advise_hint(paths, record.exercise, f"a check of run {record.id} did not pass", record)
+
+
+def _is_earlier_exercise(paths: WorkspacePaths, command: str, record: RunRecord) -> bool:
+    """Return whether the command runs another exercise, whose results the failed run needs, and which has not run since."""
+    match = re.fullmatch(r"gpucourse run (\S+)", command)
+    if match is None or match[1] == record.exercise:
+        return False
+    newest = _find_newest_run(paths, match[1])
+    return newest is None or newest.created < record.created
 
 
 def _choose_sheet(paths: WorkspacePaths, exercise: Exercise) -> Choice | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -94,7 +94,7 @@ def gather(context: Context, plan: ReportPlan, author: str, draw: DrawPicture | 
         title=plan.title,
         author=author,
         course=plan.course,
-        abstract=_abstract(plan, subjects) if everyone else "",
+        abstract=_abstract(plan, subjects, chapters) if everyone else "",
         made=now_utc()[:10],
         mode=SIMULATED
         if any(is_simulated(subject.record.mode) for subject in everyone)
@@ -198,13 +198,15 @@ def _describe_nodes(paths: WorkspacePaths, record: RunRecord, metrics: Mapping[s
         yield tuple(grids.number(fact, None) for fact in facts)
 
 
-def _abstract(plan: ReportPlan, subjects: Mapping[str, Mapping[str, Subject]]) -> str:
-    """Return what was measured and when, and the first figure of each chapter that has one."""
+def _abstract(plan: ReportPlan, subjects: Mapping[str, Mapping[str, Subject]], chapters: Sequence[Chapter]) -> str:
+    """Return what was measured and when, in the runs of all chapters, and the first figure of each chapter that has one."""
     everyone = [subject for by_name in subjects.values() for subject in by_name.values()]
     devices = dict.fromkeys(subject.device for subject in everyone)
-    days = sorted({subject.record.created[:10] for subject in everyone})
+    sources = {source for chapter in chapters for source in chapter.sources}
+    starts = [subject.record.created for subject in everyone] + [runs.read_start(Path(source)) for source in sources]
+    days = sorted({start[:10] for start in starts if start})
     period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    run_count = len({subject.record.id for subject in everyone})
+    run_count = len(sources)
     source = f"{run_count} run{'s' if run_count > 1 else ''} ({period})"
     results = [text for chapter in plan.chapters if (text := _name_result(chapter, subjects[chapter.id]))]
     verb = "compares" if len(devices) > 1 else "describes"

@@ -72,7 +72,7 @@ def test_grade_csv_has_every_row_and_the_total(learning: Learning) -> None:
         *("completed", "deliverables", "understanding", "rain", "1.1", "1.2", "total", "bonus", "whole course")
     ]
     assert {row["row"]: float(row["earned"]) for row in table}["total"] == 17.5
-    assert table[2]["missing"] == "1.1: 1 needs review"
+    assert table[2]["missing"] == "1.1: 1 answer needs review"
 
 
 def test_grade_csv_with_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None:

@@ -32,6 +32,7 @@ Type = Callable[..., Answer]
         ("3.2 --script x.py", "x.py cannot run in place of 3.2", "a script of your own: gpucourse run --script x.py"),
         ("2.1 --script x.sbatch -- 4", "x.sbatch cannot run in place of 2.1", "edit that copy, then gpucourse run 2.1"),
         ("--script x.py --module a.b", "--script and --module cannot be combined", "gpucourse run --module a.b"),
+        ("--script x.py --module 3", "--script and --module cannot be combined", "gpucourse run --script x.py"),
         ("--module none.train", "--module none.train: there is no such module", "type it in the folder"),
         ("--script x.py --expect-red a -- 0.1", "--expect-red is for an exercise", "gpucourse list shows them"),
         ("3 --all --script x.py", "--all is for the exercises of a module, not for a script", "gpucourse run --script x.py"),

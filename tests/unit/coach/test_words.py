@@ -141,6 +141,11 @@ def test_words_of_a_rank_that_ended_by_itself_name_it_and_none_that_waited(text:
     assert "signal 15 (SIGTERM)" in recognise(evidence(log(0, text, 143), waiting_log(1)))[0].title
 
 
+def test_words_of_a_rank_that_needs_another_exercise_name_its_command() -> None:
+    text = "no throughput to compute with: run 4.3 first (gpucourse run 4.3), or give one (--set tok_per_s=200)\n"
+    assert [diagnosis.next for diagnosis in recognise(evidence(log(0, text, 1)))] == ["gpucourse run 4.3"]
+
+
 def test_words_of_ranks_that_could_not_connect_name_them_alone() -> None:
     refusal = (
         f"{TRACEBACK}RuntimeError: Gloo connectFullMesh failed with [/gloo/transport/tcp/pair.cc:152] timed out connecting: "

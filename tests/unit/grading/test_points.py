@@ -77,7 +77,7 @@ def test_grade_counts_free_text_by_its_judgement() -> None:
     answers = (answer("passed"), answer("failed", name="w"), answer("kept"), answer("open", name="o"))
     result = score(make_evidence(answers=answers), evidence=("answers",))
     assert (result.earned, result.waiting) == (2.5, 2.5)
-    assert result.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 needs review"
+    assert result.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 answer needs review"
     review_score = score(make_evidence(answers=(*answers[:2], answer("kept", 0.5), answers[3])), evidence=("answers",))
     assert (review_score.earned, review_score.waiting) == (3.75, 0)
     self_reviewed = replace(answers[2], self_judged=True, share=0.5)

@@ -104,7 +104,7 @@ def test_answers_of_a_damaged_run_alone_count_nothing(learning: Learning, name: 
     assert learning.read_points()["understanding"] == 5
     (learning.folder(record) / name).write_text('{"schema": 1, "dev')
     assert learning.read_points()["understanding"] == 2.5, "the choice"
-    assert "1 needs review" in learning.types("grade").out
+    assert "1 answer needs review" in learning.types("grade").out
     assert f"{name} is damaged" in " ".join(learning.types("show", "1.1").out.split())
 
 

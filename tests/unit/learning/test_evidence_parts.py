@@ -167,13 +167,13 @@ def test_review_parts_of_a_solution_has_points_once_a_reviewer_accepts(
     trial = writer.types("try", "1.2")
     assert "my_double.py is the course's own solution: it earns no points until an instructor accepts it" in trial.err
     earned, missing = read_points(writer)
-    assert (earned, "as the course's solution: double" in missing) == (0, True)
+    assert (earned, "as the course's solution (needs review): double" in missing) == (0, True)
     assert "handed in; the same as a solution of the course, apart from comments and spaces" in " ".join(
         show_part(writer).split()
     )
     bundle = str(writer.root / "work.zip")
     writer.leave()
-    assert "5 more points are pending review by you" in writer.types("grade", "--open", bundle).out
+    assert "wait for a review by you" in writer.types("grade", "--open", bundle).out
     result = writer.types("grade", "--open", bundle, "--review", typing="Ada\n\n")
     assert "its code is the same as that of a solution of the course. Does it count?" in " ".join(result.out.split())
     assert "quarter = half / 2" in result.out

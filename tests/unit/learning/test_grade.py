@@ -28,7 +28,7 @@ def test_grade_counts_evidence_alone(learning: Learning) -> None:
     assert "17.5 of 25 points and 0 of 10 as a bonus" in output
     assert "2.5 of 10 (+2.5 waiting)" in output
     assert "logic (no GPU)" in output
-    assert "1.1: 1 answer open, 1 answer wrong, 1 needs review" in output
+    assert "1.1: 1 answer open, 1 answer wrong, 1 answer needs review" in output
     assert "9  Clouds: 0 of 10, bonus (not in this course)" in output
 
 
@@ -63,14 +63,14 @@ def test_judgement_by_the_learner_counts_half_until_a_reviewer_judges(learning: 
     assert "18.8 of 25 points" in output
     assert "1 self-reviewed" in output
     assert "Your own review" not in output
-    assert "1.2 more points are pending review by an instructor: gpucourse grade --bundle work.zip" in output
+    assert "1.2 more points (whole course: 0.9) wait for a review by an instructor: gpucourse grade --bundle work.zip" in output
     assert "your own judgement counts half" in result.err
     path = learning.root / "judged.zip"
     learning.types("grade", "--bundle", str(path))
     learning.leave()
     output = " ".join(learning.types("grade", "--open", str(path)).out.split())
     assert "18.8 then, 18.8 as counted here" in output
-    assert f"1.2 more points are pending review by you: gpucourse grade --open {path} --review" in output
+    assert f"1.2 more points (whole course: 0.9) wait for a review by you: gpucourse grade --open {path} --review" in output
     learning.types("grade", "--open", str(path), "--judge", "1.1/why=20", "--by", "Bo")
     assert learning.read_points("--open", str(path))["understanding"] == 8, "the reviewer's replaces the learner's"
 

@@ -10,6 +10,7 @@ from gpucourse.cli.session import Session
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.learning.next_ import measure_time_spent
+from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import KeptParts
 from gpucourse.units import now_utc
@@ -63,6 +64,22 @@ def test_next_stays_where_the_learner_is(learning: Learning, monkeypatch: pytest
     record.state = "running"
     runs.save(learning.context.paths, record)
     assert find_next() == ("3.2", f"gpucourse logs {run_id} -f")
+    assert f"Run {run_id} is still running: follow it" in say_next(learning)
+    record.state = "collecting"
+    runs.save(learning.context.paths, record)
+    assert f"Run {run_id} has ended: collect its outputs gpucourse logs {run_id} -f" in say_next(learning)
+
+
+def test_next_after_a_run_that_needs_another_exercise_names_it_once(learning: Learning) -> None:
+    deploy(learning)
+    cause = Diagnosis(symptom="rank-exited", title="Rank 0 ended", why="", next="gpucourse run 1.2")
+    record = learning.record("1.1", state="failed")
+    record.diagnoses = [cause]
+    runs.save(learning.context.paths, record)
+    assert "What to do: gpucourse run 1.2 gpucourse run 1.2" in say_next(learning)
+    learning.record("1.2")
+    answer = learning.types("next", "--json").document
+    assert (answer["exercise"], answer["command"]) != ("1.1", "gpucourse run 1.2")
 
 
 def test_measure_time_spent_counts_what_precedes_each_run_without_pauses(

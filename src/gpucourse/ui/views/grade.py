@@ -98,12 +98,10 @@ def grade(
     if not bundle and (texts := list(dict.fromkeys(piece.exercise for piece in pieces if piece.unreviewed))):
         commands = f"gpucourse answer {texts[0]} --review" + (f", then {', '.join(texts[1:])}" if texts[1:] else "")
         footer.insert(0, f"Your own review of free text counts half until an instructor reviews it: {commands}")
-    parts = result.parts if result.waiting else result.whole_course.modules
-    if (points := sum(_count_pending(row) for part in parts for row in part.rows)) > 0:
-        of_what = "" if result.waiting else " of the whole course"
+    if waiting_points := _name_pending(result):
         judge = f"by you: gpucourse grade --open {bundle} --review"
         hand_in = "by an instructor: gpucourse grade --bundle work.zip"
-        footer.insert(0, f"{format_points(points)} more points{of_what} are pending review {judge if bundle else hand_in}")
+        footer.insert(0, f"{waiting_points} wait for a review {judge if bundle else hand_in}")
     title = f"Points of {author or subject}" if author or subject else "Points"
     return View(title=title, blocks=blocks, footer=footer, next=next_step)
 
@@ -376,6 +374,16 @@ def _count_pending(row: RowScore) -> float:
     """Return the points that wait for a review, rounded so that they and the rounded earned points add up to the rounded
     sum."""
     return round(row.earned + row.waiting, 1) - round(row.earned, 1)
+
+
+def _name_pending(result: Grade) -> str:
+    """Return the points that wait for a review, of the rubric and of the whole course; an empty string if there are none."""
+    rubric, whole = (
+        sum(_count_pending(row) for part in parts for row in part.rows) for parts in (result.parts, result.whole_course.modules)
+    )
+    if not result.waiting or rubric <= 0:
+        return f"{format_points(whole)} more points of the whole course" if whole > 0 else ""
+    return f"{format_points(rubric)} more points (whole course: {format_points(whole)})"
 
 
 def _row(part: ModuleScore, row: RowScore) -> tuple[Content, ...]:

@@ -189,7 +189,7 @@ def reset(result: Reset, next_step: str = "") -> View:
         return View(title=f"{number}  reset", blocks=[Paragraph(text)], next=next_step)
     pairs = []
     for name, place in result.files.items():
-        pairs += [("put back", name), ("yours is now", str(place) if place else "there was none")]
+        pairs += [("put back", name), ("yours is now", str(place)) if place else ("yours", "there was none")]
     return View(
         title=f"{number}  reset",
         blocks=[facts(pairs)],
