@@ -42,7 +42,8 @@ quick-tests:
 # only. What compiles is in the first, which keeps what it has compiled for all its tests: its first file compiles the CUDA emulator.
 WITH_LABS := tests/unit/cli/test_cuda.py tests/contract tests/fuzz tests/system \
   tests/unit/exercises/emulator tests/unit/exercises/judges
-# With PYTEST_ARGS="-k trust", one of them may have no test to run: pytest then exits with 5.
+# With PYTEST_ARGS="-k trust", one of them may have no test to run: pytest then exits with 5 (and so do both, if no
+# test has that name).
 OR_NONE = $(if $(PYTEST_ARGS),|| [ $$? = 5 ])
 test: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-labs test-units

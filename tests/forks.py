@@ -131,8 +131,11 @@ def describe_descendants(pid: int) -> str:
     """Return the live processes below a process, one in a line: its id and its words."""
     lines = []
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        children = []
         with contextlib.suppress(OSError):  # it ended just now
-            for child in file.read_text().split():
+            children = file.read_text().split()
+        for child in children:
+            with contextlib.suppress(OSError):
                 words = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")
                 lines += [f"{child} {words.decode(errors='replace')}", describe_descendants(int(child))]
     return "\n".join(filter(None, lines))

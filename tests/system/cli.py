@@ -199,7 +199,10 @@ def finish(process: forks.Fork | subprocess.Popen[str], timeout: float) -> tuple
         if isinstance(process, forks.Fork):
             process.print_stacks()
         process.kill()
-        out, err = process.communicate()
+        try:
+            out, err = process.communicate(timeout=forks.ENDING_S)
+        except subprocess.TimeoutExpired:
+            out, err = "", "(a process below it keeps its outputs open)"
         words = " ".join(map(str, process.args))  # type: ignore[arg-type]  # always a list here
         pytest.fail(
             f"{words}\ndid not end within {timeout:.0f} s. Processes below it:\n{descendants}\nIts output:\n{out}\n{err}",

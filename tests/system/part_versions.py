@@ -83,7 +83,9 @@ class Versions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_versions(file: Path) -> Versions:
     """Return the versions in a file of `tests/data/parts`."""
-    return msgspec.convert(yaml.load(file.read_text(), yaml.CSafeLoader), Versions)  # all processes read all files
+    return msgspec.convert(
+        yaml.load(file.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)), Versions
+    )  # all processes read all files
 
 
 FILES = sorted((ROOT / "tests" / "data" / "parts").glob("*.yaml"))

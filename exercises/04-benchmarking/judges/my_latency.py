@@ -152,8 +152,8 @@ def _tpots(typical: float, slowest: float) -> list[float]:
 
 
 def _rounds(typical: float, percent: float, accident: float | None = None) -> list[float]:
-    """Return seven rounds within `percent` of the typical one, which is their median, the first of them by accident at another
-    speed."""
+    """Return seven rounds within `percent` of the typical one, which is their median. With `accident`, the fastest or the
+    slowest of them has this speed instead."""
     rounds = [typical * (1 + percent / 100 * step / 3) for step in (3, -2, 0, 1, -3, 2, -1)]
     if accident is not None:
         rounds[0 if accident > typical else 4] = accident

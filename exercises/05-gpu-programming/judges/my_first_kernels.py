@@ -78,8 +78,7 @@ WAYS = {
     ),
     "halo-from-memory": Way(
         "halo is right, but its threads ask memory for {numbers:,} numbers, although {needed:,} are enough: the block's "
-        "numbers, and "
-        "one on each side. Read them into tile once, and add up numbers of tile",
+        "numbers, and one on each side. Read them into tile once, and add up numbers of tile",
         (
             "out[i] = tile[t] + tile[t + 1] + tile[t + 2];",
             "out[i] = (i > 0 ? in[i - 1] : 0.0f) + tile[t + 1] + (i + 1 < n ? in[i + 1] : 0.0f);",
@@ -166,9 +165,8 @@ WAYS = {
         seen="{observed}",
     ),
     "atomic-of-each": Way(
-        "dot is right, but makes {atomics:,} atomic additions with only {warps} warps, and additions to one place are "
-        "done one "
-        "after the other: add up the lanes with warp_sum, and let one of them add the sum",
+        "dot is right, but makes {atomics:,} atomic additions with only {warps} warps, and additions to one place are done "
+        "one after the other: add up the lanes with warp_sum, and let one of them add the sum",
         (
             "product = warp_sum(product);\n  if (threadIdx.x % 32 == 0) atomicAdd(sum, product)",
             "if (i < n) atomicAdd(sum, product)",

@@ -29,8 +29,7 @@ WAYS = {
     ),
     "branches-on-a-value": Way(
         "line {line} branches on the value of a tensor, which has to be read first: if and while wait for the GPU as item() "
-        "does. "
-        "torch.minimum and torch.where decide on the device",
+        "does. torch.minimum and torch.where decide on the device",
         ("losses.append(loss.detach())", "losses.append(loss.detach() if not losses or loss < losses[-1] else losses[-1])"),
     ),
     "lists-in-loop": Way(
@@ -78,8 +77,7 @@ WAYS = {
     ),
     "new-scalers": Way(
         "{count} scalers scaled the losses of {steps} steps: each begins with the same scale, so that an overflow never "
-        "lowers "
-        "it, and every later step would be skipped, too. Create one scaler before the loop",
+        "lowers it, and every later step would be skipped, too. Create one scaler before the loop",
         (
             "        first = step * batch_size",
             "        scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)\n"

@@ -61,9 +61,8 @@ WAYS = {
         ("            parameter.grad = None\n        self.free()\n", "            parameter.grad = None\n"),
     ),
     "not-gathered-again": Way(
-        "block {block} is not gathered in backward, and its gradients are wrong: they were computed from memory that "
-        "was freed "
-        "after forward. Backward needs the weights too",
+        "block {block} is not gathered in backward, and its gradients are wrong: they were computed from memory that was "
+        "freed after forward. Backward needs the weights too",
         (
             "register_full_backward_pre_hook(lambda *_: self.fetch(self.previous))",
             "register_full_backward_pre_hook(lambda *_: self.whole.untyped_storage().resize_(self.size) and None)",
@@ -75,9 +74,8 @@ WAYS = {
         ("lambda *_: self.fetch(self.next)", "lambda *_: self.fetch(None)"),
     ),
     "waits-for-prefetch": Way(
-        "in {side}, {late} of {count} gathers are issued in time, but waited for immediately, before the other block "
-        "has computed: "
-        "async_op=True returns a handle; wait for it only when its own block is about to compute",
+        "in {side}, {late} of {count} gathers are issued in time, but waited for immediately, before the other block has "
+        "computed: async_op=True returns a handle; wait for it only when its own block is about to compute",
         ("self.share.detach().to(self.wire), async_op=True)",
          "self.share.detach().to(self.wire), async_op=True)\n            self.work.wait()"),
     ),

@@ -23,9 +23,8 @@ WAYS = {
         ("back * gates.flatten()[order, None]", "back"),
     ),
     "gates-in-another-order": Way(
-        "each output is multiplied by the gate of another token or expert: rows come back in the order in which you "
-        "sent them, "
-        "so put the gates in that order too",
+        "each output is multiplied by the gate of another token or expert: rows come back in the order in which you sent "
+        "them, so put the gates in that order too",
         ("gates.flatten()[order, None]", "gates.flatten()[:, None]"),
     ),
     "overwrites": Way(

@@ -24,8 +24,7 @@ WAYS = {
     ),
     "not-causal": Way(
         "right with one new token, wrong with {tokens}: each new token reads the places up to its own, not those of the "
-        "tokens "
-        "after it",
+        "tokens after it",
         ("<= places[:, None]", "<= torch.full_like(places, length - 1)[:, None]"),
     ),
     "not-itself": Way(

@@ -28,9 +28,8 @@ WAYS = {
         ("and self.users[table[-1]] > 1", "and True"),
     ),
     "copies-full-page": Way(
-        "{op} asks for copies ({copies} instead of {right_copies}): the last page is full, so no new token is written "
-        "into it, "
-        "and it stays shared",
+        "{op} asks for copies ({copies} instead of {right_copies}): the last page is full, so no new token is written into "
+        "it, and it stays shared",
         (
             "shared = length % self.size != 0 and self.users[table[-1]] > 1",
             "shared = bool(table) and self.users[table[-1]] > 1",

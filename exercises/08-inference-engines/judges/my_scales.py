@@ -30,9 +30,8 @@ WAYS = {
         ),
     ),
     "multiplied": Way(
-        "you multiply the two powers. A channel with large weights needs a smaller scale, as its weights are multiplied "
-        "by it: "
-        "divide",
+        "you multiply the two powers. A channel with large weights needs a smaller scale, as its weights are multiplied by "
+        "it: divide",
         (
             "activation.clamp(min=1e-5) ** alpha / weight.abs().amax(0).clamp(min=1e-5) ** (1 - alpha)",
             "activation.clamp(min=1e-5) ** alpha * weight.abs().amax(0).clamp(min=1e-5) ** (1 - alpha)",
@@ -87,9 +86,8 @@ WAYS = {
         ("round_trip(weight * scale) / scale", "round_trip(weight / scale) * scale"),
     ),
     "always-one": Way(
-        "the power is always 1. The largest channels then set the steps of all others; the output changes by "
-        "{change:.2%}, and "
-        "by {best:.2%} with the best power",
+        "the power is always 1. The largest channels then set the steps of all others; the output changes by {change:.2%}, "
+        "and by {best:.2%} with the best power",
         ("size ** (twentieth / 20)", "size**1.0"),
     ),
     "last-one": Way(

@@ -25,9 +25,8 @@ WAYS = {
         ),
     ),
     "conversation-first": Way(
-        "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: the history belongs to one conversation, "
-        "and it "
-        "comes before {late}, which other conversations share",
+        "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: the history belongs to one conversation, and "
+        "it comes before {late}, which other conversations share",
         (
             "[tools, system, documents, history, user, time, request_id]",
             "[tools, system, history, documents, user, time, request_id]",

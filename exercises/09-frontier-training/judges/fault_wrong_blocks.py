@@ -6,9 +6,8 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "a product differs by {off:.1%} of its largest number from what a GPU computes from codes and scales: "
-        "along which dimension "
-        "do its operands share scales?"
+        "a product differs by {off:.1%} of its largest number from what a GPU computes from codes and scales: along which "
+        "dimension do its operands share scales?"
     )
 }
 RUNS = {"right": {"product_off": 1e-6}, "wrong": {"product_off": 0.03}}

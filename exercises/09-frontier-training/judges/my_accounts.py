@@ -18,9 +18,8 @@ EXPERTS = DENSE | {
 WEEK = [{"lost_hours": 1.5, "down_hours": 0.5}, {"lost_hours": 0.25, "down_hours": 2.0}]
 WAYS = {
     "attention-forgotten": Way(
-        "{given} % instead of {right} %: 6 FLOPs for each parameter leave out attention, whose products with "
-        "all tokens belong to "
-        "no parameter",
+        "{given} % instead of {right} %: 6 FLOPs for each parameter leave out attention, whose products with all tokens "
+        "belong to no parameter",
         ("flops = 6 * job[\"active_parameters\"] + attention", "flops = 6 * job[\"active_parameters\"]"),
     ),
     "causal-ignored": Way(

@@ -21,9 +21,9 @@ WAYS = {
         ("blocks.abs().amax(1, keepdim=True)", "blocks.abs().amax().expand(len(blocks), 1)"),
     ),
     "exponent-of-the-largest": Way(
-        "the largest number of block {block}, {x:g}, divided by the scale {answer:g} is {quotient:.4g}, more "
-        "than {largest:g}, and "
-        "would be cut off. The exponent alone, as in OCP's rule, ignores the mantissa: round the power of two up",
+        "the largest number of block {block}, {x:g}, divided by the scale {answer:g} is {quotient:.4g}, more than "
+        "{largest:g}, and would be cut off. The exponent alone, as in OCP's rule, ignores the mantissa: round the power of "
+        "two up",
         (
             "torch.exp2(torch.ceil(torch.log2(exact)))",
             "torch.exp2(torch.floor(torch.log2(exact * largest)) - torch.log2(torch.tensor(largest)).floor())",
@@ -50,9 +50,8 @@ WAYS = {
         ('    if kind == "float32":', '    if kind in ("float32", "E8M0"):'),
     ),
     "tensor-scale-forgotten": Way(
-        "the scale {answer:g} of block {block} is a number of E4M3 by itself. {lost} of {count} blocks do not "
-        "fit into its range: "
-        "divide by one float32 for the tensor first, and multiply by it after rounding",
+        "the scale {answer:g} of block {block} is a number of E4M3 by itself. {lost} of {count} blocks do not fit into its "
+        "range: divide by one float32 for the tensor first, and multiply by it after rounding",
         ("    whole = exact.amax() / 448\n", "    whole = 1.0\n"),
     ),
     "not-rounded": Way(

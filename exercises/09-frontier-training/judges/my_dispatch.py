@@ -75,9 +75,8 @@ WAYS = {
         ("exchange(x[tokens], send, receive)", "exchange(x.detach()[tokens], send, receive)"),
     ),
     "alone-in-the-backward-pass": Way(
-        "the output of rank {rank} depends on {count} exchanges, and that of another rank on {most}: in the backward "
-        "pass, the "
-        "others would wait for it for ever. Return what came back even if there are no tokens",
+        "the output of rank {rank} depends on {count} exchanges, and that of another rank on {most}: in the backward pass, "
+        "the others would wait for it for ever. Return what came back even if there are no tokens",
         ("    return torch.zeros_like(x)", "    if not len(x):\n        return 0 * x\n    return torch.zeros_like(x)"),
     ),
 }

@@ -11,9 +11,8 @@ from gpucourse.judge import Part, Verdict, Way
 JOBS = 60
 WAYS = {
     "first-to-time-out": Way(
-        "in {case_name} you blame rank {blamed}, which waited first by the clock of its node. Such clocks "
-        "differ by up to 50 ms, "
-        "so the earliest time says nothing",
+        "in {case_name} you blame rank {blamed}, which waited first by the clock of its node. Such clocks differ by up to 50 "
+        "ms, so the earliest time says nothing",
         (
             "    places: dict[tuple",
             "    return min(waiting, key=lambda rank: waiting[rank][\"time_ms\"]), \"stopped\"\n    places: dict[tuple",
@@ -29,9 +28,8 @@ WAYS = {
         ),
     ),
     "waits-too": Way(
-        "in {case_name} you blame rank {blamed}. It is missing in a group, but waits itself, in {group}: go on "
-        "to the rank that it "
-        "waits for",
+        "in {case_name} you blame rank {blamed}. It is missing in a group, but waits itself, in {group}: go on to the rank "
+        "that it waits for",
         (" and rank not in waiting", ""),
     ),
     "finished-counts": Way(

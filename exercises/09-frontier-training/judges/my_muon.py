@@ -66,9 +66,8 @@ WAYS = {
         ("weight.mul_(1 - self.lr * self.weight_decay)", "weight.mul_(1)"),
     ),
     "decay-in-gradient": Way(
-        "the decay of {name} was added to the gradient, before the iteration that forgets all sizes. It is "
-        "applied to the weight "
-        "itself",
+        "the decay of {name} was added to the gradient, before the iteration that forgets all sizes. It is applied to the "
+        "weight itself",
         (
             "        step = self.orthogonalise(direction)\n        weight.mul_(1 - self.lr * self.weight_decay)\n",
             "        step = self.orthogonalise(direction + self.weight_decay * weight)\n",
@@ -88,9 +87,8 @@ WAYS = {
         ("            dist.broadcast(weight, self.owners[place])", "            continue"),
     ),
     "momentum-everywhere": Way(
-        "with {ranks} ranks, rank {rank} keeps {kept:,} numbers from one step to the next; its own matrices "
-        "have {right:,}: then "
-        "nothing is shared",
+        "with {ranks} ranks, rank {rank} keeps {kept:,} numbers from one step to the next; its own matrices have {right:,}: "
+        "then nothing is shared",
         (
             "owned = [place for place, owner in enumerate(self.owners) if owner == self.rank]",
             "owned = range(len(self.matrices))",
@@ -111,9 +109,8 @@ WAYS = {
         ("owner = loads.index(min(loads))", "owner = place % self.ranks"),
     ),
     "sends-too-much": Way(
-        "with {ranks} ranks each sends {sent:,.0f} numbers a step; {limit:,.0f} are enough. Only the rank that "
-        "has the matrix needs "
-        "the sum of its gradients",
+        "with {ranks} ranks each sends {sent:,.0f} numbers a step; {limit:,.0f} are enough. Only the rank that has the matrix "
+        "needs the sum of its gradients",
         ("dist.reduce(gradient, self.owners[place])", "dist.all_reduce(gradient)"),
     ),
 }  # fmt: skip

@@ -49,9 +49,8 @@ WAYS = {
         ("lowest = 2 - 2 ** (exponent_bits - 1)", "lowest = 1 - 2 ** (exponent_bits - 1)"),
     ),
     "top-exponent-kept-free": Way(
-        "{x} became {answer} in {form}: you computed the largest number as in IEEE 754, which keeps the top "
-        "exponent for infinity. "
-        "The largest number is the one that is passed, {largest}",
+        "{x} became {answer} in {form}: you computed the largest number as in IEEE 754, which keeps the top exponent for "
+        "infinity. The largest number is the one that is passed, {largest}",
         (
             "    x = x.clamp(-largest, largest)\n",
             "    largest = (2 - 2.0**-mantissa_bits) * 2.0 ** (2 ** (exponent_bits - 1) - 1)\n    x = "
@@ -90,9 +89,8 @@ WAYS = {
         ("torch.floor(x / step + torch.rand(x.shape, generator=generator))", "torch.round(x / step)"),
     ),
     "even-chances": Way(
-        "{x} went up in {share:.0%} of the roundings, as if both neighbours were equally near: the mean is "
-        "{mean:.4g} instead of "
-        "{x}",
+        "{x} went up in {share:.0%} of the roundings, as if both neighbours were equally near: the mean is {mean:.4g} instead "
+        "of {x}",
         (
             "torch.floor(x / step + torch.rand(x.shape, generator=generator))",
             "(torch.floor(x / step) + (x % step != 0) * (torch.rand(x.shape, generator=generator) < 0.5))",

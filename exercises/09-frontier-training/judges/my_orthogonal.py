@@ -16,9 +16,8 @@ WAYS = {
         ("x = x / x.norm().clamp_min(1e-30)", "x = x + 0"),
     ),
     "largest-entry": Way(
-        "you divided by the largest entry. The matrix then still has a singular value of {largest:.1f}, which grows. "
-        "Divide by "
-        "the Frobenius norm, which no singular value exceeds",
+        "you divided by the largest entry. The matrix then still has a singular value of {largest:.1f}, which grows. Divide "
+        "by the Frobenius norm, which no singular value exceeds",
         ("x.norm().clamp_min(1e-30)", "x.abs().max()"),
     ),
     "elementwise": Way(

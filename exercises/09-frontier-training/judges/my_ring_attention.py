@@ -23,9 +23,8 @@ from gpucourse.judge import Part, Verdict, Way, plant_ways
 TOLERANCE = 1e-9
 WAYS = {
     "contiguous": Way(
-        "rank {rank} has {pairs:,} pairs and rank {other} {other_pairs:,}: late tokens see more keys, so two "
-        "neighbouring pieces "
-        "are too much for the last rank",
+        "rank {rank} has {pairs:,} pairs and rank {other} {other_pairs:,}: late tokens see more keys, so two neighbouring "
+        "pieces are too much for the last rank",
         ("torch.cat([pieces[rank], pieces[2 * ranks - 1 - rank]])", "torch.cat([pieces[2 * rank], pieces[2 * rank + 1]])"),
     ),
     "half-way": Way(
@@ -86,9 +85,8 @@ WAYS = {
         ("-math.inf)\n    for step in range(ranks):", "-math.inf)\n    for step in range(ranks - 1):"),
     ),
     "other-way-round": Way(
-        "in step 1 rank {rank} holds the keys of rank {previous} and used the positions of rank {following}: "
-        "keys arrive from the "
-        "previous rank",
+        "in step 1 rank {rank} holds the keys of rank {previous} and used the positions of rank {following}: keys arrive from "
+        "the previous rank",
         (
             "-math.inf)\n    for step in range(ranks):\n        held = (rank - step)",
             "-math.inf)\n    for step in range(ranks):\n        held = (rank + step)",

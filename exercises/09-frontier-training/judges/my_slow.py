@@ -46,15 +46,13 @@ WAYS = {
         ("rings.max() > 1.5 * rings.median()", "rings.max() > 1000"),
     ),
     "data-forgotten": Way(
-        "in {case_name} one copy comes last in nearly every step, though no GPU of it computes longer: its "
-        "batch came late. You "
-        "returned {kind}",
+        "in {case_name} one copy comes last in nearly every step, though no GPU of it computes longer: its batch came late. "
+        "You returned {kind}",
         (">= 0.75:", "> 2:"),
     ),
     "number-of-another": Way(
-        "in {case_name} the word is right, and the number is {blamed} instead of {right}: rank (d * pp + p) * "
-        "tp + t is slice t of "
-        "stage p of copy d",
+        "in {case_name} the word is right, and the number is {blamed} instead of {right}: rank (d * pp + p) * tp + t is slice "
+        "t of stage p of copy d",
         ("int(relative.argmax())", "int(relative.transpose(0, 1).argmax())"),
     ),
 }  # fmt: skip

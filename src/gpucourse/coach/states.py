@@ -8,13 +8,14 @@ from signal import Signals
 
 from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.model.diagnosis import Diagnosis, LogQuote, Silence
+from gpucourse.model.fields import EXERCISE_ID
 
 _KILLED, _SIGNALS = 137, 128
 _LAST_SIGNAL = 64  # larger numbers are exit codes, not signals: Slurm's commands end with 255
 _UNOPENED = _SIGNALS + 53
 """Slurm ends a job with signal 53 if it cannot open the job's output or error file."""
 _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
-_EARLIER_EXERCISE = re.compile(r"run (?P<exercise>[0-9A-Z]\.\d{1,2}) first \(gpucourse run (?P=exercise)\)")
+_EARLIER_EXERCISE = re.compile(rf"run (?P<exercise>{EXERCISE_ID[1:-1]}) first \(gpucourse run (?P=exercise)\)")
 """What a script says if it needs the results of another exercise."""
 _MISSING_KEY = re.compile(
     r"wait timeout after \d+ms, keys: \S*?/(?P<missing>\d+)\s*$"

@@ -234,21 +234,25 @@ def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseE
         return None
     if record.diagnoses:
         cause = record.diagnoses[0]
-        is_next = cause.next == f"gpucourse logs {record.id}" or _is_earlier_exercise(paths, cause.next, record)
-        command = cause.next if is_next else f"gpucourse run {record.exercise}"
-        return f"run {record.id} did not succeed: {cause.title}. What to do: {cause.next}", command
+        again, needed = f"gpucourse run {record.exercise}", _find_needed_exercise(cause.next, record)
+        advice = again if needed and _has_succeeded_since(paths, needed, record) else cause.next
+        command = advice if needed or advice == f"gpucourse logs {record.id}" else again
+        return f"run {record.id} did not succeed: {cause.title}. What to do: {advice}", command
     if record.advice:
         return f"run {record.id} did not succeed: {record.state.replace('_', ' ')}", record.advice
     return _advise_hint(paths, record.exercise, f"a check of run {record.id} did not pass", record)
 
 
-def _is_earlier_exercise(paths: WorkspacePaths, command: str, record: RunRecord) -> bool:
-    """Return whether the command runs another exercise, whose results the failed run needs, and which has not run since."""
+def _find_needed_exercise(command: str, record: RunRecord) -> str:
+    """Return the other exercise that a command runs, because the failed run needs its results; otherwise an empty string."""
     match = re.fullmatch(r"gpucourse run (\S+)", command)
-    if match is None or match[1] == record.exercise:
-        return False
-    newest = _find_newest_run(paths, match[1])
-    return newest is None or newest.created < record.created
+    return match[1] if match and match[1] != record.exercise else ""
+
+
+def _has_succeeded_since(paths: WorkspacePaths, exercise_id: str, record: RunRecord) -> bool:
+    """Return whether the newest run of an exercise succeeded, and was created after the run of `record`."""
+    newest = _find_newest_run(paths, exercise_id)
+    return newest is not None and newest.state == "succeeded" and newest.created >= record.created
 
 
 def _choose_sheet(paths: WorkspacePaths, exercise: Exercise) -> Choice | None:

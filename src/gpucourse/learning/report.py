@@ -203,7 +203,8 @@ def _abstract(plan: ReportPlan, subjects: Mapping[str, Mapping[str, Subject]], c
     everyone = [subject for by_name in subjects.values() for subject in by_name.values()]
     devices = dict.fromkeys(subject.device for subject in everyone)
     sources = {source for chapter in chapters for source in chapter.sources}
-    starts = [subject.record.created for subject in everyone] + [runs.read_start(Path(source)) for source in sources]
+    created = {subject.record.id: subject.record.created for subject in everyone}
+    starts = [created.get(source) or runs.read_start(Path(source)) for source in sources | created.keys()]
     days = sorted({start[:10] for start in starts if start})
     period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     run_count = len(sources)

@@ -148,7 +148,7 @@ def _place_labels(x: Scale) -> tuple[int, int]:
         return 1, 0
     if room < 2 * LETTER:
         return math.ceil(width / room), 0
-    return 1, max(0, int(min(width, RIGHT / SLANT_WIDTH) * SLANT_HEIGHT) - 16)
+    return 1, max(1, int(min(width, RIGHT / SLANT_WIDTH) * SLANT_HEIGHT) - 16)
 
 
 def _draw_legend(plot: Plot, data: Drawable) -> str:
