@@ -45,7 +45,7 @@ WAYS = {
     ),
     "scaled-without-root": Way(
         "the scores are divided by the number of products, and not by the spread of their sum. A sum of n independent products "
-        "varies by the square root of n",
+        "varies sqrt(n) times as much as one of them",
         ("math.sqrt(size)", "size"),
     ),
     "one-head": Way(

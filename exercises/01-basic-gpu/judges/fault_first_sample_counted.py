@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("of the samples {samples} of one load, the readings {given} are counted, and they should be {right}")}
+WAYS = {"still": Way("one load has the samples {samples}: the readings {given} are counted, but should be {right}")}
 BUSY = {"idle": (80.0, 1.0, 2.0), "copying": (3.0, 96.0, None, 98.0)}
 
 

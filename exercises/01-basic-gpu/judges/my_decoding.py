@@ -34,7 +34,7 @@ WAYS = {
         ),
     ),
     "prompt-lost": Way(
-        "the model was given a new token and an empty cache: it no longer knows the prompt. Pass the same cache to every call",
+        "the model was given a new token and an empty cache, so it cannot see the prompt. Pass the same cache to every call",
         ("model(tokens[-1:], cache)", "model(tokens[-1:], [])"),
     ),
     "prompt-one-by-one": Way(

@@ -34,7 +34,7 @@ WAYS = {
         ),
     ),
     "parts-too-small": Way(
-        "it has read {rows:,} rows in {parts:,} parts. Each part costs a call of load and some launches, which take as long "
+        "it has read {rows:,} rows in {parts:,} parts. Each part costs a call to load and some launches, which take as long "
         "for a few rows as for thousands: you save memory but lose far too much time",
         ("PIECE = 4096", "PIECE = 8"),
     ),
@@ -47,8 +47,8 @@ WAYS = {
         ("min(PIECE, rows - first)", "PIECE"),
     ),
     "rows-twice": Way(
-        "it read {rows:,} rows of a table that has {wanted:,}: the part from row {begun:,} on begins before the previous part "
-        "ends",
+        "it read {rows:,} rows of a table that has {wanted:,}: the part that starts at row {begun:,} begins before the "
+        "previous part ends",
         ("load(first, min(PIECE, rows - first))", "load(first, min(PIECE + 1, rows - first))"),
     ),
     "last-part-only": Way(

@@ -22,7 +22,7 @@ WAYS = {
     "no-gpu": Way(file_requests.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(file_requests.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "all processes would write to {name}: {files} for {ranks} processes. In --output of srun, %N is the machine and %t "
+        "all processes would write to {name}: {files} for {ranks} processes. In --output of srun, %N is the machine and %t is "
         "the number of the process; with both, each process has its own file",
         ("logs/%N-rank%t.log", "logs/all.log"),
     ),

@@ -24,7 +24,7 @@ WAYS = {
         ('share = last["samples"] / first["samples"] / last["workers"]', "share = 1.0"),
     ),
     "means": Way(
-        "your efficiency is that of the mean step: one step that was slow by accident decides it. Take a typical step",
+        "your efficiency is that of the mean step, which one step that was slow by accident can change. Take a typical step",
         ("return statistics.median(ordered), spread", "return statistics.fmean(ordered), spread"),
     ),
     "as-a-share": Way("your efficiency is a share: 0.9 of the perfect speed-up is 90 %", ("100 * share * one", "share * one")),
@@ -50,8 +50,8 @@ WAYS = {
          '{"slower computing": step - silent, "communication": silent - share * one}'),
     ),
     "whole-step": Way(
-        "you compared a strong step with the whole step of one worker: each of {workers} workers has only a part of it now, so "
-        "slower computing looks like a gain",
+        "you compared a strong step with the whole step of one worker: each of {workers} workers has only a part of the "
+        "batch now, so slower computing looks like a gain",
         ("silent - share * one", "silent - one"),
     ),
     "in-seconds": Way(

@@ -48,8 +48,8 @@ WAYS = {
         ("chunks[(rank - step - 1) % size]", "chunks[(rank - step - 2) % size]"),
     ),
     "other-type": Way(
-        "element {element} of rank {rank} is {given:.0f}, but should be {right:.0f}: it was rounded on the way. Sum in the "
-        "type of the given tensor (torch.empty_like), not in float32",
+        "element {element} of rank {rank} is {given:.0f}, but should be {right:.0f}: it was rounded as it was added. Sum in "
+        "the type of the given tensor (torch.empty_like), not in float32",
         ("incoming += arriving", "incoming.copy_(incoming.float() + arriving.float())"),
     ),
     "end-forgotten": Way(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("a load of a warp of walk_columns takes {given:.3g} sectors, and 32 neighbouring numbers are 4")}
+WAYS = {"still": Way("a load of a warp of walk_columns takes {given:.3g} sectors, but 32 neighbouring numbers need 4")}
 RUNS = {
     word: {"walks": [{"kernel": "walk_rows", "load_sectors_per_request": 31.0},
                      {"kernel": "walk_columns", "load_sectors_per_request": sectors}]}

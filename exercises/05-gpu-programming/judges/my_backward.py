@@ -72,8 +72,8 @@ WAYS = {
         ("    tl.store(grad_q_ptr + places, grad_q, mask=inside)", "    tl.store(grad_q_ptr + places, grad_q)"),
     ),
     "race": Way(
-        "{what}. Programs run at the same time, so one of the two is lost: dQ is a sum over keys, dK and dV are sums over "
-        "queries, so each needs a loop of its own",
+        "{what}. Programs run at the same time, so one of the two is lost: dQ is a sum over keys, and dK and dV are "
+        "sums over queries, so each needs a loop of its own",
         (
             '        grad_k += tl.dot(tl.trans(grad_scores), q, input_precision="ieee") * scale\n',
             '        grad_k += tl.dot(tl.trans(grad_scores), q, input_precision="ieee") * scale\n'

@@ -126,7 +126,7 @@ WAYS = {
         seen="{observed}",
     ),
     "count-not-atomic": Way(
-        "{observed}. count[b] += 1 reads, adds and writes: of two threads that read the same old count, one is lost. "
+        "{observed}. count[b] += 1 reads, adds and writes: if two threads read the same old count, one addition is lost. "
         "atomicAdd(&count[b], 1.0f) does all three in one step",
         ("atomicAdd(&count[bin[i]], 1.0f)", "count[bin[i]] += 1.0f"),
         seen="{observed}",
@@ -154,7 +154,7 @@ WAYS = {
     ),
     "lanes-returned": Way(
         "{observed}. A lane that has returned passes nothing to warp_sum, and what another lane then gets is not a number of "
-        "yours: all 32 lanes have to call it, also those without numbers",
+        "yours: all 32 lanes have to call it, including those without numbers",
         ("  float product = i < n ? a[i] * b[i] : 0.0f;\n", "  if (i >= n) return;\n  float product = a[i] * b[i];\n"),
         seen="{observed}",
     ),

@@ -63,7 +63,7 @@ WAYS = {
         ("C[row * n + column] = sum;", "C[column * n + row] = sum;"),
     ),
     "blocks-turned": Way(
-        "{kernel} puts each block of C into the place of another: blockIdx.x counts along a row, blockIdx.y down a column",
+        "{kernel} puts each block of C into the place of another: blockIdx.x counts along a row, and blockIdx.y down a column",
         (
             "C[(blockIdx.y * M + down + i) * n + blockIdx.x * M + across + j]",
             "C[(blockIdx.x * M + down + i) * n + blockIdx.y * M + across + j]",

@@ -15,8 +15,8 @@ MAX_PERCENT = 60  # of the bytes of the provided step
 MIN_BYTES = 8  # per point: u is read once, and out is written once
 WAYS = {
     "temporaries": Way(
-        "the numbers are right, but it moves {given:,.0f} bytes per point, {percent:.0f}% of the {delivered:,.0f} of the "
-        "delivered step: each a + b without out= or in place writes a new tensor, which the next operation reads again",
+        "the numbers are right, but it moves {given:,.0f} bytes per point, {percent:.0f}% of the {delivered:,.0f} that the "
+        "provided step moves: each a + b without out= or in place writes a new tensor, which the next operation reads again",
         (
             "inner.add_(u[first:end, :-2], alpha=c).add_(u[first:end, 2:], alpha=c)",
             "inner.add_(c * (u[first:end, :-2] + u[first:end, 2:]))",

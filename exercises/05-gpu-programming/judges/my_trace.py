@@ -37,7 +37,7 @@ WAYS = {
         ),
     ),
     "all-communication": Way(
-        "the whole time of the communication is counted, also while other streams compute: only what nothing hides makes a "
+        "the whole time of the communication is counted, even while other streams compute: only what nothing hides makes a "
         "step longer",
         (
             "    work = select(events, *WORK)\n    return exposed(",

@@ -189,7 +189,7 @@ def test_the_latency_of_a_ring_is_that_of_all_its_messages() -> None:
     assert "for an AllReduce in a ring, 2(n-1) times the latency of a message, so it grows with the ranks." in text
     exercise = CATALOG.exercise("3.1")[1]
     assert ring[4] == 3 * ring[2]
-    assert any("2(n-1) in a ring, so three times as many with four ranks as with two" in hint.text for hint in exercise.hints)
+    assert any("2(n-1) of them in turn, so three times as many with four ranks as with" in hint.text for hint in exercise.hints)
     assert any("starting the 2(n-1) messages of the ring" in (question.explanation or "") for question in exercise.questions)
     tree = round(2 * math.log2(16))
     assert f"{tree} instead of {2 * 15} for 16 ranks, {tree * message_us} µs instead of {ring[16]}." in text
