@@ -1,4 +1,4 @@
-"""From storage to the GPU: read one file in every way, cold and warm, and read records in a random order with fewer calls.
+"""From storage to the GPU: read one file in several ways, cold and warm, and read records in a random order with fewer calls.
 
 You will learn    what the page cache hides; what a read call costs; why records are sorted within a window
 You will produce  MB/s, read calls and bytes from the disk for each way; your reader compared with the one provided

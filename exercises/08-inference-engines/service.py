@@ -51,7 +51,7 @@ parser.add_argument("--kind", choices=["planned", "chat", "documents"], default=
 parser.add_argument("--per-s", type=float, default=0.0, help="another rate of the load; 0 means the puzzle's")
 parser.add_argument("--ttft-ms", type=int, default=0, help="another limit on TTFT; 0 means the puzzle's")
 parser.add_argument("--tpot-ms", type=int, default=0, help="another limit on TPOT; 0 means the puzzle's")
-parser.add_argument("--good-percent", type=int, default=95, help="how many of the requests must meet both limits")
+parser.add_argument("--good-percent", type=int, default=95, help="percentage of the requests that must meet both limits")
 parser.add_argument("--requests", type=int, default=500, help="requests of each trace")
 args = parser.parse_args()
 if not 0 <= args.puzzle <= PUZZLES or min(args.per_s, args.ttft_ms, args.tpot_ms) < 0 or args.requests < 100:

@@ -37,7 +37,7 @@ parser.add_argument("--gamma", type=int, default=4, help="guesses in a step")
 parser.add_argument(
     "--alpha", type=float, default=0.8, help="probability that a guess is accepted, for the coins and the clock"
 )
-parser.add_argument("--samples", type=int, default=20_000, help="short texts of the test of your rule")
+parser.add_argument("--samples", type=int, default=20_000, help="short texts with which your rule is tested")
 parser.add_argument("--tokens", type=int, default=25, help="tokens that are written with each draft after each of six prompts")
 parser.add_argument("--gpu", type=str, default="l4", choices=list(GPUS), help="the GPU whose data sheet sets the clock")
 parser.add_argument(

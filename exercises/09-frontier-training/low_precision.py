@@ -39,7 +39,7 @@ parser.add_argument("--layers", type=int, default=2, help="layers of the transfo
 parser.add_argument("--values", type=int, default=1048576, help="further numbers that your quantise rounds to each format")
 parser.add_argument("--accumulator-bits", type=int, default=13, help="bits of fraction that a sum of products keeps")
 parser.add_argument("--promote", type=int, default=128, help="products after which a sum moves to float32; 0: never")
-parser.add_argument("--update", type=float, default=0.0001, help="what is added to a weight of 1, 200 times")
+parser.add_argument("--update", type=float, default=0.0001, help="number that is added 200 times to a weight of 1")
 args = parser.parse_args()
 names = list(dict.fromkeys(args.recipes.split(",")))
 if unknown := [name for name in names if name not in RECIPES]:

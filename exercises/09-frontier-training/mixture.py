@@ -1,7 +1,7 @@
 """A mixture of experts on several ranks: rows to their experts and back, balanced loads, capacity, and a limit of nodes.
 
 You will learn    what dispatch and combine send, in both passes, and what keeps experts equally busy
-You will produce  a layer on several ranks whose output and gradients equal one process, and loads in three ways of balancing
+You will produce  a layer on several ranks with the output and gradients of one process, and loads in three ways of balancing
 Run it            python mixture.py --ranks-per-node=2 --experts=8 --top=2 --tokens=96 --width=32 --steps=120   (two ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            mixture.py --ranks-per-node=2     (on the first node, --node-rank=1 on the second)

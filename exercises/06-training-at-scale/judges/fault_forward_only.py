@@ -6,8 +6,8 @@ from gpucourse.judge import Case, Part, Way
 
 WAYS = {
     "still": Way(
-        "by your count, a step of {name} with {batch} sequences of {length} tokens has {given:.3g} operations, but it has "
-        "{right:.3g}: backward needs two products for each one of forward"
+        "by your count, a step of {name} with {batch} sequences of {length} tokens has {given:.3g} operations, but it really "
+        "has {right:.3g}: backward needs two products for each one of forward"
     )
 }
 CASES = ((24, 2048, 32, 1024, 8), (12, 768, 12, 2048, 3))  # layers, width, heads, tokens, sequences

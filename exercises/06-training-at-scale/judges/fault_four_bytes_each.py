@@ -6,7 +6,7 @@ from gpucourse.judge import Part, Way
 
 WAYS = {
     "still": Way(
-        "{name} in bfloat16 is said to send {given:,.0f} bytes in a step, and {numbers:,.0f} numbers have {right:,.0f}"
+        "{name} in bfloat16 is said to send {given:,.0f} bytes in a step, but {numbers:,.0f} numbers have {right:,.0f}"
     )
 }
 RUNS = {

@@ -46,21 +46,21 @@ WAYS = {
         ),
     ),
     "new-optimizer": Way(
-        "the moments were saved, but after restore the optimizer that is passed to you does not have them: that one continues "
-        "to train, and another one that you created or loaded is lost",
+        "the moments were saved, but after restore the optimizer that is passed to you does not have them: only that "
+        "optimizer continues to train, and any other that you create or load is lost",
         (
             "set_state_dict(model, optimizer,",
             "optimizer.state.clear()\n    set_state_dict(model, torch.optim.AdamW(model.parameters()),",
         ),
     ),
     "generator-reset": Way(
-        "after restore the generator does not continue where it was: its seed only says where it began; its state says how "
+        "after restore the generator does not continue where it was. Its seed only says where it began; its state says how "
         "far it has come",
         ('generator.set_state(saved["generator"])', 'generator.manual_seed(int(saved["step"]))'),
     ),
     "local-slices": Way(
-        "the checkpoint has {name} as a tensor of {given} numbers, but the whole one has {right}: you returned each rank's "
-        "slice as a separate tensor, all under one name, so that only one is kept. A DTensor knows its place",
+        "the checkpoint has {name} as a tensor of {given} numbers, but the whole tensor has {right}: you returned each rank's "
+        "slice as a separate tensor, all under one name, so that only one is kept. A DTensor records its place",
         ('"model": weights', '"model": {name: tensor.to_local() for name, tensor in weights.items()}'),
     ),
     "gathered": Way(

@@ -56,7 +56,7 @@ WAYS = {
     ),
     "ring-all-across": Way(
         "a ring of all ranks passes through one node after the other: of its {ranks} links only {nodes} lead to another node, "
-        "the others stay inside. You count all of them as links between nodes",
+        "and the others stay inside. You count all of them as links between nodes",
         ('"all": 1 / per_node if nodes > 1 else 0.0}', '"all": 1.0 if nodes > 1 else 0.0}'),
     ),
     "new-weights-stay": Way(

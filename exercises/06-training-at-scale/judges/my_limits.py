@@ -28,7 +28,7 @@ WAYS = {
     ),
     "work-not-divided": Way(
         "you returned {given} ranks, but {right} is right: the batch is the same for any number of ranks, so each rank "
-        "computes less, and messages have less to hide behind",
+        "computes for less time while its messages are sent",
         ("2 * weights * tokens / ranks /", "2 * weights * tokens /"),
     ),
     "sent-once": Way(
@@ -45,7 +45,7 @@ WAYS = {
         ("    if divided % ranks:\n        return False\n", ""),
     ),
     "mean-of-both": Way(
-        "you returned {given} ranks, but {right} is right: forward has as many sums as backward, but half of its computing",
+        "you returned {given} ranks, but {right} is right: forward has as many sums as backward, but computes half as long",
         ("once_s <= forward_s\n", "once_s <= 1.5 * forward_s\n"),
     ),
     "hides-behind-all": Way(

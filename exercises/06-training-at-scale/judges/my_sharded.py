@@ -23,8 +23,8 @@ WAYS = {
         ("gradient /= self.ranks\n", "gradient /= 1\n"),
     ),
     "own-gradient": Way(
-        "each rank updates its share only with its own gradient: the other ranks' samples do not count there. It needs "
-        "the mean over all ranks, for its share",
+        "each rank updates its share only with its own gradient: the other ranks' samples do not count there. Use the "
+        "mean over all ranks for each share",
         (
             "dist.reduce_scatter_tensor(gradient, self.flatten([p.grad for p in self.parameters]))\n"
             "        gradient /= self.ranks",
@@ -32,8 +32,8 @@ WAYS = {
         ),
     ),
     "not-gathered": Way(
-        "after a step rank {rank} of {ranks} has different weights from rank 0: each has updated its own share, but not sent "
-        "it to the others. All ranks must continue with the same weights",
+        "after a step rank {rank} of {ranks} has different weights from rank 0: each has updated its own share, but has not "
+        "sent it to the others. All ranks must continue with the same weights",
         (
             "dist.all_gather_into_tensor(whole, weights)",
             "whole.copy_(self.flatten(self.parameters))\n        whole.chunk(self.ranks)[self.rank].copy_(weights)",

@@ -76,7 +76,7 @@ WAYS = {
     ),
     "drops-sequences": Way(
         "{missing} of {batch} sequences never reached the model. A batch that does not divide evenly has a shorter last part, "
-        "and that one counts, too",
+        "and its sequences count, too",
         ("batch.to(device).chunk(PARTS)", "batch[: len(batch) // PARTS * PARTS or None].split(max(1, len(batch) // PARTS))"),
         seen="{missing} of {batch} sequences never reached the model",
     ),

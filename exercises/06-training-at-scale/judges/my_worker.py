@@ -83,7 +83,7 @@ WAYS = {
         ("except DamagedCheckpointError:", "except FileNotFoundError:"),
     ),
     "goes-on-alone": Way(
-        "a rank died, and rank {rank} makes collective calls again after PeerLostError: this life is over, let `train` end",
+        "a rank died, and rank {rank} makes collective calls again after PeerLostError: this life is over, so let `train` end",
         ("        worker.train_step(step, share)\n",
          "        try:\n            worker.train_step(step, share)\n        except Exception:\n            continue\n"),
     ),

@@ -23,7 +23,7 @@ WAYS = {
     "twice-at-the-edge": Way(
         "{count} records were delivered twice: a window ends before the record with which the next one begins",
         ("order[start : start + window]", "order[start : start + window + 1]"),
-        seen="{count} records were delivered twice, and {missing} never",
+        seen="{count} records were delivered twice, and {missing} were never delivered",
     ),
     "short-batch-dropped": Way(
         "the last {count} records were never delivered: the last batch may be shorter, but you must yield it",

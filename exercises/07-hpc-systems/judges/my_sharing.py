@@ -35,7 +35,7 @@ WAYS = {
         ('"mps" if service["within_ms"] is not None else "time-slicing"', '"mps"'),
     ),
     "memory-alone": Way(
-        "{given} has the memory for {name}, but {share:.0f}% of the processors, and {percent}% are needed",
+        "{given} has the memory for {name}, but only {share:.0f}% of the processors, and {percent}% are needed",
         (' and 100 * size["compute"] / card["compute"] >= service["percent"]', ""),
     ),
     "processors-alone": Way(

@@ -56,7 +56,7 @@ WAYS = {
     ),
     "nvlinks-alike": Way(
         "your slowest links are {given}, but {best} is possible: all NVLinks count the same for you. A link of many is faster "
-        'than one of few, "NV12" faster than "NV2"',
+        'than one of few, so "NV12" is faster than "NV2"',
         ("100 + int(link[2:])", "100"),
     ),
     "links-summed": Way(

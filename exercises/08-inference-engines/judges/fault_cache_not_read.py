@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucourse.judge import Part, Way
 
 WAYS = {
-    "still": Way("64 tokens that each follow 999 others read {more:,} bytes of cache, and {right:,} are needed"),
+    "still": Way("64 tokens that each follow 999 others read {more:,} bytes of cache, but {right:,} are needed"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("{draft}: {steps} steps wrote {tokens} tokens, and the table has {result:.2f} tokens a step")}
+WAYS = {"still": Way("{draft}: {steps} steps wrote {tokens} tokens, but the table has {result:.2f} tokens a step")}
 _TEXT = {"draft": "small model", "tokens": 152, "steps": 38, "guesses": 152, "accepted": 113}
 RUNS = {"right": {"drafts": [_TEXT | {"tokens_per_step": 4.0}]}, "wrong": {"drafts": [_TEXT | {"tokens_per_step": 5.0}]}}
 

@@ -119,7 +119,7 @@ def _check(part: Part, trial: Trial, results: list[tuple[Any, int]]) -> None:
             raise part.wrong("last-of-equals", trial.name, **values)
         if trial.dtype == "bfloat16" and abs(answer - right) < START // 100:
             raise part.wrong("rounded-number", trial.name, **values)
-        raise Verdict("failed", "other", f"it returned {answer}, and token {right} has the highest score", trial.name)
+        raise Verdict("failed", "other", f"it returned {answer}, but token {right} has the highest score", trial.name)
     sent = max(sent for _, sent in results)
     if sent > LIMIT_BYTES:
         raise part.wrong("all-scores", trial.name, sent=sent)

@@ -23,7 +23,7 @@ WAYS = {
         ),
     ),
     "not-causal": Way(
-        "right with one new token, wrong with {tokens}: each new token reads the places up to its own, not those of the "
+        "right with one new token, but wrong with {tokens}: each new token reads the places up to its own, not those of the "
         "tokens after it",
         ("<= places[:, None]", "<= torch.full_like(places, length - 1)[:, None]"),
     ),
@@ -40,7 +40,7 @@ WAYS = {
         ("k, v = keys[page], values[page]", "k, v = keys[number], values[number]"),
     ),
     "heads-interleaved": Way(
-        "right when every query head has its own keys, wrong with {heads} query heads over {kv_heads}: neighbouring query "
+        "right if every query head has its own keys, but wrong with {heads} query heads over {kv_heads}: neighbouring query "
         "heads share a kv head. Query head h belongs to kv head h // {group}, not to h % {kv_heads}",
         (
             "q = q.view(count, -1, group, dim)",

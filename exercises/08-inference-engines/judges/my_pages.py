@@ -51,18 +51,18 @@ WAYS = {
         ("        for page in self.tables[child]:\n            self.users[page] += 1\n", ""),
     ),
     "freed-while-used": Way(
-        "after {op}, {free} pages are free, and only {right_free} should be: another request still uses some of those pages",
+        "after {op}, {free} pages are free, but only {right_free} should be: another request still uses some of those pages",
         (
             "            if self.users[page] == 0:\n                self.empty.append(page)",
             "            self.empty.append(page)",
         ),
     ),
     "never-freed": Way(
-        "after {op}, {free} pages are free, and {right_free} should be: a page without a user is free again",
+        "after {op}, {free} pages are free, but {right_free} should be: a page without a user is free again",
         ("                self.empty.append(page)", "                pass"),
     ),
     "one-too-many": Way(
-        "after {op}, {free} pages are free, and {right_free} should be: tokens that fill their pages exactly need no other "
+        "after {op}, {free} pages are free, but {right_free} should be: tokens that fill their pages exactly need no other "
         "page yet",
         ("-(-(length + tokens) // self.size)", "((length + tokens) // self.size + 1)"),
     ),
@@ -72,7 +72,7 @@ WAYS = {
         ("-(-(length + tokens) // self.size)", "max(1, (length + tokens) // self.size)"),
     ),
     "by-new-tokens": Way(
-        "after {op}, {free} pages are free, and {right_free} should be: the last page of the request has places left. "
+        "after {op}, {free} pages are free, but {right_free} should be: the last page of the request has places left. "
         "Count the pages of its whole length, minus those that it has",
         ("-(-(length + tokens) // self.size) - len(table)", "-(-tokens // self.size)"),
     ),
@@ -395,6 +395,6 @@ TEXTS = {
     "slots-outside": "after {op}, slots of the new tokens returns {slots}: two are equal, or outside the cache",
     "contents": "after {op}, token {place} of {name} reads as {content}",
     "copies": "{op} asks for copies ({copies} instead of {right_copies})",
-    "free": "after {op}, {free} pages are free, and {right_free} should be",
+    "free": "after {op}, {free} pages are free, but {right_free} should be",
     "refused-free": "{op} was refused, and {free} pages are free instead of {right_free}",
 }

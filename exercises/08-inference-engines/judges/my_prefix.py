@@ -13,8 +13,8 @@ from gpucourse.judge import Part, Verdict, Way
 SIZE = 4  # tokens of a page
 WAYS = {
     "page-alone": Way(
-        "the same {size} tokens have the same key wherever they are. Keys and values depend on all tokens before them: put "
-        "the key of the page before into the key of this one",
+        "the same {size} tokens have the same key wherever they are. Keys and values depend on all tokens before them: "
+        "make each key from the key of the page before and the tokens of the page",
         ("parent = hashlib.sha256(parent + repr", "parent = hashlib.sha256(salt.encode() + repr"),
     ),
     "place-and-page": Way(
@@ -43,7 +43,7 @@ WAYS = {
         "{observation}",
     ),
     "one-page-less": Way(
-        "{found} tokens were found, {right} could be found: only the last token must be computed, not the last whole page",
+        "{found} tokens were found, but {right} could be found: only the last token must be computed, not the last whole page",
         ("[: (len(tokens) - 1) // self.size]", "[: len(tokens) // self.size - 1]"),
         "{observation}",
     ),
@@ -90,8 +90,8 @@ WAYS = {
         "{observation}",
     ),
     "forgotten-at-end": Way(
-        "{found} tokens were found, {right} could be found: the pages of a request that has ended can be found until another "
-        "text needs them",
+        "{found} tokens were found, but {right} could be found: the pages of a request that has ended can be found until "
+        "another text needs them",
         (
             "                self.free[page] = None",
             "                self.free[page] = None\n                self.page_of.pop(self.key_of[page], None)\n"
@@ -100,27 +100,27 @@ WAYS = {
         "{observation}",
     ),
     "beginning-first": Way(
-        "{found} tokens were found, {right} would be found if the last page of a request had joined the queue first: many "
+        "{found} tokens were found, but {right} would be found if the last page of a request had joined the queue first: many "
         "requests share a beginning, few an end, and without its beginning no page is found",
         ("reversed(self.tables.pop(name))", "self.tables.pop(name)"),
         "{observation}",
     ),
     "newest-first": Way(
-        "{found} tokens were found, but {right} with the right order: you gave up the pages that were freed last. The "
+        "{found} tokens were found, but {right} would be with the right order: you gave up the pages that were freed last. The "
         "page at the front of the queue has waited longest",
         ("page = next(iter(self.free))", "page = next(reversed(self.free))"),
         "{observation}",
     ),
     "second-takes-the-key": Way(
-        "{found} tokens were found, {right} could be found: two requests had computed the same text, and when the pages of "
+        "{found} tokens were found, but {right} could be found: two requests had computed the same text, and when the pages of "
         "the second were taken for another text, those of the first could no longer be found. The key belongs to the page "
         "that had it first",
         ("if key not in self.page_of and self.key_of[page] is None:", "if self.key_of[page] is None:"),
         "{observation}",
     ),
     "answers-not-kept": Way(
-        "{found} tokens were found, {right} could be found: the next turn of a conversation begins with the answer, and its "
-        "pages are computed as well",
+        "{found} tokens were found, but {right} could be found: the next turn of a conversation begins with the answer, and "
+        "its pages are computed as well",
         (
             "        for page, key in zip(",
             "        if any(self.key_of[page] for page in self.tables[name]):\n            return\n"
@@ -282,7 +282,7 @@ class Keys:
         if len(keys) == whole + 1 and len(tokens) % SIZE:
             raise self.part.wrong("part-pages", case, tokens=len(tokens), whole=whole, size=SIZE, result=len(keys))
         if len(keys) != whole:
-            text = f"{len(tokens)} tokens are {whole} whole pages of {SIZE}, and there are {len(keys)} keys"
+            text = f"{len(tokens)} tokens are {whole} whole pages of {SIZE}, but there are {len(keys)} keys"
             raise Verdict("failed", "other", text, case)
         for key in keys:
             self.part.call(hash, key, case=case)
@@ -384,7 +384,7 @@ class Play:
         is_wrong = (result is None) != (right is None) if name == "start" else name == "grow" and bool(result) != right
         if is_wrong:
             kind = "refused" if right else "room"
-            raise self._fail(kind, f"it returned {result!r:.40}, and {right} is right, with {self.values['free']} free pages")
+            raise self._fail(kind, f"it returned {result!r:.40}, but {right} is right, with {self.values['free']} free pages")
         self.log.append(result)
         return result
 
@@ -422,7 +422,7 @@ class Play:
         left, right = self.part.call(self.cache.count_free, case=self.case), self.reference.count_free()
         self.log.append(left)
         if left != right:
-            observation = f"{left} pages are free, and {right} should be"
+            observation = f"{left} pages are free, but {right} should be"
             raise self._fail("free" if left > right else "lost", observation, left=left, right_left=right)
 
     def _fill(self, request: str, tokens: list[int]) -> None:

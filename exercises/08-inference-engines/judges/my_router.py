@@ -21,7 +21,7 @@ WAYS = {
         ("return missing + engine.load_tokens()", "return missing"),
     ),
     "load-only": Way(
-        "{good:.1f} % of {name} meet the limits, and {best:.1f} % are possible: you found {found:.0f} % of the tokens, "
+        "{good:.1f} % of {name} meet the limits, but {best:.1f} % are possible: you found {found:.0f} % of the tokens, "
         "and {possible:.0f} % could be found. An engine that has a document has less to compute",
         ("return missing + engine.load_tokens()", "return engine.load_tokens()"),
     ),
@@ -36,12 +36,12 @@ WAYS = {
         ("return missing + engine.load_tokens()", "return -missing - engine.load_tokens()"),
     ),
     "requests-for-tokens": Way(
-        "{good:.1f} % of {name} meet the limits, and {best:.1f} % are possible: you count requests, and a prompt of 8,000 "
+        "{good:.1f} % of {name} meet the limits, but {best:.1f} % are possible: you count requests, and a prompt of 8,000 "
         "tokens is not as much work as one of 500. Compare tokens with tokens",
         ("return missing + engine.load_tokens()", "return missing + engine.requests()"),
     ),
     "in-turns": Way(
-        "{good:.1f} % of {name} meet the limits, and {best:.1f} % are possible: your engines get {least} to {most} requests "
+        "{good:.1f} % of {name} meet the limits, but {best:.1f} % are possible: your engines get {least} to {most} requests "
         "each, whatever is in them",
         ("return missing + engine.load_tokens()", "return (place - int(request.name[1:])) % len(engines)"),
     ),

@@ -38,14 +38,14 @@ WAYS = {
         ),
     ),
     "budget-for-prompts-only": Way(
-        "step {step} has {total} tokens, and {budget} are allowed: a token of an answer counts like a token of a prompt",
+        "step {step} has {total} tokens, but {budget} are allowed: a token of an answer counts like a token of a prompt",
         (
             "        plan[request.name] = tokens\n        budget -= tokens\n        place += 1",
             "        plan[request.name] = tokens\n        budget -= tokens if tokens > 1 else 0\n        place += 1",
         ),
     ),
     "budget-per-request": Way(
-        "step {step} has {total} tokens, and {budget} are allowed: the budget is for the step, not for each request",
+        "step {step} has {total} tokens, but {budget} are allowed: the budget is for the step, not for each request",
         (
             "        running.append(waiting.pop(0))\n        plan[request.name] = tokens\n        budget -= tokens",
             "        running.append(waiting.pop(0))\n        plan[request.name] = tokens",

@@ -9,7 +9,7 @@ from gpucourse.judge import Part, Verdict, Way
 CLOSE_POINTS = 1.0
 WAYS = {
     "stamp-first": Way(
-        "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: {early} is different in each request, and "
+        "{found:.1f} % of the tokens are found, but {best:.1f} % are possible: {early} is different in each request, and "
         "comes before {late}. All text after it has another beginning each time, and is never found",
         (
             "[tools, system, documents, history, user, time, request_id]",
@@ -17,7 +17,7 @@ WAYS = {
         ),
     ),
     "question-first": Way(
-        "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: the new question comes before {late}, which "
+        "{found:.1f} % of the tokens are found, but {best:.1f} % are possible: the new question comes before {late}, which "
         "earlier requests have sent already",
         (
             "[tools, system, documents, history, user, time, request_id]",
@@ -25,7 +25,7 @@ WAYS = {
         ),
     ),
     "conversation-first": Way(
-        "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: the history belongs to one conversation, and "
+        "{found:.1f} % of the tokens are found, but {best:.1f} % are possible: the history belongs to one conversation, and "
         "it comes before {late}, which other conversations share",
         (
             "[tools, system, documents, history, user, time, request_id]",
@@ -33,7 +33,7 @@ WAYS = {
         ),
     ),
     "rarer-first": Way(
-        "{found:.1f} % of the tokens are found, and {best:.1f} % are possible: {early} differs between prompts "
+        "{found:.1f} % of the tokens are found, but {best:.1f} % are possible: {early} differs between prompts "
         "that have the same {late}. A field that more requests share comes first",
         (
             "[tools, system, documents, history, user, time, request_id]",

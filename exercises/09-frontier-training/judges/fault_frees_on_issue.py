@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.judge import Part, Way
 
-WAYS = {"still": Way("two layers are in memory while the first is computed and the second arrives, and your count is {count}")}
+WAYS = {"still": Way("two layers are in memory while the first is computed and the second arrives, but your count is {count}")}
 
 
 def judge(part: Part) -> None:

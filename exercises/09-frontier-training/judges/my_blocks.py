@@ -42,7 +42,7 @@ WAYS = {
         ("torch.exp2(torch.ceil(", "torch.exp2(torch.round("),
     ),
     "power-too-large": Way(
-        "block {block} has the scale {answer:g}, and {right:g} is enough: half of the format's range is not used",
+        "block {block} has the scale {answer:g}, but {right:g} is enough: half of the format's range is not used",
         ("torch.exp2(torch.ceil(torch.log2(exact)))", "torch.exp2(torch.ceil(torch.log2(exact)) + 1)"),
     ),
     "not-a-power": Way(
@@ -81,7 +81,7 @@ WAYS = {
         ("(round_to(blocks / scale, name) * scale)", "(round_to(blocks * scale, name) / scale)"),
     ),
     "other-dimension": Way(
-        "numbers of a column share a scale: neighbours along the last dimension do, because products sum over it",
+        "numbers of a column share a scale: neighbours along the last dimension must share one, because products sum over it",
         (
             "    blocks = x.reshape(-1, block)\n"
             "    scale = scales(blocks, FORMATS[name].largest, kind)\n"

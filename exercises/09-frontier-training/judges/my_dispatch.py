@@ -62,7 +62,7 @@ WAYS = {
         ("receive = arriving.sum(1).tolist()", "receive = send"),
     ),
     "padded": Way(
-        "rank {rank} sends {sent:,} bytes of rows to other ranks, and its tokens and experts need {limit:,}: send as "
+        "rank {rank} sends {sent:,} bytes of rows to other ranks, but its tokens and experts need {limit:,}: send as "
         "many rows as there are",
         (
             "    rows = exchange(",

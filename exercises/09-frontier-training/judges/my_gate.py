@@ -50,7 +50,7 @@ WAYS = {
         ("(load.double().mean() - load)", "(load - load.double().mean())"),
     ),
     "by-difference": Way(
-        "an expert with {load:.0f} pairs moved by {step:.4g}, and the speed is {speed}: every step is as large as the speed, "
+        "an expert with {load:.0f} pairs moved by {step:.4g}, but the speed is {speed}: every step is as large as the speed, "
         "whatever the difference",
         ("(load.double().mean() - load).sign()", "(load.double().mean() - load)"),
     ),

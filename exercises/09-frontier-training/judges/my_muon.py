@@ -34,8 +34,8 @@ WAYS = {
         ),
     ),
     "momentum-after": Way(
-        "step 1 is right in its direction and {times:.3g} times as long in {name}: the momentum collected what was already "
-        "orthogonal. It collects gradients, and their mixture is orthogonalised",
+        "step 1 has the right direction, but is {times:.3g} times as long as it should be in {name}: the momentum collected "
+        "what was already orthogonal. Collect gradients, and orthogonalise their mixture",
         (
             "        buffer.lerp_(gradient, 1 - self.momentum)\n        direction = gradient.lerp(buffer, self.momentum)\n"
             "        step = self.orthogonalise(direction)\n",

@@ -93,7 +93,7 @@ def judge(part: Part) -> None:
             order = part.call(order_of_stage, stage, stages, micro_batches, case=name)
             orders.append(_check_pieces(part, order, stage, micro_batches, name))
         _check_together(part, orders, f"{stages} stages, {micro_batches} micro-batches")
-    part.note(f"right for {len(PIPELINES)} pipelines; with pieces of 1, 4 stages and 8 micro-batches end at 27, as 1F1B at 33")
+    part.note(f"right for {len(PIPELINES)} pipelines; 8 micro-batches on 4 stages, with pieces of 1, end at 27 (1F1B: 33)")
 
 
 def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, name: str) -> list[Slot]:

@@ -48,7 +48,7 @@ WAYS = {
         ),
     ),
     "old-not-rescaled": Way(
-        "the new result is weighted and the old one is not: its share of the softmax falls when keys are added",
+        "the new result is weighted, but the old one is not: the share of the old keys falls when keys are added",
         ("out * (lse - base).exp()", "out"),
     ),
     "lse-of-one": Way(

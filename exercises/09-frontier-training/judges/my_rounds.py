@@ -10,10 +10,10 @@ from gpucourse.judge import Part, Verdict, Way
 
 WAYS = {
     "whole-vector": Way(
-        "rank {rank} sends {sent:,} numbers for a tensor of {size:,}, and {limit:,} are enough: in each round exchange half of "
+        "rank {rank} sends {sent:,} numbers for a tensor of {size:,}, but {limit:,} are enough: in each round exchange half of "
         "what you still have, which is 2(n-1)/n of all in the end",
         ("edges[passed[0]], edges[passed[1]], True", "0, numbers, True"),
-        seen="rank {rank} sends {sent:,} numbers for a tensor of {size:,}, and {limit:,} are enough",
+        seen="rank {rank} sends {sent:,} numbers for a tensor of {size:,}, but {limit:,} are enough",
     ),
     "half-only": Way(
         "each number is right on one rank only: that is a reduce-scatter. Go back the same way, until every rank has all "
@@ -57,7 +57,7 @@ WAYS = {
         ),
     ),
     "one-way-at-a-time": Way(
-        "there are {count} rounds, and {limit} are enough: a rank can send and receive in the same round, and all ranks "
+        "there are {count} rounds, but {limit} are enough: a rank can send and receive in the same round, and all ranks "
         "work at the same time",
         ("halving.append(there)", "halving += [there[::2], there[1::2]]"),
     ),
@@ -225,7 +225,7 @@ def _judge_crossing(part: Part, trial: Trial, per_node: int) -> None:
     _judge_bytes(part, trial)
     number = next(number for number, messages in enumerate(trial.rounds) if first in messages)
     text = (
-        "with {per_node} ranks on each of {nodes} nodes, {crossing:,} numbers cross the network, and {least:,} are enough: "
+        "with {per_node} ranks on each of {nodes} nodes, {crossing:,} numbers cross the network, but {least:,} are enough: "
         "round {round} is the first that crosses, and rank {rank} exchanges with rank {peer} in it"
     )
     raise Verdict("failed", "other", text.format_map(values | {"round": number}), trial.name)

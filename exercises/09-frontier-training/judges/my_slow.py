@@ -42,7 +42,8 @@ WAYS = {
         ("relative.max() > 1.05", "relative.max() > 1.001"),
     ),
     "links-forgotten": Way(
-        "in {case_name} the rings of one stage take much longer than the others, in every step: that is its link, not {kind}",
+        "in {case_name} the rings of one stage take much longer than the others, in every step: its link "
+        "is slow, but you returned {kind}",
         ("rings.max() > 1.5 * rings.median()", "rings.max() > 1000"),
     ),
     "data-forgotten": Way(

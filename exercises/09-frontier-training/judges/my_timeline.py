@@ -55,7 +55,7 @@ WAYS = {
         ("max(ready, (place + 1) * issue_s)", "ready"),
     ),
     "wrong-length": Way(
-        "{kind} {layer} takes {answer:g} in your timeline, and {right:g} by `seconds`",
+        "{kind} {layer} takes {answer:g} in your timeline, but {right:g} by `seconds`",
         ("begin + (seconds[kind][layer] if", 'begin + (seconds["forward"][layer] if'),
     ),
 }  # fmt: skip

@@ -18,7 +18,7 @@ WAYS = {
         ("    return turn(out, 1, 0)", "    return turn(out, 1, 0).roll(1, 0)"),
     ),
     "positions-lost": Way(
-        "contiguous shares are right, striped ones are not: tokens are joined in the order of the ranks, so "
+        "contiguous shares are right, but striped ones are not: tokens are joined in the order of the ranks, so "
         "mask by the positions of "
         "all ranks in that order",
         ("order = torch.cat(positions)", "order = torch.arange(sum(map(len, positions)))"),
