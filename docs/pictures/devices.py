@@ -57,8 +57,8 @@ def draw_roofline() -> Canvas:
     picture = Canvas(
         "Rooflines of two GPUs",
         "Both axes are logarithmic: operations per byte, from a quarter to 4,096, and TFLOP/s. For each GPU, a slope "
-        "shows its memory bandwidth, and a flat roof its peak for half precision: 65 TFLOP/s for a T4, 312 TFLOP/s for an "
-        "A100. Adding vectors is far down the slope; a product of large matrices is under the flat roof.",
+        "shows its memory bandwidth, and a flat roof shows its peak for half precision: 65 TFLOP/s for a T4, 312 TFLOP/s for "
+        "an A100. Adding vectors is far down the slope; a product of large matrices is under the flat roof.",
         330,
     )
     left, top, wide, high = 70, 20, 650, 250

@@ -28,7 +28,7 @@ def draw_circle() -> Canvas:
         "The end of a signal: on a ring, and padded with zeros",
         f"Two rows of {SAMPLES} samples, each with a template of {points} points at sample {begin}. Above, on a ring of "
         f"{SAMPLES} points, the template covers the last three and the first three samples. If half of a pulse lies at each "
-        "end, the score is as high as that of a whole pulse. Below, six zeros follow the samples, so the template covers three "
+        "end, the score is as high as for a whole pulse. Below, six zeros follow the samples, so the template covers three "
         "samples and three zeros, and the score is half as high. All other scores are the same in both rows.",
         368,
     )

@@ -18,7 +18,7 @@ def draw_ring(ranks: int = 4) -> Canvas:
         f"A grid: {ranks} ranks one below the other, {2 * ranks - 1} moments from left to right. In the first {ranks - 1} "
         "steps each rank sends one chunk to the next rank, which adds it; after these steps every rank holds one chunk that is "
         f"summed over all ranks. In the other {ranks - 1} steps these chunks are passed on until every rank holds all sums. "
-        f"Each rank has sent {2 * (ranks - 1)} chunks, each a quarter of the tensor, which is 2(n-1)/n of it.",
+        f"Each rank has sent {2 * (ranks - 1)} chunks, each a quarter of the tensor: in total 2(n-1)/n of the tensor.",
         300,
     )
     held = [[{rank} for _ in range(ranks)] for rank in range(ranks)]  # held[rank][chunk]: the ranks whose numbers are in it
@@ -122,7 +122,7 @@ def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
         f"Two charts of {stages} stages over time, with {micro_batches} micro-batches. Under GPipe all forwards come first; "
         "under 1F1B each stage runs a backward pass as soon as it can. Both take equally long and have the same bubble, "
         f"(p-1)/(m+p-1) = {100 * (stages - 1) / (micro_batches + stages - 1):.0f} %. But under 1F1B a stage holds at most one "
-        "micro-batch for each stage from itself to the last; under GPipe it holds all of them.",
+        "micro-batch for each stage from itself to the last; under GPipe it holds all micro-batches.",
         346,
     )
     for chart, way in enumerate(("GPipe", "1F1B")):

@@ -34,7 +34,7 @@ def draw_lanes() -> Canvas:
     picture = Canvas(
         "What the 32 lanes of a warp read for one k",
         "Corners of the matrices A and B, twice, with the sectors that are read. In naive, the lanes read a column of A, and "
-        "all of them the same number of B. In coalesced, all lanes read the same number of A, and a row of B.",
+        "all lanes read the same number of B. In coalesced, all lanes read the same number of A, and a row of B.",
         270,
     )
     cell = 5.2
