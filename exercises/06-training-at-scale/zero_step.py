@@ -44,7 +44,7 @@ class Plan:
        rank's gradients go to the node's memory, and its new weights come back, both as they are stored.
     5. If other ranks updated the weights of a rank, it receives them.
 
-    All collectives use rings. A ring of all ranks passes through one node after the other. If the ranks of a node have already
+    All collectives use rings. A ring of all ranks passes through each node in turn. If the ranks of a node have already
     divided something, only ranks with the same place in their nodes still have to exchange it, in rings across nodes.
     """
 

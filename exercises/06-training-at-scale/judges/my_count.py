@@ -55,7 +55,7 @@ WAYS = {
         ('plan.gradient_wire, 1 if plan.optimizer == "all" else 2)\n    elif', "plan.gradient_wire, 1)\n    elif"),
     ),
     "ring-all-across": Way(
-        "a ring of all ranks passes through one node after the other: of its {ranks} links only {nodes} lead to another node, "
+        "a ring of all ranks passes through each node in turn: of its {ranks} links only {nodes} lead to another node, "
         "and the others stay inside. You count all of them as links between nodes",
         ('"all": 1 / per_node if nodes > 1 else 0.0}', '"all": 1.0 if nodes > 1 else 0.0}'),
     ),

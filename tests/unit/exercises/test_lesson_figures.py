@@ -300,7 +300,8 @@ def test_shares_that_prefix_caches_find_are_those_of_the_search() -> None:
         assert f"| {pages:,} | " + " | ".join(f"{percent:.1f} %" for percent in percents) in text
     sizes = [prefixes.find_percent(requests, prefixes.find_beginnings(requests, size)) for size in (16, 64, 256, 1)]
     quoted = (
-        "{:.1f} percent with 16 tokens, {:.1f} with 64, {:.1f} with 256. If single tokens could be found, it would be {:.1f}"
+        "{:.1f} percent with 16 tokens, {:.1f} with 64, {:.1f} with 256. "
+        "If single tokens could be found, the share would be {:.1f} percent"
     )
     assert quoted.format(*sizes) in text
     for place, words in (

@@ -110,5 +110,6 @@ def test_lesson_figures_of_schemes_and_sums_are_measured(trial: ModuleType) -> N
         never, promoted = (row["error_percent"] for row in trial.list_sums(bits, 128)[:2])
         assert f"| {bits} | {never:.2g} % | {promoted:.2g} % |" in text, (bits, never, promoted)
     one, sent = (row["error_percent"] for row in trial.list_sums(13, 0)[1:])
-    assert f"are {one:.2f} % off" in text
-    assert f"in float32, the sum is {sent:.2f} % off" in " ".join(text.split())
+    words = " ".join(text.split())
+    assert f"in bfloat16, the sum is {one:.2f} % off" in words
+    assert f"in float32, the sum is {sent:.2f} % off" in words

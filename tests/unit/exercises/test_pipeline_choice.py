@@ -73,7 +73,7 @@ def test_figures_of_the_lesson_are_those_of_the_clock(lesson: str) -> None:
     equal, unequal = pieces.Times(1, 1, 1), pieces.Times(10, 12, 8)
     one = pieces.simulate(schedules.order_1f1b(4, 8), 4, equal.of)
     assert (one.end, one.bubble) == (33, 9)
-    assert "Each rank has 24 units of work, and 9 without" in lesson
+    assert "Each rank has 24 units with work, and 9 without" in lesson
     assert 24 + pieces.predict_bubble_time("zb-h1", 4, equal) == 27
     assert "4 stages and 8 micro-batches take 27 units instead of 33" in lesson
     assert round(15 / (32 + 15), 2) == 0.32, "idle for a third, as the lesson begins"

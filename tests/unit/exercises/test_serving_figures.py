@@ -64,7 +64,7 @@ def test_experts_on_ranks_are_as_uneven_as_the_lesson_says() -> None:
         f"has {in_order:.1f} times the mean if experts are placed in the order of their numbers, and still {by_load:.1f} times"
     )
     assert words in RANKS
-    assert f"With 8 of them the busiest rank has {copies:.3f} times the mean" in RANKS
+    assert f"With 8 copies the busiest rank has {copies:.3f} times the mean" in RANKS
 
 
 def test_waits_are_those_of_the_simulated_queue() -> None:
