@@ -14,6 +14,7 @@ from gpucourse.judge import Case, Part, Verdict, Way
 
 NAMES = ["burst", "percent", "settled_s", "sustained"]
 TWICE, BUSY = "a card that slows down twice", "a busy computer"
+FIRST_PLATEAU_S = 4.0  # of TWICE
 TOLERANCE = 0.03  # of a sustained rate: it may begin a little earlier or later
 WAYS = {
     "one-operation": Way(
@@ -61,6 +62,8 @@ WAYS = {
         "you took a disturbed call for a change of the clock, so your moment is too late, or None. The rate had settled "
         "{settled:.0f} s after the start. A change of the clock lasts for many calls in a row",
         ("abs(median(inside) / final - 1)", "abs(max(inside) / final - 1)"),
+        "your settled_s is {moment}, but this rate had settled {settled:.0f} s after the start of a run of {length:.0f} s. From "
+        "then on only single calls take longer",
     ),
     "always-settled": Way(
         "the rate of this run still changes in its last third, and where it would settle is unknown: the run has no sustained "
@@ -146,7 +149,7 @@ RUNS = (
         "a card that is warm from the start", [(0, 1.0), (25, 1.0)], 0.0, shape=(1024, 8192, 512), peak=121.0, origin=7.5
     ),
     _make_run("a card that settles late", [(0, 1.0), (16, 1.0), (21, 1.5), (40, 1.5)], 20.5, shape=(300, 100, 700), peak=8.1),
-    _make_run(TWICE, [(0, 1.0), (3, 1.0), (4, 1.3), (18, 1.3), (20, 1.8), (50, 1.8)], 19.7),
+    _make_run(TWICE, [(0, 1.0), (3, 1.0), (FIRST_PLATEAU_S, 1.3), (18, 1.3), (20, 1.8), (50, 1.8)], 19.7),
     _make_run("a card that wakes up", [(0, 2.0), (4, 2.0), (6, 1.0), (40, 1.0)], 5.9, shape=(64, 512, 4096)),
     _make_run(BUSY, [(0, 1.0), (5, 1.0), (8, 1.5), (45, 1.5)], 7.7, disturbed=0.08, origin=3.0),
     _make_run("a program with other work between calls", [(0, 1.0), (6, 1.0), (9, 1.4), (40, 1.4)], 8.7, gap=0.25),
@@ -185,18 +188,28 @@ def _judge_moments(part: Part, pairs: list[tuple[Run, Mapping[str, Any]]]) -> No
         if moment is None or moment - run.settled_s > run.length_s / 10:
             late.append(run)
         elif run.settled_s - moment > run.length_s / 10:
-            way = "whole-run" if moment < 0.02 * run.length_s else "first-plateau" if run.name == TWICE else None
+            way = "whole-run" if moment < 0.02 * run.length_s else "first-plateau" if _is_first_plateau(run, moment) else None
             if way:
                 raise part.wrong(way, run.name, settled=run.settled_s)
             says = f"your settled_s is {moment:.1f}; the rate changed until {run.settled_s:.1f} of {run.length_s:.0f} s"
             raise Verdict("failed", "moment", says, run.name)
     if late:
         is_half = [abs((answer["settled_s"] or 0) - run.length_s / 2) < 0.02 * run.length_s for run, answer in pairs]
+        if all(is_half):
+            raise part.wrong("second-half", late[0].name, settled=late[0].settled_s, length=late[0].length_s)
         run = next((run for run in late if run.name == BUSY), late[0])
-        way = "second-half" if all(is_half) else "disturbed"
-        raise part.wrong(way, run.name, settled=run.settled_s, length=run.length_s)
+        moments = {run.name: answer["settled_s"] for run, answer in pairs}
+        given = moments[run.name]
+        says = "None" if given is None else f"{given:.1f}"
+        tenths = [None if moments[run.name] is None else round(10 * moments[run.name] / run.length_s) for run in RUNS]
+        raise part.wrong("disturbed", run.name, output=tenths, moment=says, settled=run.settled_s, length=run.length_s)
     for run, answer in pairs:
         _check_unsettled(part, run, answer)
+
+
+def _is_first_plateau(run: Run, moment: float) -> bool:
+    """Return whether the moment is the one at which the rate of the card that slows down twice was steady for the first time."""
+    return run.name == TWICE and abs(moment - FIRST_PLATEAU_S) < run.length_s / 10
 
 
 def _check_unsettled(part: Part, run: Run, answer: Mapping[str, Any]) -> None:
