@@ -39,6 +39,8 @@ WAYS = {
         "{good:.1f} % of {name} meet the limits, but {best:.1f} % are possible: you count requests, and a prompt of 8,000 "
         "tokens is not as much work as one of 500. Compare tokens with tokens",
         ("return missing + engine.load_tokens()", "return missing + engine.requests()"),
+        "{good:.1f} % of {name} meet the limits, and {best:.1f} % are possible: you found {found:.0f} % of the tokens, and "
+        "your engines get {least} to {most} requests each. Compare what a request has to wait for on each engine",
     ),
     "in-turns": Way(
         "{good:.1f} % of {name} meet the limits, but {best:.1f} % are possible: your engines get {least} to {most} requests "
@@ -135,7 +137,8 @@ def _name(part: Part, trial: Trial, trace: Any, service: Service, best: Service,
     for request, place in zip(trace, service.engine_of, strict=True):
         engines_of_group.setdefault(request.group, set()).add(place)
     if all(len(places) == 1 for places in engines_of_group.values()):
-        raise part.wrong("hash" if trial.kind == "hot" else "requests-for-tokens", trial.name, **values)
+        way = "hash" if trial.kind == "hot" else "requests-for-tokens"
+        raise part.wrong(way, trial.name, output=service.engine_of, **values)
     if service.found_percent() < best.found_percent() - 10:
         raise part.wrong("load-only", trial.name, **values)
-    raise part.wrong("requests-for-tokens", trial.name, **values)
+    raise part.wrong("requests-for-tokens", trial.name, output=service.engine_of, **values)

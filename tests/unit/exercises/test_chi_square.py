@@ -78,10 +78,10 @@ def test_lesson_figures_of_the_rule_are_those_of_the_rows(chi_square: ModuleType
 
 
 def test_lesson_table_of_tokens_is_the_sum_of_powers() -> None:
-    rows = re.findall(r"\| (0\.\d) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", read_lesson())
+    rows = re.findall(r"\| (0\.\d) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", read_lesson())
     assert len(rows) == 4
     for alpha, *tokens in rows:
-        assert tokens == [f"{sum(float(alpha) ** count for count in range(gamma + 1)):.2f}" for gamma in (1, 2, 4, 8)]
+        assert tokens == [f"{sum(float(alpha) ** count for count in range(gamma + 1)):.2f}" for gamma in (1, 2, 3)]
 
 
 def test_lesson_example_of_when_guesses_pay_is_by_the_clock() -> None:

@@ -54,7 +54,9 @@ def test_waste_in_the_lesson_is_that_of_a_local_run() -> None:
 
 
 def test_worked_examples_of_pages_hold() -> None:
-    assert 100 // 16 + 4 * (math.ceil(120 / 16) - 100 // 16) == 14
+    whole, all_pages = 40 // 16, math.ceil(70 / 16)
+    assert f"{whole} + 2 × ({all_pages} - {whole}) = {whole + 2 * (all_pages - whole)}" in PAGES
+    assert f"without sharing: 2 × {all_pages} = {2 * all_pages}" in PAGES
     weights = [math.exp(score - 3) for score in (1, 3, 2)]
     assert f"l = e⁻² + 1 = {weights[0] + 1:.3f}, o = 10 e⁻² + 20 = {10 * weights[0] + 20:.2f}" in PAGES
     out = sum(weight * value for weight, value in zip(weights, (10, 20, 30), strict=True))
@@ -71,15 +73,14 @@ def test_steps_in_the_lesson_are_those_of_the_clock() -> None:
     for name, rows in kinds.items():
         times = (clock.read_ns(rows), clock.compute_ns(rows), clock.ns(rows))
         assert f"| {name} | " + " | ".join(f"{time / 1e6:.1f} ms" for time in times) + " |" in SCHEDULER
-    for gpu, words in (("l4", "= {} tokens"), ("h100", "On an H100 the number is {}.")):
-        clock = step_clock.Clock(gpu=gpu)
-        assert words.format(round(clock.operations_per_s / clock.bytes_per_s)) in SCHEDULER
+    clock = step_clock.Clock(gpu="h100")
+    assert f"= {clock.operations_per_s / clock.bytes_per_s:.0f} tokens on an H100" in SCHEDULER
 
 
 @needs_torch
 def test_budgets_and_pages_in_the_lesson_are_those_of_a_run(trial: ModuleType, course_schedule: Any) -> None:
     settings = DEFAULTS | {"pages": 2641}
-    for budget in (64, 256, 512, 2048, 8192):
+    for budget in (64, 256, 2048, 8192):
         row = trial.describe(course_schedule, "", settings, budget=budget)
         cells = (f"{budget:,}", f"{row['sim_ttft_p99_ms']:,.0f} ms", f"{row['sim_tpot_p99_ms']:.1f} ms",
                  f"{row['sim_longest_pause_ms']:,.0f} ms", f"{row['goodput_percent']:.1f} %")  # fmt: skip
@@ -92,8 +93,6 @@ def test_budgets_and_pages_in_the_lesson_are_those_of_a_run(trial: ModuleType, c
     trace = trial.make_trace("chat", 200, 0.9)
     total = sum(request.prompt_tokens + request.answer_tokens for request in trace)
     assert f"have {total:,} tokens in all: with 533 pages, {row['computed_again'] / total:.1f} times" in SCHEDULER
-    first = trial.describe(policies.prompts_first, "", settings)["sim_longest_pause_ms"]
-    assert f"an answer pauses for {first:,.0f} ms" in SCHEDULER
     assert f"goodput is {trial.describe(policies.static, '', settings)['goodput_percent']:.1f} %" in SCHEDULER
 
 
@@ -110,8 +109,9 @@ def test_preemption_in_the_lesson_is_by_its_formulas(trial: ModuleType) -> None:
     l4, h100 = (next(row for row in rows[gpu] if row["tokens"] == 2048) for gpu in ("l4", "h100"))
     both = f"computing again takes {l4['recompute_ms']:.0f} ms, and swapping takes {l4['swap_ms']:.0f} ms"
     assert f"on an L4, {both}" in SCHEDULER
-    assert f"On an H100, computing again takes {h100['recompute_ms']:.0f} ms" in SCHEDULER
     assert f"swapping takes {h100['small_ms']:.0f} ms" in SCHEDULER
+    (question,) = [question for question in CATALOG.exercise("8.3")[1].questions if question.id == "swap"]
+    assert f"computing again {h100['recompute_ms']:.0f} ms, and copies" in (question.explanation or "")
     few = next(row for row in rows["l4"] if row["tokens"] == 128)
     assert few["beside_ms"] < few["swap_ms"] < few["recompute_ms"], "beside other requests few tokens are nearly free"
 

@@ -221,11 +221,11 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
     assert constants == {
         "sum-of-four": sum(rank + 1 for rank in range(4)),
         "factor-of-four": bandwidth.bus_factor("all_reduce", 4),
-        "nvlink3": pytest.approx(bandwidth.bus_factor("all_reduce", 8) * GIB / 300e9 * 1e3, abs=5e-4),
-        "one-way": 900 / 2,
+        "four-gib": pytest.approx(bandwidth.bus_factor("all_reduce", 4) * 4 * GIB / 50e9 * 1e3, abs=5e-4),
+        "one-way-times": pytest.approx(1800 / 2 / 63, abs=5e-3),
     }
-    (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "one-way"]
-    assert f"18 links of {450 // 18} GB/s each way make 450 and 450 (NVLink 4;" in (question.explanation or "")
+    (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "one-way-times"]
+    assert f"18 links of {900 // 18} GB/s each way make 900 and 900 (NVLink 5)" in (question.explanation or "")
 
 
 def test_how_long_the_gradients_of_a_resnet_50_take_over_a_network() -> None:
@@ -295,15 +295,11 @@ def test_costs_of_tokens_are_those_of_the_cards() -> None:
 def test_shares_that_prefix_caches_find_are_those_of_the_search() -> None:
     text, prefixes = read_part(ENGINES, "lesson-5-prefixes.md"), beside_the_script(ENGINES, "prefixes")
     requests = prefixes.make_requests(300, 8)
-    for pages in (2000, 400, 250, 150):
+    for pages in (2000, 400, 300):
         percents = [prefixes.find_percent(requests, prefixes.search(requests, pages, 16, order)) for order in prefixes.ORDERS]
         assert f"| {pages:,} | " + " | ".join(f"{percent:.1f} %" for percent in percents) in text
-    sizes = [prefixes.find_percent(requests, prefixes.find_beginnings(requests, size)) for size in (16, 64, 256, 1)]
-    quoted = (
-        "{:.1f} percent with 16 tokens, {:.1f} with 64, {:.1f} with 256. "
-        "If single tokens could be found, the share would be {:.1f} percent"
-    )
-    assert quoted.format(*sizes) in text
+    sizes = [prefixes.find_percent(requests, prefixes.find_beginnings(requests, size)) for size in (16, 64, 256)]
+    assert "{:.1f} percent with 16 tokens, {:.1f} with 64, {:.1f} with 256.".format(*sizes) in text
     for place, words in (
         ("front", "{:.1f} percent of the tokens of the 300 requests above are found"),
         ("behind", "{:.1f} percent are found"),
