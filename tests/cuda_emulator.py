@@ -12,24 +12,23 @@ from typing import Any
 
 from tests.parts import need
 
-EXERCISES = Path(__file__).parents[1] / "exercises" / "shared"
+SHARED = Path(__file__).parents[1] / "exercises" / "shared"
 
 
 @functools.cache
 def import_emulator() -> Any:
     """Return the package that exercises import, whose object is in the cache of all tests. Skip the test without g++."""
     need("g++")
-    sys.path.insert(0, str(EXERCISES))
+    sys.path.insert(0, str(SHARED))
     try:
         emulator = importlib.import_module("emulator")
     finally:
-        sys.path.remove(str(EXERCISES))
+        sys.path.remove(str(SHARED))
     folder = Path(os.environ["XDG_CACHE_HOME"]) / "first"  # all test processes share it: tests/conftest.py
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "first.cu").open("a+", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # the other processes wait until the first has compiled it
-        file.truncate(0)
-        file.write("int main() {}\n")
-        file.flush()
-        emulator.build([folder / "first.cu"], folder=folder)
+    source = folder / "first.cu"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the other processes wait until the first has compiled it
+        source.write_text("int main() {}\n", encoding="utf-8")
+        emulator.build([source], folder=folder)
     return emulator

@@ -175,8 +175,8 @@ def _make_report(results: dict[int, Result], notes: list[str]) -> dict[str, Any]
 def _note_absences(result: Result) -> Iterable[str]:
     """Yield what the program lacked: memory, or a launch."""
     if result.refused_bytes:
-        words = f"an allocation of {result.refused_bytes:,} bytes was refused"
-        yield f"{words}: all together may have half of this computer's memory, at most 8 GiB, so make the problem smaller"
+        words = f"an allocation of {result.refused_bytes:,} bytes was refused: all together may have half of this computer's"
+        yield f"{words} memory, but at least 2 and at most 8 GiB, so make the problem smaller"
     if not any(kernel.name != HOST_CODE for kernel in result.kernels.values()):
         yield "a kernel, which is a function with __global__, is launched by kernel<<<blocks, threads>>>(arguments)"
 

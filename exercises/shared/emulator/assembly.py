@@ -46,9 +46,10 @@ _LAUNCHED = re.compile(r"_ZN8emulator6LaunchI\w+4makeEPv")  # what a launch call
 _NAMING = re.compile(r"(?:\t(?:call|jmp|\.globl|\.weak|\.hidden|\.type|\.size|\.set)\t)?([\w.]+)(?:,([\w.]+))?")
 _JUMP = re.compile(r"\t(j\w+)\t(\.L\d+)")
 _SETS_FLAGS = re.compile(
-    r"\t(?:(?:add|sub|cmp|test|and|x?or|neg|inc|dec|sal|shl|sar|shr|rol|ror|i?mul|bt|bs[fr])[bwlq]|u?comis[sd]|call|ret)\b"
+    r"\t(?:(?:lock )?(?:add|sub|cmp|test|and|x?or|neg|inc|dec|sal|shl|sar|shr|rol|ror|i?mul|bt|bs[fr]|cmpxchg|xadd)[bwlq]"
+    r"|u?comis[sd]|fu?comip?|call|ret)\b"
 )
-_NEEDS_FLAGS = re.compile(r"\t(?:j|set|cmov|adc|sbb|rc[lr])")
+_NEEDS_FLAGS = re.compile(r"\t(?:j|set|f?cmov|adc|sbb|rc[lr])")
 
 
 def finish(assembly: str) -> str:
@@ -84,7 +85,7 @@ def share(watched: str, unwatched: str) -> tuple[str, str]:
     shared = (functions | set(_list_objects(unwatched))) & of_watched
     shared = {name for name in shared if not _MADE_BY_COMPILER.search(name)}
     lines = _remove_variables(unwatched, shared).split("\n")
-    lines = [*_rename(_add_turns(lines), functions & shared), '\t.section\temulator_unwatched,"a"']
+    lines = [*_rename(_add_turns(lines), functions & shared), '\t.section\temulator_unwatched,"a"', "\t.balign\t8"]
     lines += [f"\t.quad\t{name}, {name}.unwatched" for name in sorted(functions & shared) if _LAUNCHED.fullmatch(name)]
     watched = _LOCAL.sub(lambda match: "" if match[1] in shared else match[0], watched)
     exported = sorted(shared - set(_VISIBLE.findall(watched)))

@@ -8,12 +8,15 @@ inline unsigned thread_of_block() { return threadIdx.x + blockDim.x * (threadIdx
 inline unsigned threads_of_block() { return blockDim.x * blockDim.y * blockDim.z; }
 inline unsigned block_of_grid() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 inline unsigned blocks_of_grid() { return gridDim.x * gridDim.y * gridDim.z; }
+inline uint64_t exchanged[1024];  // by the threads of a tile of several warps, for the one block that runs
 }  // namespace details
 
-// A part of a block, for groups of any type. `mask` are its lanes, or 0 for the whole block.
+// A part of a block, for groups of any type. `mask` are its lanes, or 0 for the whole block. `whole` is the size of the group that
+// was divided, and `index` counts such parts from the block's first thread.
 class thread_group {
  public:
-  thread_group(unsigned mask, unsigned size, unsigned index = 0) : mask_(mask), size_(size), index_(index) {}
+  thread_group(unsigned mask, unsigned size, unsigned index = 0, unsigned whole = details::threads_of_block())
+      : mask_(mask), size_(size), index_(index), whole_(whole) {}
 
   void sync() const { mask_ ? __syncwarp(mask_) : __syncthreads(); }
   unsigned long long size() const { return size_; }
@@ -26,36 +29,34 @@ class thread_group {
   unsigned get_mask() const { return mask_; }
 
  protected:
-  unsigned mask_, size_, index_;
+  unsigned count_parts() const { return (whole_ + size_ - 1) / size_; }
+  unsigned mask_, size_, index_, whole_;
 };
 
-// Where tiles of several warps exchange values.
+// Empty, as on GPUs from compute capability 8.0 on.
 template <unsigned Threads = 1024>
-struct block_tile_memory {
-  uint64_t words[Threads];
-};
+struct block_tile_memory {};
 
 class thread_block : public thread_group {
  public:
-  explicit thread_block(uint64_t* exchange = nullptr) : thread_group(0, details::threads_of_block()), exchange(exchange) {}
-  uint64_t* exchange;
+  thread_block() : thread_group(0, details::threads_of_block()) {}
   dim3 group_index() const { return blockIdx; }
   dim3 thread_index() const { return threadIdx; }
   dim3 group_dim() const { return blockDim; }
   dim3 dim_threads() const { return blockDim; }
 };
-inline thread_block this_thread_block() { return thread_block(); }
+inline thread_block this_thread_block() { return {}; }
 template <unsigned Threads>
-thread_block this_thread_block(block_tile_memory<Threads>& memory) {
-  return thread_block(memory.words);
+thread_block this_thread_block(block_tile_memory<Threads>&) {
+  return {};
 }
 
 // Lanes of one warp, which can exchange values. Ranks count the lanes of the group.
 class lanes_of_warp : public thread_group {
  public:
   using thread_group::thread_group;
-  unsigned meta_group_rank() const { return index_; }
-  unsigned meta_group_size() const { return (details::threads_of_block() + size_ - 1) / size_; }
+  unsigned meta_group_rank() const { return index_ % count_parts(); }
+  unsigned meta_group_size() const { return count_parts(); }
 
 #define EMULATOR_PLACE __builtin_return_address(0)
   template <class T>
@@ -116,7 +117,7 @@ class thread_block_tile : public lanes_of_warp {
   static_assert(N > 0 && N <= 32 && (N & (N - 1)) == 0, "the emulator has tiles of 1, 2, 4, 8, 16 or 32 threads");
 
  public:
-  thread_block_tile() : lanes_of_warp(find_mask(), N, details::thread_of_block() / N) {}
+  explicit thread_block_tile(unsigned whole) : lanes_of_warp(find_mask(), N, details::thread_of_block() / N, whole) {}
   template <class Other>
   thread_block_tile(const thread_block_tile<N, Other>& other) : lanes_of_warp(other) {}
   static constexpr unsigned long long size() { return N; }
@@ -133,13 +134,15 @@ class thread_block_tile<N, Parent, true> : public thread_group {
   static_assert(N <= 1024 && (N & (N - 1)) == 0, "the emulator has tiles of 64, 128, 256, 512 or 1024 threads");
 
  public:
-  explicit thread_block_tile(uint64_t* exchange) : thread_group(0, N, details::thread_of_block() / N), exchange_(exchange) {}
-  EMULATOR_UNSEEN void sync() const { emulator::meet_at(index_, N, true); }
+  explicit thread_block_tile(unsigned whole) : thread_group(0, N, details::thread_of_block() / N, whole) {}
+  template <class Other>
+  thread_block_tile(const thread_block_tile<N, Other>& other) : thread_group(other) {}
+  EMULATOR_UNSEEN void sync() const { emulator::meet_at(emulator::PTX_BARRIERS + 1024 / N + index_, N, true); }
   static constexpr unsigned long long size() { return N; }
   static constexpr unsigned long long num_threads() { return N; }
   unsigned long long thread_rank() const { return details::thread_of_block() % N; }
-  unsigned meta_group_rank() const { return index_; }
-  unsigned meta_group_size() const { return (details::threads_of_block() + N - 1) / N; }
+  unsigned meta_group_rank() const { return index_ % count_parts(); }
+  unsigned meta_group_size() const { return count_parts(); }
   template <class T>
   EMULATOR_UNSEEN T shfl(T value, int rank) const {
     return take(value, unsigned(rank) % N);
@@ -165,24 +168,22 @@ class thread_block_tile<N, Parent, true> : public thread_group {
     uint64_t words[(sizeof(T) + 7) / 8] = {};
     memcpy(words, &value, sizeof value);
     for (uint64_t& word : words) {
-      exchange_[details::thread_of_block()] = word;
+      details::exchanged[details::thread_of_block()] = word;
       sync();
-      word = exchange_[index_ * N + rank];
+      word = details::exchanged[index_ * N + rank];
       sync();
     }
     memcpy(&value, words, sizeof value);
     return value;
   }
-  uint64_t* exchange_;
 };
 template <unsigned N, class Parent>
 thread_block_tile<N, Parent> tiled_partition(const Parent& parent) {
-  if constexpr (N > 32) return thread_block_tile<N, Parent>(parent.exchange);
-  else return {};
+  return thread_block_tile<N, Parent>(unsigned(parent.num_threads()));
 }
-inline lanes_of_warp tiled_partition(const thread_group&, unsigned size) {
+inline lanes_of_warp tiled_partition(const thread_group& parent, unsigned size) {
   const unsigned thread = details::thread_of_block(), first = thread % 32 / size * size;
-  return {(size >= 32 ? ~0u : (1u << size) - 1) << first, size, thread / size};
+  return {(size >= 32 ? ~0u : (1u << size) - 1) << first, size, thread / size, unsigned(parent.size())};
 }
 // The lanes of a group that have the same label.
 template <class Label>

@@ -86,13 +86,12 @@ void wait_for_phase(const PartBarrier& barrier, unsigned phase, bool parity_only
   handing.acquire();
 }
 
-// The barriers of PTX's `bar`, by number.
-inline PartBarrier numbered[16];
+inline PartBarrier numbered[BARRIERS];
 void forget_barriers() {
   for (PartBarrier& barrier : numbered) barrier = {};
 }
 void meet_at(unsigned number, unsigned count, bool waits) {
-  PartBarrier& barrier = numbered[number % 16];
+  PartBarrier& barrier = numbered[number % BARRIERS];
   barrier.expected = count;
   const unsigned phase = arrive(barrier, 1);
   if (waits) wait_for_phase(barrier, phase, false, __builtin_return_address(0));

@@ -189,7 +189,7 @@ void emulator_take_turn(void* place) {
     emulator::turn = 1;  // in the next round
 }
 #if defined(__x86_64__)
-// The same, called in the middle of a loop, whose values are in any of the registers.
+// The same, called in the middle of a loop, whose values are in any of the registers. `emms` empties those of the x87 for others.
 asm(R"(
 	.text
 	.globl	emulator_yield
@@ -208,6 +208,7 @@ emulator_yield:
 	subq	$520, %rsp
 	andq	$-16, %rsp
 	fxsave64	(%rsp)
+	emms
 	movq	8(%rbp), %rdi
 	addq	$1, %rdi
 	call	emulator_take_turn

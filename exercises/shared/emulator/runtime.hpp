@@ -100,7 +100,8 @@ cudaError_t cudaDeviceSynchronize() {
   return emulator::find_lasting_error();
 }
 
-// building.py makes these of `malloc`, `free`, `new`, `delete` and `assert` in the learner's program. A kernel gets memory of the device.
+// assembly.py makes these of `malloc`, `free`, `new`, `delete` and `assert` in the learner's program. A kernel gets memory of the
+// device.
 extern "C" {
 void* emulator_malloc(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : malloc(bytes); }
 void emulator_free(void* pointer) {

@@ -111,10 +111,26 @@ __global__ void integers(float* results) {
 }
 __global__ void tiles_of_two_warps(const float* in, float* results) {
   __shared__ cooperative_groups::block_tile_memory<128> memory;
-  const auto tile = cooperative_groups::tiled_partition<64>(cooperative_groups::this_thread_block(memory));
+  const cooperative_groups::thread_block_tile<64> tile =
+      cooperative_groups::tiled_partition<64>(cooperative_groups::this_thread_block(memory));
   const float sum = cooperative_groups::reduce(tile, in[threadIdx.x], cooperative_groups::plus<float>());
   if (tile.thread_rank() == 0) results[tile.meta_group_rank()] = sum;
 }
+__global__ void tiles_of_tiles(const float* in, float* results) {
+  const auto outer = cooperative_groups::tiled_partition<128>(cooperative_groups::this_thread_block());
+  const auto inner = cooperative_groups::tiled_partition<64>(outer);
+  const float sum = cooperative_groups::reduce(inner, in[threadIdx.x % 128], cooperative_groups::plus<float>());
+  const float largest = cooperative_groups::reduce(outer, sum, cooperative_groups::greater<float>());
+  if (threadIdx.x != 192) return;
+  results[0] = sum, results[1] = largest;                                       // 64 + ... + 127 twice
+  results[2] = inner.meta_group_rank(), results[3] = inner.meta_group_size();  // the second of two
+}
+struct Size {
+  int n;
+  __host__ __device__ Size(int given) : n(given) {}
+  __host__ __device__ Size(const Size& other) : n(other.n) {}
+} size(3);
+__global__ void sizes(Size given, float* results) { results[0] = given.n; }
 __global__ void packed(unsigned* results) {
   const unsigned a = 0xff810203u, b = 0x01820102u;
   results[0] = __vabs2(0xfffb8000u), results[1] = __vabsss2(0xfffb8000u), results[2] = __vadd4(a, b), results[3] = __vaddus4(a, b);
@@ -178,6 +194,18 @@ int main() {
 
   tiles_of_two_warps<<<1, 128>>>(in, results), cudaDeviceSynchronize();
   expect("tile 0", results[0], 2016), expect("tile 1", results[1], 6112);
+  tiles_of_tiles<<<1, 256>>>(in, results), cudaDeviceSynchronize();
+  const float from_tiles[] = {6112, 6112, 1, 2};
+  for (int i = 0; i < 4; ++i) expect("tiles of tiles", results[i], from_tiles[i]);
+
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t runnable;
+  cudaStreamCreate(&stream), cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  sizes<<<1, 1, 0, stream>>>(size, results);
+  cudaStreamEndCapture(stream, &graph), cudaGraphInstantiate(&runnable, graph, 0), size.n = 5;
+  cudaGraphLaunch(runnable, stream), cudaStreamSynchronize(stream), expect("captured size", results[0], 3);
+  sizes<<<1, 1>>>(size, results), cudaDeviceSynchronize(), expect("size", results[0], 5);
 
   unsigned* words;
   cudaMallocManaged(&words, 8 * sizeof(unsigned));

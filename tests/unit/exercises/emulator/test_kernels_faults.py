@@ -183,7 +183,7 @@ def test_run_gives_the_values_of_the_device_language(build: Callable[..., Any]) 
     """Half-precision numbers, integers, old warp functions, cuda::barrier, PTX, textures and surfaces."""
     result = build(SOURCE.with_name("device_language.cu").read_text(encoding="utf-8")).run(order=2)
     assert {name: fault for name, kernel in result.kernels.items() if (fault := kernel.first_fault())} == {}
-    assert result.output == "46 right, 0 wrong, no error"
+    assert result.output == "52 right, 0 wrong, no error"
 
 
 def test_run_gives_the_products_and_conflicts_of_tensor_cores(build: Callable[..., Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import struct
 from collections.abc import Callable
@@ -123,7 +124,15 @@ def test_run_refuses_a_launch_of_thirty_million_blocks(program: Any) -> None:
 
 def test_run_limits_the_processor_time(emulator: Any, program: Any) -> None:
     with pytest.raises(emulator.Endless, match=r"the program did not end within 1 s of processor time$"):
-        program.run("spin", processor_limit_s=1)
+        program.run("spin", limit_s=200, processor_limit_s=1)
+
+
+def test_run_names_a_limit_that_it_did_not_set(emulator: Any, program: Any, tmp_path: Path) -> None:
+    limited = tmp_path / "limited"
+    limited.write_text(f'#!/bin/sh\nulimit -St 1\nexec {program.path} "$@"\n')
+    limited.chmod(0o755)
+    with pytest.raises(emulator.Endless, match=r"did not end within the processor time that `ulimit -t` permits here$"):
+        dataclasses.replace(program, path=limited).run("spin", limit_s=200)
 
 
 @pytest.mark.parametrize("name", ["spin", pytest.param("whirl", marks=pytest.mark.slow)])

@@ -48,6 +48,12 @@ def test_run_counts_the_accesses_of_the_watched_blocks(program: Any) -> None:
     assert (line.counts.requests, line.counts.sectors, kernel.atomics) == (WATCHED // 32, WATCHED // 8, WATCHED)
 
 
+def test_run_keeps_long_doubles_of_threads_that_take_turns(program: Any) -> None:
+    sample, whole = (program.run("long_doubles", every=every) for every in (False, True))
+    assert sample.kernels["long_doubles"].watched_threads == WATCHED
+    assert sample.output == whole.output
+
+
 @pytest.mark.parametrize("order", [0, 1])
 def test_run_ends_if_threads_of_an_unwatched_block_wait_for_each_other(program: Any, order: int) -> None:
     assert program.run("lock_and_flag", order=order).output.split()[0] == str(BLOCKS * THREADS)
@@ -71,7 +77,16 @@ def test_run_names_the_line_of_a_barrier_of_an_unwatched_block(program: Any) -> 
     assert fault.startswith(f"{place('not all')}: thread (0,0,0) of block (3,0,0) waits at a barrier that 24 of")
 
 
-@pytest.mark.parametrize(("comparison", "is_counted"), [("\tcmpl\t%eax, %ebx", True), ("\tmovl\t%eax, %ebx", False)])
+@pytest.mark.parametrize(
+    ("comparison", "is_counted"),
+    [
+        ("\tcmpl\t%eax, %ebx", True),
+        ("\tlock cmpxchgl\t%ecx, (%rdx)", True),
+        ("\tfcomi\t%st(1), %st", True),
+        ("\tmovl\t%eax, %ebx", False),
+        ("\tfcmovbe\t%st(1), %st\n\tcmpl\t%eax, %ebx", False),
+    ],
+)
 def test_share_counts_no_rounds_if_the_loop_begins_with_a_comparison_of_the_last_round(
     emulator: Any, comparison: str, is_counted: bool
 ) -> None:

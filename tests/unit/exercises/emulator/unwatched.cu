@@ -57,6 +57,12 @@ __global__ void lock_and_flag(float* out, int* flags) {
       atomicExch(&lock, 0), done = true;
     }
 }
+__global__ void long_doubles(float* out) {
+  make_accesses(out);
+  long double i = 0, a = threadIdx.x, b = 1, c = 2, limit = blockIdx.x < 4 ? 9999.0L + threadIdx.x : 0;  // all are in registers
+  while (i < limit) i += 1, a = a * 0.5L + b, b = b * 0.25L + c, c = c * 0.5L + a * 0.125L;
+  out[blockIdx.x * THREADS + threadIdx.x] = float(a + b + c);
+}
 __global__ void endless(float* out) {
   make_accesses(out);
   if (blockIdx.x == 3)
@@ -84,6 +90,7 @@ int main(int, char** argv) {
   cudaMemcpyToSymbol(weights, host, sizeof host);
   CASE(values) values<<<BLOCKS, THREADS, THREADS * sizeof(float)>>>(device);
   CASE(lock_and_flag) lock_and_flag<<<BLOCKS, THREADS>>>(device, flags);
+  CASE(long_doubles) long_doubles<<<BLOCKS, THREADS>>>(device);
   CASE(endless) endless<<<BLOCKS, THREADS>>>(device);
   CASE(null) null<<<BLOCKS, THREADS>>>(device, nullptr);
   CASE(part) part<<<BLOCKS, THREADS>>>(device);
