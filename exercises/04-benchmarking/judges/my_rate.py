@@ -62,8 +62,8 @@ WAYS = {
         "you took a disturbed call for a change of the clock, so your moment is too late, or None. The rate had settled "
         "{settled:.0f} s after the start. A change of the clock lasts for many calls in a row",
         ("abs(median(inside) / final - 1)", "abs(max(inside) / final - 1)"),
-        "your settled_s is {moment}, but this rate had settled {settled:.0f} s after the start of a run of {length:.0f} s. From "
-        "then on only single calls take longer",
+        "your settled_s is {moment}, but this rate had settled {settled:.0f} s after the start of a run of {length:.0f} s. "
+        "From then on only single calls take longer",
     ),
     "always-settled": Way(
         "the rate of this run still changes in its last third, and where it would settle is unknown: the run has no sustained "
@@ -208,7 +208,7 @@ def _judge_moments(part: Part, pairs: list[tuple[Run, Mapping[str, Any]]]) -> No
 
 
 def _is_first_plateau(run: Run, moment: float) -> bool:
-    """Return whether the moment is the one at which the rate of the card that slows down twice was steady for the first time."""
+    """Return whether the rate of the card that slows down twice was steady for the first time at about this moment."""
     return run.name == TWICE and abs(moment - FIRST_PLATEAU_S) < run.length_s / 10
 
 
