@@ -74,7 +74,8 @@ def test_steps_in_the_lesson_are_those_of_the_clock() -> None:
         times = (clock.read_ns(rows), clock.compute_ns(rows), clock.ns(rows))
         assert f"| {name} | " + " | ".join(f"{time / 1e6:.1f} ms" for time in times) + " |" in SCHEDULER
     clock = step_clock.Clock(gpu="h100")
-    assert f"= {clock.operations_per_s / clock.bytes_per_s:.0f} tokens on an H100" in SCHEDULER
+    tokens = clock.operations_per_s / clock.bytes_per_s
+    assert f"for an H100: speed / bandwidth = 60 % × 989e12 / (80 % × 3,350e9) = {tokens:.0f} tokens" in SCHEDULER
 
 
 @needs_torch
