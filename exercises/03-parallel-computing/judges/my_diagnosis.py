@@ -59,8 +59,8 @@ WAYS = {
         ("1e3 * seconds for name", "seconds for name"),
     ),
     "falling-efficiency": Way(
-        "you say that overhead grows, but a serial part of {serial:.0%} explains every point: the efficiency falls under "
-        "Amdahl's law, too. Compute which serial part each point implies, and compare these",
+        "you say that overhead grows, but a serial part of {serial:.0%} explains every point: by Amdahl's law, a "
+        "constant serial part lowers the efficiency as well. Compute the serial part that each point implies, and compare them",
         ("grows = intervals[-1][0] > intervals[0][1]",
          "grows = _describe(curve[1]['step_s'])[0] * 2 < _describe(curve[-1]['step_s'])[0] * curve[-1]['workers'] * 0.99"),
     ),

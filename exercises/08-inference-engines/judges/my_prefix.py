@@ -18,8 +18,8 @@ WAYS = {
         ("parent = hashlib.sha256(parent + repr", "parent = hashlib.sha256(salt.encode() + repr"),
     ),
     "place-and-page": Way(
-        "the same {size} tokens at the same place have the same key, although the texts before them differ: so do their keys "
-        "and values",
+        "the same {size} tokens at the same place get the same page key, although the texts before them differ, and so do "
+        "their attention keys and values",
         ("parent = hashlib.sha256(parent + repr", "parent = hashlib.sha256(f'{salt} {end}'.encode() + repr"),
     ),
     "salt-ignored": Way(

@@ -214,7 +214,8 @@ def blame_comments(options: SlurmOptions) -> Iterator[None]:
 
 
 def is_written(text: str, setup: str = "setup.sh") -> bool:
-    """Return whether a file contains more than comments and the course's line that reads `setup`."""
+    """Return whether a file contains anything besides comments and the course's line that sources `setup`. `#SBATCH` lines
+    count."""
     lines = (line.strip() for line in text.splitlines())
     return any(line.startswith("#SBATCH") or (line and not line.startswith("#") and not line.endswith(setup)) for line in lines)
 

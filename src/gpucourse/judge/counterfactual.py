@@ -1,9 +1,9 @@
 """Proves a cause before the learner sees it: the solution with the same error must produce the same output on the same case.
 
 A judge recognises a way by its effects, but another error may have the same effects. So a `Way` with `seen` is only a
-suspicion. `settle` judges the solution with the change of this way, unless the learner's file is exactly this version. If its
-verdict and output on the same case are the same, the learner sees the cause. Otherwise, the learner only sees what was
-observed.
+suspicion. `settle` applies the change of the way to the solution, and judges the result on the same case. The learner sees the
+cause if this gives the same verdict and output as the learner's file, or if the two files are identical. Otherwise, the learner
+sees only what was observed.
 """
 
 from __future__ import annotations

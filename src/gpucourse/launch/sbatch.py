@@ -211,7 +211,7 @@ def write_pyxis(image: str, folder: str, start: str) -> str:
 
 
 def _join(job: SbatchJob, words: Sequence[str]) -> str:
-    """Return the words as shell text, with the Python and the variables of the job in their places."""
+    """Return the words as shell text, with the placeholders replaced by the Python and the variables of the job."""
     return " ".join(_spell(job, word) for word in words)
 
 

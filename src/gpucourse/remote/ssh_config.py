@@ -194,7 +194,8 @@ def _proxy(options: Mapping[str, list[str]]) -> str:
 
 
 def _list_known_hosts_files(line: str, home: Path) -> list[Path]:
-    """Return the learner's known-hosts files. By default, OpenSSH uses two files in the account's registered home folder."""
+    """Return the learner's known-hosts files. Instead of OpenSSH's two default files, which are in the account's registered
+    home folder, return the files of the same names in `home`."""
     folder = _get_registered_home() / ".ssh"
     if line == f"{folder}/known_hosts {folder}/known_hosts2":
         return [home / ".ssh" / name for name in ("known_hosts", "known_hosts2")]

@@ -117,7 +117,7 @@ def test_mutations_as_answer_at_a_terminal_name_the_run(learning: Learning) -> N
     mutate(learning, "wet", DRY)
     output = learning.types("answer", "1.1", typing="").out
     assert "is answered by a run" not in output
-    assert "1 of 6 was answered by a run: dry" in output
+    assert "Question 1 of 6 was answered by a run: dry" in output
 
 
 def test_mutations_are_named_by_next_until_the_prediction_is_right(learning: Learning) -> None:

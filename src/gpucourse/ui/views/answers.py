@@ -79,7 +79,7 @@ def answers(
 
 
 def _explain(result: AnswerResult) -> list[Block]:
-    """Return one result with its explanation, below the name of its question."""
+    """Return one result, on a line that begins with the name of its question, and its explanation below."""
     sentence = f"{mark(result.verdict)} {result.id}: {result.said or WORDS[result.verdict]}"
     return [Paragraph(sentence, STYLES.get(result.verdict, "dim")), *_describe(result)]
 
@@ -102,7 +102,7 @@ def mutation(item: Question, number: int, total: int, command: str, *, is_answer
     """Show a question that a run answers, and the command for that run. If a run has already answered the question, say only
     that."""
     if is_answered:
-        return View(blocks=[Paragraph(f"{number} of {total} was answered by a run: {item.id}", "dim")])
+        return View(blocks=[Paragraph(f"Question {number} of {total} was answered by a run: {item.id}", "dim")])
     title = f"Question {number} of {total} is answered by a run{'' if command in item.text else f': {command}'}"
     return View(title=title, blocks=[Paragraph(item.text)])
 
