@@ -116,7 +116,7 @@ class Machines:
 
 @dataclass(frozen=True, kw_only=True)
 class LabNeed:
-    """What one module's lab needs: its machines, its shared storage in GiB, and the hours that the module usually takes.
+    """The needs of one module's lab: its machines, its shared storage in GiB, and the hours that the module usually takes.
 
     `smaller` is a type with fewer vCPUs that also suffices for the nodes. It is empty if there is no such type.
     """

@@ -38,8 +38,8 @@ def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bo
 
 
 class SlurmLaunch(Strict):
-    """What a job requests from Slurm. The parameters named here are for the launcher. The script receives no flags for them,
-    except for `array`, for which it receives the whole list.
+    """The resources that a job requests from Slurm. The parameters named here are for the launcher. The script receives no
+    flags for them, except for `array`, for which it receives the whole list.
     """
 
     partition: Name | None = Field(default=None, description="the parameter that names the partition; without one, gpu")

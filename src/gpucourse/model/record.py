@@ -47,7 +47,7 @@ RankCount = Annotated[int, Meta(ge=0, le=MAX_RANKS)]
 
 @dataclass(frozen=True, kw_only=True)
 class NodeExit:
-    """How one node's part of a run ended.
+    """The end of one node's part of a run.
 
     `code`: as in the shell, so 128 + n for signal n.
     `reason`: exited, cancelled, timed_out, or lost (the node or its supervisor vanished).
@@ -62,7 +62,7 @@ class NodeExit:
 
 @dataclass(frozen=True, kw_only=True)
 class RankExit:
-    """How one rank ended.
+    """The end of one rank.
 
     `at`: seconds since the epoch, according to the node's clock.
     `restart`: how often torchrun had started all ranks again; 0 in a rank's first life.

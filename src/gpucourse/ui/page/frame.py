@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Link(NamedTuple):
-    """Where a link leads: the path of a file in the page's folder, and the title to show."""
+    """The target of a link: the path of a file in the page's folder, and the title to show."""
 
     place: str
     title: str
