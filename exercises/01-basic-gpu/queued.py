@@ -20,7 +20,7 @@ import torch
 SEED, SAMPLES, SAMPLE_S = 0, 7, 0.1
 MIN_CALLS, MAX_CALLS = 4, 200
 HALF, DISTURBED, TIMES = 2, 3, 20  # the sample with half of the work, and the one in which a call does 20 times the work
-MIN_RATIO, MAX_RATIO = 0.75, 1.35  # limits of a figure divided by the device's own, which excludes waits and wake-ups
+TOLERANCE = 1.35  # the factor by which a figure may be outside what the device recorded
 
 
 class Device:
@@ -39,6 +39,7 @@ class Device:
         self.period, self.waits = -1, 0
         self.counts: dict[int, int] = {}
         self.spans: list[tuple[int, float, float]] = []  # period, begin and end in seconds
+        self.waited: dict[int, float] = {}  # when `synchronize` returned at the end of a period
         self.events: list[tuple[int, torch.cuda.Event, torch.cuda.Event]] = []
 
     def call(self) -> None:
@@ -62,20 +63,27 @@ class Device:
             torch.cuda.synchronize()
         else:
             self.worker.submit(int).result()
-        self.period += self.period in self.counts
+        if self.period in self.counts:
+            self.waited[self.period] = time.perf_counter()
+            self.period += 1
 
-    def seconds_per_call(self, calls: int) -> float | None:
-        """Return the device's own figure: the median of all periods of `calls` calls, or None if there were none."""
+    def seconds_per_call(self, calls: int) -> tuple[float, float] | None:
+        """Return limits of a call's time, medians of all periods of `calls` calls, or None if there were none.
+
+        The lower one is the device's own figure. The upper one includes all that happened between two waits: on a busy
+        computer, a program that waits is not woken at once.
+        """
         if self.events:
             first_event = self.events[0][1]
             self.spans = [
                 (n, first_event.elapsed_time(begin) / 1e3, first_event.elapsed_time(end) / 1e3) for n, begin, end in self.events
             ]
-        of_periods = []
-        for period in (period for period, count in self.counts.items() if count == calls and period >= 0):
+        working, between_waits = [], []
+        for period in (period for period, count in self.counts.items() if count == calls and period > 0):
             spans = [(begin, end) for number, begin, end in self.spans if number == period]
-            of_periods.append((spans[-1][1] - spans[0][0]) / calls)
-        return statistics.median(of_periods) if of_periods else None
+            working.append((spans[-1][1] - spans[0][0]) / calls)
+            between_waits.append((self.waited[period] - self.waited[period - 1]) / calls)
+        return (statistics.median(working), statistics.median(between_waits)) if working else None
 
     def _compute(self, period: int, rows: int, times: int) -> None:
         begin = time.perf_counter()
@@ -107,11 +115,11 @@ def time_with_yours(_world: None, sizes: list[int], dtype: str) -> list[dict[str
 
 def find_fault(device: Device, n: int, figure: float, calls: int) -> str:
     """Return what is wrong with a figure, or `right`."""
-    own_figure = device.seconds_per_call(calls)
+    limits = device.seconds_per_call(calls)
     if device.waits > 2 * SAMPLES + 4:
         return f"size {n}: it waited {device.waits} times in {SAMPLES} samples of {calls} calls"
-    if own_figure is None:
+    if limits is None:
         return f"size {n}: the device never got {calls} calls between two waits"
-    if not MIN_RATIO <= figure / own_figure <= MAX_RATIO:
-        return f"size {n}: {1e3 * figure:.3g} ms, but the device recorded {1e3 * own_figure:.3g} ms"
+    if not limits[0] / TOLERANCE <= figure <= limits[1] * TOLERANCE:
+        return f"size {n}: {1e3 * figure:.3g} ms, but the device recorded {1e3 * limits[0]:.3g} ms"
     return "right"

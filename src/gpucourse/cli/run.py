@@ -127,7 +127,6 @@ def run(
 ) -> int:
     """Run an exercise on every node, and check its results."""
     from gpucourse.course.own_checks import read_own_checks
-    from gpucourse.figures.plots import make_ready
     from gpucourse.launch.environment import read_variables
     from gpucourse.launch.own_batch import read_kind
     from gpucourse.launch.torchrun import read_options
@@ -135,9 +134,6 @@ def run(
     from gpucourse.runs.resolve import RunRequest
 
     script = _find_module(python_module, script, profile=profile) if python_module is not None else script
-    if not (script or detach or dry_run):
-        # Import it early: most exercises draw plots, and no processor is free once the ranks run.
-        threading.Thread(target=make_ready, name="import matplotlib", daemon=True).start()
     files = [str(path.absolute()) for path in (script, *(extra or ())) if path is not None]
     _refuse_bytes(exercise or "", *(arguments or ()), *files)
     kind = read_kind(script) if script is not None else None
@@ -186,6 +182,7 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     """Do one run, and return its exit code. Raises the errors of `runs.run.run`, and CheckFailed."""
     from gpucourse.cli.outcome import Plan, PlanDocument, present_run
     from gpucourse.cli.output import OneRun
+    from gpucourse.figures.plots import make_ready
     from gpucourse.runs.prepare import rehearse
     from gpucourse.runs.resolve import locate_run
     from gpucourse.runs.run import run as act
@@ -206,6 +203,9 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
         from gpucourse.cli.run_session import run_session
 
         return run_session(session, resolved, detach=detach)
+    if not (run_request.script or detach):
+        # Import it early: most exercises draw plots, and no processor is free once the ranks run.
+        threading.Thread(target=make_ready, name="import matplotlib", daemon=True).start()
     with session.console.watch() as live:
         result = act(context.watched_by(live), resolved, detach=detach)
     if result.followed_run is None:
