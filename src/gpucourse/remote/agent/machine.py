@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import platform
+import random
 import shutil
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from contextlib import suppress
 from typing import Any
 
 _ASK_S, _LOOK_S = 5.0, 20.0
-_PORTS = 24  # enough that runs that begin at the same moment rarely choose the same port
+_PORTS = 24
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
 # Importing `importlib.metadata` takes 40 ms of processor time, which a launch saves, since it needs no versions.
@@ -138,9 +139,12 @@ def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[s
 
 
 def free_ports(first: int, last: int, count: int) -> list[int]:
-    """Return the first `count` TCP ports in the range that are free on every address."""
+    """Return up to `count` TCP ports in the range that are free on every address.
+
+    They are chosen at random, so that runs that begin at the same moment rarely meet at the same port.
+    """
     ports: list[int] = []
-    for port in range(first, last + 1):
+    for port in random.sample(range(first, last + 1), last + 1 - first):
         if len(ports) == count:
             break
         if all(_binds(family, port) for family in (socket.AF_INET, socket.AF_INET6)):
