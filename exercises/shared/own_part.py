@@ -39,6 +39,7 @@ _START_LIMIT_S = 120.0  # until all ranks have met; importing torch is slow on a
 _LOOK_S = 0.5
 _GRACE_S = 2.0  # after one rank failed, the others have this long to report their own failure
 _STACK_S = 10.0  # the time limit for a part that writes its stack, on a busy computer
+_MAX_LOAD = 4.0
 _MAX_REPORT_BYTES = 10_000_000
 _MAX_MEMORY_BYTES = 4 << 30  # of a part's data, as in `gpucourse try`
 _GPU_DRIVERS = "/dev/nvidiactl", "/dev/kfd"  # such a driver reserves addresses, which would count as memory
@@ -91,7 +92,8 @@ class Process:
         """Call `work`, such as `ring_times:measure`, with `world` and the settings in these processes, and return the outcome.
 
         Every rank calls this, once. `world` is its `ranks.World`, or None in a process without a group. `limit_s` is the time
-        that the work may take once all ranks have met. After it, the part is ended, and its line is named.
+        that the work may take once all ranks have met; it is longer while other programs keep the processors busy. After it,
+        the part is ended, and its line is named.
         """
         request = {"work": work, "part": self._part, "settings": settings, "path": sys.path, "joins": world is not None,
                    "backend": self._backend}  # fmt: skip
@@ -107,7 +109,7 @@ class Process:
         """Wait for the processes of all ranks. Return this one's exit code, or None if it had to be ended."""
         code: int | None = None
         started_s, failed_s = time.monotonic(), None
-        has_begun = False
+        has_begun, load = False, 1.0
         while True:
             if code is None:
                 child, status = os.waitpid(self._child, os.WNOHANG)
@@ -118,7 +120,8 @@ class Process:
             if not is_waiting and not has_begun:
                 has_begun, started_s = True, now_s
             failed_s = failed_s or (now_s if has_failed else None)
-            is_late = now_s - started_s > (limit_s if has_begun else _START_LIMIT_S) or (
+            load = max(load, _measure_load())
+            is_late = now_s - started_s > load * (limit_s if has_begun else _START_LIMIT_S) or (
                 failed_s and now_s - failed_s > _GRACE_S
             )
             if not is_running:
@@ -159,6 +162,11 @@ class Process:
 
 def _read(file: IO[bytes], size: int = 0) -> str:
     return os.pread(file.fileno(), size or _MAX_REPORT_BYTES, 0).decode("utf-8", errors="replace")
+
+
+def _measure_load() -> float:
+    """Return the number of processes for each processor in the last minute, between 1 and `_MAX_LOAD`."""
+    return min(_MAX_LOAD, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def _on_any(world: Any, values: list[bool]) -> list[bool]:

@@ -17,7 +17,7 @@ from gpucourse.outside.slurm_options import VALUES_OF_OWN_WORD, OptionRefused, S
 NOTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "SLURM_ARRAY_TASK_ID",
          "GPUCOURSE_OUT")  # fmt: skip
 PROGRAMS = ("python", "python3", "torchrun", "sbatch", "salloc", "squeue", "scancel", "sinfo", "nvidia-smi", "gpucourse")
-SHELL_S = 3.0
+SHELL_S = 15.0  # a job script takes milliseconds; other programs may keep the processors busy
 MAX_CALLS = 200
 FIRST_JOB = "4711"
 
