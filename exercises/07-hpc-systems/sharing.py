@@ -66,6 +66,10 @@ for number, service in enumerate(services):
 say(f"{len(services)} services on {card.name} ({card.gib} GiB{'' if card.profiles else ', no MIG'}):\n")
 bench.say_table(rows, {"service": "service", "gib": "GiB", "percent": "%", "isolated": "isolated", "within_ms": "within, ms",
                        "way": "way", "profile": "profile", "gpu": "GPU", "start": "at"})  # fmt: skip
+by_name = {profile.name: profile.gib for profile in card.profiles}
+for row in rows:
+    row["instance_gib"] = by_name.get(row["profile"])
+    row["no_instance"] = None if row["profile"] else f"shared by {row['way']}" if is_written else "my_sharing.py is not written"
 used = [name for name in names if name]
 problems = mig.find_problems(card, used, places) if is_written else []
 drawn = "\n".join(mig.draw(card, used, places)) if is_written and not problems else ""
@@ -98,7 +102,6 @@ if reason:
     say(f"MPS: {reason}")
 
 # --- the record --------------------------------------------------------------------------------------------------------
-by_name = {profile.name: profile.gib for profile in card.profiles}
 metrics = {
     **vars(args), "services": rows, "problems": problems, "unplaced": len(used) - len(places) if is_written else None,
     "ways_wrong": sum(row["fits"] is False for row in rows) if is_written else None,

@@ -58,7 +58,7 @@ NAMES = {"chat", "search", "speech", "tenant"}
 def judge(part: Part) -> None:
     """List all faults. The first one names the mistake."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", sentence="as delivered: six faults")
+        raise Verdict("open", sentence="as delivered: its faults are not repaired yet")
     try:
         objects = manifests.read(part.text)
     except ValueError as error:
