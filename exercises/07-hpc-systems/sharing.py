@@ -69,7 +69,8 @@ bench.say_table(rows, {"service": "service", "gib": "GiB", "percent": "%", "isol
 by_name = {profile.name: profile.gib for profile in card.profiles}
 for row in rows:
     row["instance_gib"] = by_name.get(row["profile"])
-    row["no_instance"] = None if row["profile"] else f"shared by {row['way']}" if is_written else "my_sharing.py is not written"
+    how = "a whole GPU" if row["way"] == "none" else f"shared by {row['way']}"
+    row["no_instance"] = None if row["profile"] else how if is_written else "my_sharing.py is not written"
 used = [name for name in names if name]
 problems = mig.find_problems(card, used, places) if is_written else []
 drawn = "\n".join(mig.draw(card, used, places)) if is_written and not problems else ""
