@@ -114,7 +114,8 @@ metrics = {
     **vars(args), "tried": rows, "engines_run": len(ran) if container or len(ran) > 1 else None, "lint": lint,
     "faults_left": len(lint), "faults_docker": sum(row["file"] == FILES[1] for row in lint),
     "faults_apptainer": sum(row["file"] == FILES[2] for row in lint), "values": len({row["value"] for row in ran} - {None}),
-    "files": files, "changed_of_file": changed_of_file, "layers_failed": outcome.text if outcome.state == "failed" else None,
+    "files": files, "layer_sizes": layers.sum_sizes(files), "changed_of_file": changed_of_file,
+    "layers_failed": outcome.text if outcome.state == "failed" else None,
     "files_wrong": None if by_kernel is None or outcome.state == "open"
     else len(files) if by_part is None else sum(row["kernel"] != row["yours"] for row in files),
     "pulled_mb": sum(row["mb"] or 0 for row in files),

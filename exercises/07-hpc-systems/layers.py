@@ -101,6 +101,18 @@ def see_by_part(_world: object, layers: list[list[str]]) -> dict[str, int]:
     return {str(path): int(number) for path, number in answer.items()}
 
 
+def sum_sizes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each layer of IMAGE the MB that are pulled, and the MB of them that a program sees according to the kernel.
+    `rows` are those of `compare`."""
+    sums = []
+    for number, (step, _) in enumerate(IMAGE):
+        files = [row for row in rows if row["layer"] == number and row["step"]]
+        seen = None if any(row["kernel"] is None for row in files) else sum(row["mb"] for row in files if row["kernel"])
+        name = f"{number} {' '.join(step.split()[:2])}"
+        sums.append({"layer": name, "pulled_mb": sum(row["mb"] for row in files), "seen_mb": seen})
+    return sums
+
+
 def compare(kernel: dict[str, int] | None, yours: dict[str, int] | None) -> list[dict[str, Any]]:
     """Return a row for each file of each layer of IMAGE, and whether a program sees it, according to the kernel and to the
     learner. Then come files that only the learner lists."""
