@@ -100,10 +100,9 @@ else:
 # --- the images ----------------------------------------------------------------------------------------------------------
 lint = []
 for name in FILES[1:3]:
-    for fault in images.find_faults((HERE / name).read_text(encoding="utf-8"), args.driver):
-        lint.append({"file": name, "fault": fault.word, "line": fault.line, "says": fault.says})
-        say(f"{name}, line {fault.line}: {fault.says}")
-say(f"{len(lint)} faults are left in the two images (for driver {args.driver})")
+    faults = images.find_faults((HERE / name).read_text(encoding="utf-8"), args.driver)
+    lint += [{"file": name, "fault": fault.word, "line": fault.line, "says": fault.says} for fault in faults]
+    say(f"{name}: {len(faults) or 'no'} {'fault' if len(faults) == 1 else 'faults'}, with driver {args.driver}")
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 ran = [row for row in rows if row["there"]]

@@ -88,7 +88,7 @@ try:
                  for thing in objects]  # fmt: skip
 except (OSError, ValueError) as error:
     faults, described = [str(error)], []
-say("\n".join(["The manifests:", *(f"  {fault}" for fault in faults)] if faults else ["The manifests have no faults."]))
+say(f"The manifests have {len(faults) or 'no'} {'fault' if len(faults) == 1 else 'faults'}.")
 if not manifests.has_schemas():
     say("Kubernetes' own schemas: not asked, because kubernetes-validate is not installed here")
 
