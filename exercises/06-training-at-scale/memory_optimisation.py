@@ -158,10 +158,10 @@ def compare_yours(learner: Measurement | None, reference: Measurement, plain_pea
     }  # fmt: skip
 
 
-def find_share(technique: str) -> float | None:
-    """Return the peak of a technique as a share of the plain step's, or None if one of the two did not fit."""
-    peak = next(measurement.peak for item, measurement in menu if item.name == technique)
-    return peak / menu[0][1].peak if peak and menu[0][1].peak else None
+def find_saving(technique: str, other: str) -> float | None:
+    """Return by how many percent the peak of a technique is below another one's, or None if one of the two did not fit."""
+    peaks = {item.name: measurement.peak for item, measurement in menu}
+    return 100 * (1 - peaks[technique] / peaks[other]) if peaks[technique] and peaks[other] else None
 
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
@@ -215,7 +215,8 @@ if measured_estimate:
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "menu": rows, "techniques": len(MENU), "yours": comparison, "step_broken": broken or "no error",
-    "parts_of_plain": find_share("16 micro-batches"), "placements": placements, "placed": placed, "place_broken": place_broken,
+    "checkpoints_save_percent": find_saving("checkpoint, 16 micro-batches", "16 micro-batches"),
+    "placements": placements, "placed": placed, "place_broken": place_broken,
     "out_of_memory": yours.error if yours else None, "budget_used_mib": budget / MIB, "floor_mib": mib(floor),
     "plain_peak_mib": mib(plain_peak), "predicted": plan_rows, "room_gib": room / estimates.GIB,
     "largest_batch_on": largest[False] if largest else None,

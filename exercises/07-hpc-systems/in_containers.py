@@ -91,14 +91,18 @@ if outcome.state == "open":
     say("my_layers.py is unchanged. Once it is written, the column yours says which files a program sees")
 elif outcome.state == "failed":
     say(f"my_layers.py: {outcome.text}")
+changed_of_file, why_not_changed = layers.measure_change()
+if changed_of_file is None:
+    say(f"a layer that changes only the rights of a file: not measured: {why_not_changed}")
+else:
+    say(f"a layer that changes only the rights of a file has {changed_of_file:.2f} times the bytes of the file")
 
 # --- the images ----------------------------------------------------------------------------------------------------------
 lint = []
 for name in FILES[1:3]:
-    for fault in images.find_faults((HERE / name).read_text(encoding="utf-8"), args.driver):
-        lint.append({"file": name, "fault": fault.word, "line": fault.line, "says": fault.says})
-        say(f"{name}, line {fault.line}: {fault.says}")
-say(f"{len(lint)} faults are left in the two images (for driver {args.driver})")
+    faults = images.find_faults((HERE / name).read_text(encoding="utf-8"), args.driver)
+    lint += [{"file": name, "fault": fault.word, "line": fault.line, "says": fault.says} for fault in faults]
+    say(f"{name}: {len(faults) or 'no'} {'fault' if len(faults) == 1 else 'faults'}, with driver {args.driver}")
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 ran = [row for row in rows if row["there"]]
@@ -109,7 +113,8 @@ metrics = {
     **vars(args), "tried": rows, "engines_run": len(ran) if container or len(ran) > 1 else None, "lint": lint,
     "faults_left": len(lint), "faults_docker": sum(row["file"] == FILES[1] for row in lint),
     "faults_apptainer": sum(row["file"] == FILES[2] for row in lint), "values": len({row["value"] for row in ran} - {None}),
-    "files": files, "layers_failed": outcome.text if outcome.state == "failed" else None,
+    "files": files, "layer_sizes": layers.sum_sizes(files), "changed_of_file": changed_of_file,
+    "layers_failed": outcome.text if outcome.state == "failed" else None,
     "files_wrong": None if by_kernel is None or outcome.state == "open"
     else len(files) if by_part is None else sum(row["kernel"] != row["yours"] for row in files),
     "pulled_mb": sum(row["mb"] or 0 for row in files),

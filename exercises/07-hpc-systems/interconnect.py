@@ -31,6 +31,7 @@ from bench import say
 
 SEED = 0
 SPEEDS = {"PCIe 3 x16": 15.75, "PCIe 4 x16": 31.5, "NVLink 3": 300.0, "25 Gbit/s Ethernet": 3.125}  # GB/s in one direction
+RESNET_BYTES = 102e6  # the gradients of a ResNet-50
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="read and judge listings of links, and time the links of this computer")
@@ -123,6 +124,7 @@ metrics = {
     "values_wrong": values_wrong, "refused": sum(row["refused"] for row in sweep),
     "loopback_times": by_way[links.TCP]["smallest_us"] / by_way[links.INSIDE]["smallest_us"],
     "loopback_us": by_way[links.TCP]["smallest_us"], "loopback_gb_per_s": by_way[links.TCP]["largest_gb_per_s"],
+    "resnet_by_tcp_ms": RESNET_BYTES / by_way[links.TCP]["largest_gb_per_s"] / 1e6,
     "pinned_gain": pinned / pageable if pinned and pageable else None,
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")

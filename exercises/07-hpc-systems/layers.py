@@ -50,6 +50,22 @@ print(json.dumps({f"/{path.relative_to('all')}": int(path.read_text()) for path 
 """  # the kernel marks a removed file by a device 0/0, and a folder that hides the lower ones by an attribute
 
 
+CHANGE = r"""
+import json, os, pathlib, subprocess
+subprocess.run(["mount", "-t", "tmpfs", "none", "/tmp"], check=True)
+os.chdir("/tmp")
+for name in ("lower", "upper", "work", "all"):
+    os.mkdir(name)
+file = pathlib.Path("lower/weights.bin")
+file.write_bytes(os.urandom(4 << 20))
+file.chmod(0o666)
+places = "lowerdir=lower,upperdir=upper,workdir=work,userxattr"
+subprocess.run(["mount", "-t", "overlay", "-o", places, "none", "all"], check=True)
+os.chmod("all/weights.bin", 0o644)
+print(json.dumps(512 * os.stat("upper/weights.bin").st_blocks / file.stat().st_size))
+"""  # the upper folder is the new layer; blocks count what it stores, while a size may contain holes
+
+
 def list_paths() -> list[list[str]]:
     """Return the paths of each layer of IMAGE, as my_layers.py receives them."""
     return [sorted(files) for _, files in IMAGE]
@@ -58,7 +74,18 @@ def list_paths() -> list[list[str]]:
 def see_by_kernel(layers: Sequence[Sequence[str]]) -> tuple[dict[str, int] | None, str | None]:
     """Return the files that the kernel's overlayfs shows of these layers, each with the number of its layer; or None and the
     reason if overlayfs or namespaces are refused here."""
-    words = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", MOUNT, json.dumps(layers)]
+    return _run_inside(MOUNT, json.dumps(layers))
+
+
+def measure_change() -> tuple[float | None, str | None]:
+    """Return how many bytes a layer has that changes only the rights of a file, divided by the file's bytes; or None and the
+    reason if overlayfs or namespaces are refused here."""
+    return _run_inside(CHANGE)
+
+
+def _run_inside(program: str, *arguments: str) -> tuple[Any, str | None]:
+    """Return what a program with its own mounts prints, or None and the reason if it fails."""
+    words = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", program, *arguments]
     try:
         process = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -72,6 +99,18 @@ def see_by_part(_world: object, layers: list[list[str]]) -> dict[str, int]:
     """Return what my_layers.py says. Raises an error if it is not a dictionary of paths and numbers."""
     answer = importlib.import_module("my_layers").see(layers)
     return {str(path): int(number) for path, number in answer.items()}
+
+
+def sum_sizes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each layer of IMAGE the MB that are pulled, and the MB of them that a program sees according to the kernel.
+    `rows` are those of `compare`."""
+    sums = []
+    for number, (step, _) in enumerate(IMAGE):
+        files = [row for row in rows if row["layer"] == number and row["step"]]
+        seen = None if any(row["kernel"] is None for row in files) else sum(row["mb"] for row in files if row["kernel"])
+        name = f"{number} {' '.join(step.split()[:2])}"
+        sums.append({"layer": name, "pulled_mb": sum(row["mb"] for row in files), "seen_mb": seen})
+    return sums
 
 
 def compare(kernel: dict[str, int] | None, yours: dict[str, int] | None) -> list[dict[str, Any]]:

@@ -66,6 +66,11 @@ for number, service in enumerate(services):
 say(f"{len(services)} services on {card.name} ({card.gib} GiB{'' if card.profiles else ', no MIG'}):\n")
 bench.say_table(rows, {"service": "service", "gib": "GiB", "percent": "%", "isolated": "isolated", "within_ms": "within, ms",
                        "way": "way", "profile": "profile", "gpu": "GPU", "start": "at"})  # fmt: skip
+by_name = {profile.name: profile.gib for profile in card.profiles}
+for row in rows:
+    row["instance_gib"] = by_name.get(row["profile"])
+    how = "a whole GPU" if row["way"] == "none" else f"shared by {row['way']}"
+    row["no_instance"] = None if row["profile"] else how if is_written else "my_sharing.py is not written"
 used = [name for name in names if name]
 problems = mig.find_problems(card, used, places) if is_written else []
 drawn = "\n".join(mig.draw(card, used, places)) if is_written and not problems else ""
@@ -83,7 +88,7 @@ try:
                  for thing in objects]  # fmt: skip
 except (OSError, ValueError) as error:
     faults, described = [str(error)], []
-say("\n".join(["The manifests:", *(f"  {fault}" for fault in faults)] if faults else ["The manifests have no faults."]))
+say(f"The manifests have {len(faults) or 'no'} {'fault' if len(faults) == 1 else 'faults'}.")
 if not manifests.has_schemas():
     say("Kubernetes' own schemas: not asked, because kubernetes-validate is not installed here")
 
@@ -98,7 +103,6 @@ if reason:
     say(f"MPS: {reason}")
 
 # --- the record --------------------------------------------------------------------------------------------------------
-by_name = {profile.name: profile.gib for profile in card.profiles}
 metrics = {
     **vars(args), "services": rows, "problems": problems, "unplaced": len(used) - len(places) if is_written else None,
     "ways_wrong": sum(row["fits"] is False for row in rows) if is_written else None,

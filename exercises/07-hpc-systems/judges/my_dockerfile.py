@@ -1,4 +1,4 @@
-"""Judges my_dockerfile.txt of 7.4: a Dockerfile without the seven faults."""
+"""Judges my_dockerfile.txt of 7.4: a Dockerfile without faults."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ WAYS = {
 
 def judge(part: Part) -> None:
     """Judge the faults that are found by reading the file. One is in the comment that says how to run the image."""
-    judge_image(part, ("CMD|ENTRYPOINT|cmd|entrypoint", "hello_gpu.py", "torch"), "seven faults")
+    judge_image(part, ("CMD|ENTRYPOINT|cmd|entrypoint", "hello_gpu.py", "torch"))
     if "docker run" not in part.text:
         raise part.wrong("emptied", word="docker run")

@@ -56,9 +56,9 @@ NAMES = {"chat", "search", "speech", "tenant"}
 
 
 def judge(part: Part) -> None:
-    """List all faults. The first one names the mistake."""
+    """Name the first fault, and say how many more there are: the learner should find them by reading."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
-        raise Verdict("open", sentence="as delivered: six faults")
+        raise Verdict("open", sentence="as delivered: its faults are not repaired yet")
     try:
         objects = manifests.read(part.text)
     except ValueError as error:
@@ -72,8 +72,8 @@ def judge(part: Part) -> None:
         raise part.wrong("no-share", name=without[0])
     profiles = {profile.name: profile.gib for profile in mig.CARDS["a100-80"].profiles}
     faults = list(pods.find_faults(objects, profiles))
-    for _, fault in faults[1:]:
-        part.note(f"also: {fault}")
+    if len(faults) > 1:
+        part.note(f"{len(faults) - 1} more {'fault' if len(faults) == 2 else 'faults'} after this one")
     if faults and faults[0][0] == "schema":
         raise Verdict("failed", "schema", faults[0][1])
     if faults:

@@ -223,6 +223,7 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
         "factor-of-four": bandwidth.bus_factor("all_reduce", 4),
         "four-gib": pytest.approx(bandwidth.bus_factor("all_reduce", 4) * 4 * GIB / 50e9 * 1e3, abs=5e-4),
         "one-way-times": pytest.approx(1800 / 2 / 63, abs=5e-3),
+        "two-bridges": pytest.approx(bandwidth.bus_factor("all_reduce", 4) / 20 * 300, abs=5e-3),
     }
     (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "one-way-times"]
     assert f"18 links of {900 // 18} GB/s each way make 900 and 900 (NVLink 5)" in (question.explanation or "")
