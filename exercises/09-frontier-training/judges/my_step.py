@@ -11,16 +11,6 @@ from recipes import Rounded, cast, count_kept_bytes, multiply
 
 from gpucourse.judge import Part, Verdict, Way, plant_ways
 
-_KEPT, _OF_X, _OF_WEIGHT = "cast(x.T)", "multiply(cast(gradient), cast(weight.T))", "multiply(cast(gradient.T), kept)"
-_BETWEEN = """
-    return multiply(cast(x), cast(weight)), kept
-
-
-def backward(gradient, weight, kept, cast, multiply):
-    \"\"\"Return a sum over the outputs, and a sum over the tokens.\"\"\"
-    of_x = multiply(cast(gradient), cast(weight.T))
-    of_weight = """
-_UP = "torch.floor(x / step + torch.rand(x.shape, generator=generator))"
 WAYS = {
     "output-wide": Way(
         "the output is the product of float32 numbers: the operands of each product are in E4M3",
@@ -28,48 +18,51 @@ WAYS = {
     ),
     "of-x-wide": Way(
         "the gradient of x is a product of float32 numbers: the products of backward have operands in E4M3, too",
-        (_OF_X, "gradient @ weight"),
+        ("multiply(cast(gradient), cast(weight.T))", "gradient @ weight"),
     ),
     "weight-along-inputs": Way(
         "the gradient of x uses the weight with scales along its inputs: this product sums over the outputs, so every term of "
         "a sum has another scale, and a GPU cannot apply the scales after the sum",
-        (_OF_X, "cast(gradient).values() @ cast(weight).values()"),
+        ("multiply(cast(gradient), cast(weight.T))", "cast(gradient).values() @ cast(weight).values()"),
     ),
     "gradient-along-outputs": Way(
         "the weight's gradient uses the gradient with scales along the outputs: this product sums over the tokens, so every "
         "term of a sum has another scale, and a GPU cannot apply the scales after the sum",
-        (_OF_WEIGHT, "cast(gradient).values().T @ kept.values().T"),
+        ("multiply(cast(gradient.T), columns)", "cast(gradient).values().T @ columns.values().T"),
     ),
     "kept-along-inputs": Way(
         "the weight's gradient uses x with scales along its inputs, as the output needs them: this product sums over the "
         "tokens, so every term of a sum has another scale",
-        (f"{_KEPT}{_BETWEEN}{_OF_WEIGHT}", f"cast(x){_BETWEEN}cast(gradient.T).values() @ kept.values()"),
+        (
+            "(cast(x.T),)",
+            "(type(cast(x))(cast(x).values().T.reshape(x.shape[1], -1, 32), torch.ones(x.shape[1], len(x) // 32, 1)),)",
+        ),
     ),
     "x-rounded-twice": Way(
         "the weight's gradient uses an x that was rounded twice, along its inputs and then along the tokens: the second "
         "rounding adds its error to that of the first. Round float32 numbers only",
-        (f"{_KEPT}{_BETWEEN}{_OF_WEIGHT}", f"cast(x){_BETWEEN}multiply(cast(gradient.T), cast(kept.values().T))"),
+        ("(cast(x.T),)", "(cast(cast(x).values().T),)"),
     ),
     "kept-wide": Way(
         "forward keeps {bytes:.4g} bytes for each number of x: the operand that backward needs is known in forward, and takes "
         "little more than one",
-        (f"{_KEPT}{_BETWEEN}{_OF_WEIGHT}", f"x{_BETWEEN}multiply(cast(gradient.T), cast(kept.T))"),
+        ("(cast(x.T),)", "(cast(x.T), x)"),
     ),
     "kept-both": Way(
         "forward keeps two copies of x, {bytes:.4g} bytes for each of its numbers: which of the two does backward multiply?",
-        (
-            f"{_KEPT}{_BETWEEN}{_OF_WEIGHT}",
-            f"cast(x), cast(x.T){_BETWEEN}multiply(cast(gradient.T), kept[1])",
-        ),
+        ("(cast(x.T),)", "(cast(x.T), cast(x))"),
     ),
     "always-the-nearest": Way(
         "{x} became {answer} in all of {count:,} roundings: the neighbours must alternate at random, so that the mean is {x}",
-        (_UP, "torch.round(x / step)"),
+        ("torch.floor(x / step + torch.rand(x.shape, generator=generator))", "torch.round(x / step)"),
     ),
     "even-chances": Way(
         "{x} went up in {share:.0%} of the roundings, as if both neighbours were equally near: the mean is {mean:.6g} instead "
         "of {x}",
-        (_UP, "(torch.floor(x / step) + (x % step != 0) * (torch.rand(x.shape, generator=generator) < 0.5))"),
+        (
+            "torch.floor(x / step + torch.rand(x.shape, generator=generator))",
+            "(torch.floor(x / step) + (x % step != 0) * (torch.rand(x.shape, generator=generator) < 0.5))",
+        ),
     ),
     "one-coin-for-all": Way(
         "all {count:,} equal numbers went the same way: each needs its own random number, or their errors add up",
