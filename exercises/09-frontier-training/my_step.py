@@ -32,12 +32,12 @@ def forward(x: torch.Tensor, weight: torch.Tensor, cast: Cast, multiply: Multipl
 
 
 def backward(
-    gradient: torch.Tensor, weight: torch.Tensor, kept: Any, cast: Cast, multiply: Multiply
+    gradient: torch.Tensor, weight: torch.Tensor, context: Any, cast: Cast, multiply: Multiply
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the gradients of x [tokens, in] and of the weight [out, in], both float32.
 
-    `gradient` [tokens, out] is that of the output, in float32. `kept` is what `forward` returned. Every operand of a product is
-    in E4M3, was rounded only once, from float32, and has scales that a GPU can apply after the sum.
+    `gradient` [tokens, out] is that of the output, in float32. `context` is what `forward` returned. Every operand of a product
+    is in E4M3, was rounded only once, from float32, and has scales that a GPU can apply after the sum.
     """
     raise NotImplementedError("backward: over which dimension does each of the two products sum?")
 

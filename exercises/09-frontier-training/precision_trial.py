@@ -136,12 +136,13 @@ def use_step(_world: Any, update: float, names: list[str], steps: int, width: in
     """Return how far your products are from those of a GPU, the training with them, and a weight after random roundings."""
     torch.set_num_threads(1)
     part = importlib.import_module("my_step")
+    products_off = recipes.measure_your_products(part)
     weights, source = torch.ones(COPIES), torch.Generator().manual_seed(3)
     for _ in range(UPDATES):
         weights = _read(part.stochastic(weights + update, FORMATS["bfloat16"].mantissa_bits, source), weights, "stochastic")
     mean, spread = float(weights.mean()), float(weights.std()) / math.sqrt(COPIES)
     off = abs(mean - 1 - UPDATES * update) / spread if spread > 0 else math.inf
-    result: dict[str, Any] = {"products_off": recipes.measure_your_products(part), "mean": mean, "sigmas_off": min(off, 1e9)}
+    result: dict[str, Any] = {"products_off": products_off, "mean": mean, "sigmas_off": min(off, 1e9)}
     row = recipes.train(recipes.YourRecipe("e4m3-blocks", recipes.round_unscaled, functions=part), steps, width, layers)
     result["trained"] = [{"recipe": "e4m3-blocks", "whose": "yours", **row}] if "e4m3-blocks" in names else []
     return result | {"kept_bytes": row["kept_bytes"]}

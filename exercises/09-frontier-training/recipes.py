@@ -107,15 +107,15 @@ def multiply(a: Rounded, b: Rounded) -> torch.Tensor:
     return a.values() @ b.values().T
 
 
-def count_kept_bytes(kept: Any) -> int:
+def count_kept_bytes(context: Any) -> int:
     """Return the bytes of what a layer keeps for backward: a tensor, a Rounded, or a tuple of them."""
-    if isinstance(kept, tuple):
-        return sum(map(count_kept_bytes, kept))
-    if not isinstance(kept, (torch.Tensor, Rounded)):
+    if isinstance(context, tuple):
+        return sum(map(count_kept_bytes, context))
+    if not isinstance(context, (torch.Tensor, Rounded)):
         raise TypeError(
-            f"forward keeps {type(kept).__name__} for backward: return a tensor, a result of cast, or a tuple of them"
+            f"forward keeps {type(context).__name__} for backward: return a tensor, a result of cast, or a tuple of them"
         )
-    return kept.nbytes
+    return context.nbytes
 
 
 class YourProduct(torch.autograd.Function):
@@ -124,9 +124,9 @@ class YourProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, recipe: YourRecipe) -> torch.Tensor:
         """Return the output, and count what is kept."""
-        output, ctx.kept = recipe.functions.forward(x.detach(), weight.detach(), cast, multiply)
+        output, ctx.context = recipe.functions.forward(x.detach(), weight.detach(), cast, multiply)
         ctx.weight, ctx.recipe = weight.detach(), recipe
-        recipe.kept_bytes += count_kept_bytes(ctx.kept)
+        recipe.kept_bytes += count_kept_bytes(ctx.context)
         recipe.numbers += x.numel()
         return output
 
@@ -134,7 +134,7 @@ class YourProduct(torch.autograd.Function):
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
         """Return both gradients."""
         ctx.recipe.count_zeros(gradient, cast(gradient).values())
-        of_x, of_weight = ctx.recipe.functions.backward(gradient, ctx.weight, ctx.kept, cast, multiply)
+        of_x, of_weight = ctx.recipe.functions.backward(gradient, ctx.weight, ctx.context, cast, multiply)
         return of_x, of_weight, None
 
 
@@ -183,9 +183,9 @@ def measure_your_products(functions: Any) -> float:
         torch.randn(shape, generator=source) * torch.exp2(torch.randint(-6, 7, (shape[0], 1), generator=source))
         for shape in ((64, 96), (128, 96), (64, 128))
     )
-    output, kept = functions.forward(x.clone(), weight.clone(), cast, multiply)
-    count_kept_bytes(kept)
-    results = output, *functions.backward(gradient.clone(), weight.clone(), kept, cast, multiply)
+    output, context = functions.forward(x.clone(), weight.clone(), cast, multiply)
+    count_kept_bytes(context)
+    results = output, *functions.backward(gradient.clone(), weight.clone(), context, cast, multiply)
     worst = 0.0
     for result, (a, b) in zip(results, ((x, weight), (gradient, weight.T), (gradient.T, x.T)), strict=True):
         right = multiply(cast(a), cast(b))
@@ -238,7 +238,9 @@ def train(recipe: Recipe | None, steps: int, width: int, layers: int) -> dict[st
         losses.append(loss.item())
     last = losses[-max(1, steps // 4) :]
     zeros = None if recipe is None else 100 * recipe.zeros / max(1, recipe.gradients)
-    kept = recipe.kept_bytes / recipe.numbers if isinstance(recipe, YourRecipe) else 4.0  # the course's layers keep float32
+    kept_bytes = (
+        recipe.kept_bytes / recipe.numbers if isinstance(recipe, YourRecipe) else 4.0
+    )  # the course's layers keep float32
     return {
-        "loss_first": losses[0], "loss_last": sum(last) / len(last), "zero_gradients_percent": zeros, "kept_bytes": kept,
+        "loss_first": losses[0], "loss_last": sum(last) / len(last), "zero_gradients_percent": zeros, "kept_bytes": kept_bytes,
     }  # fmt: skip

@@ -24,9 +24,9 @@ OPEN_9_5 = {
 def test_low_precision_solved_gives_the_figures_of_the_lesson(tmp_path: Path) -> None:
     run = run_exercise("9.5", tmp_path / "work", solved=True)
     check_healthy(run, tmp_path)
-    kept = {row["recipe"]: row["kept_bytes"] for row in run.metrics["trained"]}
-    assert kept["e4m3-blocks"] == 1 + 4 / 32
-    assert kept["e4m3-tensor"] == 4
+    kept_bytes = {row["recipe"]: row["kept_bytes"] for row in run.metrics["trained"]}
+    assert kept_bytes["e4m3-blocks"] == 1 + 4 / 32
+    assert kept_bytes["e4m3-tensor"] == 4
     assert run.metrics["nearest_value"] == 1
     text = " ".join((find_course({}).modules / "09-frontier-training/lesson-6-formats.md").read_text(encoding="utf-8").split())
     errors = {row["scheme"]: row["others_percent"] for row in run.metrics["blocks"]}

@@ -160,8 +160,8 @@ def _name_product(part: Part, case: str, shape: tuple[int, int, int], results: t
     for way, module in plant_ways(WAYS, __file__):
         if way == "always-the-nearest":
             return
-        output, kept = module.forward(x, weight, cast, multiply)
-        planted = output, *module.backward(gradient, weight, kept, cast, multiply)
+        output, context = module.forward(x, weight, cast, multiply)
+        planted = output, *module.backward(gradient, weight, context, cast, multiply)
         if all(result is None or _is_close(result, other) for result, other in zip(results, planted, strict=True)):
             raise part.wrong(way, case, bytes=0.0)
 

@@ -10,9 +10,9 @@ def forward(x, weight, cast, multiply):
     return multiply(cast(x), cast(weight)), (cast(x.T),)
 
 
-def backward(gradient, weight, kept, cast, multiply):
+def backward(gradient, weight, context, cast, multiply):
     """Return a sum over the outputs, and a sum over the tokens."""
-    columns = kept[0]
+    columns = context[0]
     of_x = multiply(cast(gradient), cast(weight.T))
     of_weight = multiply(cast(gradient.T), columns)
     return of_x, of_weight

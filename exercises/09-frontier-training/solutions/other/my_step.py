@@ -10,10 +10,10 @@ def forward(x, weight, cast, multiply):
     return multiply(cast(weight), cast(x)).T, cast(x.T.contiguous())
 
 
-def backward(gradient, weight, kept, cast, multiply):
+def backward(gradient, weight, context, cast, multiply):
     """Return both gradients."""
     of_x = cast(gradient).values() @ cast(weight.T).values().T
-    return of_x, multiply(kept, cast(gradient.T)).T
+    return of_x, multiply(context, cast(gradient.T)).T
 
 
 def stochastic(x, mantissa_bits, generator):
