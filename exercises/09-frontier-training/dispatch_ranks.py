@@ -33,6 +33,10 @@ class Rank:
         dist.all_to_all_single(arriving, counts.contiguous())
         return arriving.view(self.ranks, self.each)
 
+    def exchange_rows(self, rows: torch.Tensor, send: list[int], receive: list[int]) -> torch.Tensor:
+        """Return the rows that arrive. Autograd does not follow this: the learner writes how gradients go back."""
+        return self.exchange(rows.detach(), send, receive)
+
     def compute(self, rows: torch.Tensor, sizes: list[int]) -> torch.Tensor:
         """Return the outputs of this rank's experts for rows that are sorted by expert."""
         if len(sizes) != self.each or sum(sizes) != len(rows):
@@ -78,6 +82,7 @@ def measure(rank: int, ranks: int, layer: Layer, tokens: Tokens, forward: Forwar
     if not isinstance(output, torch.Tensor) or output.shape != x.shape:
         shape = f" {tuple(output.shape)}" if isinstance(output, torch.Tensor) else ""
         raise TypeError(f"forward returned {type(output).__name__}{shape}, and a tensor {tuple(x.shape)} is needed")
+    calls = len(here.exchange.forward_bytes)
     (output * direction[place]).sum().backward()
     experts = slice(rank * here.each, (rank + 1) * here.each)
     places = (place, place, experts, experts)
@@ -86,7 +91,8 @@ def measure(rank: int, ranks: int, layer: Layer, tokens: Tokens, forward: Forwar
         for name, leaf, full, part in zip(("x", "weights", "up", "down"), (x, weights, here.up, here.down), whole, places,
                                           strict=True)
     }  # fmt: skip
-    forward_bytes, back_bytes = here.exchange.forward_bytes, here.exchange.backward_bytes
+    forward_bytes = here.exchange.forward_bytes[:calls]
+    back_bytes = here.exchange.backward_bytes + here.exchange.forward_bytes[calls:]  # those of the learner's backward
     return {
         "output_off": _measure_off(output.detach(), right.detach()[place]), "gradients_off": max(gradients.values()),
         "gradients": gradients, "dispatch_bytes": sum(forward_bytes[:-1]), "combine_bytes": sum(forward_bytes[-1:]),
@@ -101,7 +107,7 @@ def send_with_yours(world: Any, experts: int, width: int, count: int, top: int, 
     torch.set_num_threads(1)
 
     def call(x: torch.Tensor, weights: torch.Tensor, chosen: torch.Tensor, rank: Rank) -> torch.Tensor:
-        return forward(x, weights, chosen, experts, rank.exchange_counts, rank.exchange, rank.compute)
+        return forward(x, weights, chosen, experts, rank.exchange_counts, rank.exchange_rows, rank.compute)
 
     layer = Layer(experts, width)
     tokens = draw_tokens(count * world.size, layer, top, skew)

@@ -3,7 +3,7 @@
 You will learn    what a format of 8 or 4 bits can hold, what a common scale for many numbers loses, and what needs more bits
 You will produce  the errors of formats, scales, sums and updates, and the loss of the same model in each recipe
 Run it            python low_precision.py --outlier 30000
-Your part         predict what becomes of small updates; then my_numbers.py and my_blocks.py
+Your part         predict what becomes of small updates; then my_step.py and my_blocks.py
 Reading           modules/09-frontier-training/lesson-6-formats.md
 """
 
@@ -24,7 +24,7 @@ import torch
 from bench import say
 from number_formats import FORMATS, count_differences, list_numbers, round_to
 
-RECIPES = ("float32", "bfloat16", "e4m3-unscaled", "e4m3-tensor", *trial.YOURS)
+RECIPES = ("float32", "bfloat16", "e4m3-unscaled", "e4m3-tensor", "e4m3-blocks", *trial.YOURS)
 SIZES = 1024, 2048, 4096, 8192
 torch.set_num_threads(1)
 
@@ -32,11 +32,10 @@ torch.set_num_threads(1)
 parser = argparse.ArgumentParser(description="numbers of 8 and 4 bits")
 parser.add_argument("--outlier", type=float, default=30000.0, help="how many times larger one channel of a tensor is")
 parser.add_argument("--block", type=int, default=32, choices=[16, 32, 64, 128], help="neighbours that share your scale")
-parser.add_argument("--recipes", default="float32,e4m3-unscaled,e4m3-tensor,mxfp8,nvfp4", help="what is trained")
+parser.add_argument("--recipes", default="float32,e4m3-unscaled,e4m3-tensor,e4m3-blocks,mxfp8,nvfp4", help="what is trained")
 parser.add_argument("--steps", type=int, default=40, help="steps of training, on a CPU")
 parser.add_argument("--width", type=int, default=64, help="width of the transformer; a multiple of 32")
 parser.add_argument("--layers", type=int, default=2, help="layers of the transformer")
-parser.add_argument("--values", type=int, default=1048576, help="further numbers that your quantise rounds to each format")
 parser.add_argument("--accumulator-bits", type=int, default=13, help="bits of fraction that a sum of products keeps")
 parser.add_argument("--promote", type=int, default=128, help="products after which a sum moves to float32; 0: never")
 parser.add_argument("--update", type=float, default=0.0001, help="number that is added 200 times to a weight of 1")
@@ -49,7 +48,7 @@ if "float32" not in names:
 if args.width % 32 or args.width < 32 or args.promote % 32:
     parser.error("--width and --promote are multiples of 32: of the numbers that share a scale, and of the products of a step")
 
-parts = {name: own_part.Process(name) for name in ("my_numbers.py", "my_blocks.py")}
+parts = {name: own_part.Process(name) for name in ("my_step.py", "my_blocks.py")}
 
 # --- the experiment ------------------------------------------------------------------------------------------------------
 blocks = trial.compare_schemes(args.outlier)
@@ -60,21 +59,20 @@ trained = trial.train_course(names, args.steps, args.width, args.layers)
 say(f"float32 ends with a loss of {trained[names.index('float32')]['loss_last']:.4f} in this training of {args.steps} steps")
 
 # --- your parts ------------------------------------------------------------------------------------------------------------
-numbers = parts["my_numbers.py"].run(None, "precision_trial:use_numbers", limit_s=120, values=args.values, update=args.update)
 limit_s = 120 if args.width <= 64 else 1200
 shape = {"steps": args.steps, "width": args.width, "layers": args.layers}
+step = parts["my_step.py"].run(None, "precision_trial:use_step", limit_s=limit_s, update=args.update, names=names, **shape)
 scaled = parts["my_blocks.py"].run(
     None, "precision_trial:use_blocks", limit_s=limit_s, outlier=args.outlier, block=args.block, names=names, **shape
 )
-keys = ("different", "codes_off", "sigmas_off", "arrived_percent", "saturated", "rows_off_percent", "others_percent")
-yours: dict[str, Any] = dict.fromkeys((*keys, "mxfp8_gap_percent"))
-different: dict[str, int | None] = dict.fromkeys(FORMATS)
-if numbers.state == "ran":
-    (result,) = numbers.results
-    different = result["different"]
+keys = ("products_off", "kept_bytes", "sigmas_off", "arrived_percent", "saturated", "rows_off_percent", "others_percent")
+yours: dict[str, Any] = dict.fromkeys((*keys, "blocks_gap_percent", "mxfp8_gap_percent"))
+if step.state == "ran":
+    (result,) = step.results
     updates.append(trial.describe_update("stochastic", "yours", result["mean"], args.update))
-    yours |= {"different": sum(different.values()), "arrived_percent": updates[-1]["arrived_percent"]}
-    yours |= {key: result[key] for key in ("codes_off", "sigmas_off")}
+    trained += result["trained"]
+    yours |= {key: result[key] for key in ("products_off", "kept_bytes", "sigmas_off")}
+    yours["arrived_percent"] = updates[-1]["arrived_percent"]
 if scaled.state == "ran":
     (result,) = scaled.results
     blocks += result["blocks"]
@@ -85,8 +83,9 @@ reference = next(row for row in trained if row["recipe"] == "float32")
 for row in trained:
     row["loss_gap_percent"] = 100 * (row["loss_last"] / reference["loss_last"] - 1)
 by_recipe = {row["recipe"]: row for row in trained}
-if "mxfp8" in by_recipe:
-    yours["mxfp8_gap_percent"] = by_recipe["mxfp8"]["loss_gap_percent"]
+for key, name in (("blocks_gap_percent", "e4m3-blocks"), ("mxfp8_gap_percent", "mxfp8")):
+    if name in by_recipe:
+        yours[key] = by_recipe[name]["loss_gap_percent"]
 
 
 # --- a GPU -----------------------------------------------------------------------------------------------------------------
@@ -118,16 +117,15 @@ if device.type == "cuda":
 fastest = next((row for row in products if row["size"] == 4096 and row["scaled_mm_ms"]), None)
 
 # --- the record ----------------------------------------------------------------------------------------------------------
-tried = len(list_numbers(args.values))
 formats = [
     {"format": name, "exponent_bits": form.exponent_bits, "mantissa_bits": form.mantissa_bits, "largest": form.largest,
      "smallest": trial.find_smallest(name), "range": f"{trial.find_smallest(name):.2g} to {form.largest:.3g}",
-     "compared": tried, "different": different[name]}
+     "half_step_percent": 100 * 2.0 ** -(form.mantissa_bits + 1)}
     for name, form in FORMATS.items()
 ]  # fmt: skip
 errors = {row["way"]: row["error_percent"] for row in sums}
 never, promoted = errors["never promoted"], errors.get(f"promoted every {args.promote}")
-outcomes = {"my_numbers.py": numbers, "my_blocks.py": scaled}
+outcomes = {"my_step.py": step, "my_blocks.py": scaled}
 verdicts = {
     f"{name[3:-3]}_error": "no error" if outcome.state == "ran" else outcome.text if outcome.state == "failed" else None
     for name, outcome in outcomes.items()
@@ -145,8 +143,8 @@ metrics = {
 }  # fmt: skip
 bench.say_table(
     formats,
-    {"format": "format", "range": "numbers above 0", "compared": "compared", "different": "different"},
-    title="Numbers that your quantise rounds otherwise than PyTorch's casts",
+    {"format": "format", "range": "numbers above 0", "half_step_percent": "half a step %"},
+    title="Formats",
 )
 bench.say_table(
     blocks,
@@ -163,15 +161,15 @@ bench.say_table(
 bench.say_table(
     trained,
     {"recipe": "recipe", "whose": "whose", "loss_first": "first loss", "loss_last": "last losses",
-     "loss_gap_percent": "gap %", "zero_gradients_percent": "zeros %"},
+     "loss_gap_percent": "gap %", "zero_gradients_percent": "zeros %", "kept_bytes": "bytes kept"},
     title="The same transformer in each recipe",
 )  # fmt: skip
-more = {"my_numbers.py": "five formats and a row 'yours' of updates", "my_blocks.py": "rows 'yours' of scales and of training"}
+more = {"my_step.py": "rows 'yours' of updates and of training", "my_blocks.py": "rows 'yours' of scales and of training"}
 for name, outcome in outcomes.items():
     if outcome.state == "open":
         say(f"{name} is open: once it is written, {more[name]} will be here. {outcome.text}")
     elif outcome.state == "failed":
         say(f"{name}: {outcome.text}")
 bench.keep_files(__file__, *parts)
-path = bench.write_metrics("low-precision/1", device, world_size=1, seed=0, metrics=metrics)
+path = bench.write_metrics("low-precision/2", device, world_size=1, seed=0, metrics=metrics)
 bench.say_end(path, device)

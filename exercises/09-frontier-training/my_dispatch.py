@@ -1,19 +1,38 @@
 """Your part of 9.2: send tokens to their experts on other ranks and back, so that a backward pass goes the same way.
 
 You will learn    why rows are sorted twice, and how gradients find their way through an all-to-all
-You will produce  `forward`, a layer of experts over several ranks whose output and gradients equal those of one process
+You will produce  `AllToAll`, which autograd can follow, and `forward`, a layer of experts that equals the one of one process
 Try it            gpucourse try 9.2
-Your part         the body of `forward`; keep its name and parameters
+Your part         the bodies of the three functions; keep all names and parameters
 Reading           modules/09-frontier-training/lesson-3-experts.md
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 Exchange = Callable[[torch.Tensor, list[int], list[int]], torch.Tensor]
+
+
+class AllToAll(torch.autograd.Function):
+    """Rows that change ranks, and gradients that find their way back: `AllToAll.apply(rows, send, receive, exchange)`.
+
+    `exchange(rows, send, receive)` sends the first send[0] rows to rank 0, the next send[1] to rank 1 ..., and returns the rows
+    that arrive: receive[0] from rank 0 first, then receive[1] from rank 1 ... Autograd does not follow it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: torch.Tensor, send: list[int], receive: list[int], exchange: Exchange) -> torch.Tensor:
+        """Return the rows that arrive."""
+        raise NotImplementedError("AllToAll.forward: what will backward have to know?")
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        """Return the gradient of `rows`, and None for the other three. `gradient` is that of the rows that arrived."""
+        raise NotImplementedError("AllToAll.backward: which rank needs the gradient of a row that came from rank 3?")
 
 
 def forward(
@@ -33,8 +52,7 @@ def forward(
 
     `exchange_counts(counts)` sends the number of rows for each expert, int64 (experts), and returns int64 (n, experts / n): how
     many rows each rank will send for each expert of this one.
-    `exchange(rows, send, receive)` sends the first send[0] rows to rank 0, the next send[1] to rank 1 ..., and returns the rows
-    that arrive: receive[0] from rank 0 first, then receive[1] from rank 1 ... Autograd follows it.
+    `exchange` is for your AllToAll. All ranks call it equally often.
     `compute(rows, sizes)` returns the output for rows that are sorted by this rank's experts: the first sizes[0] rows are for
     its first expert, and so on.
 

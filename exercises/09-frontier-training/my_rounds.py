@@ -19,9 +19,8 @@ from rounds import Message
 def halving_doubling(ranks: int, numbers: int) -> list[list[Message]]:
     """Return the rounds of an all-reduce: afterwards every rank has the sums of all `numbers` numbers.
 
-    There are 2 log2(ranks) rounds. In the first, each rank exchanges half of the numbers with a partner, in the next a quarter
-    with another partner, and so on, until each rank has the finished sum of its own chunk. Then the chunks go back the same
-    way. Of n ranks, each sends 2(n-1)/n of the numbers in all. `numbers` need not be a multiple of `ranks`.
+    There are at most 2 log2(ranks) rounds, and of n ranks each sends at most 2(n-1)/n of the numbers in all, in chunks whose
+    lengths may differ by one. `numbers` need not be a multiple of `ranks`.
 
     Ranks 0 to g - 1 are on the first node, g to 2g - 1 on the second; g is a power of two that you do not know. Choose the
     order of the partners so that as few numbers as possible go from one node to another.
@@ -34,9 +33,8 @@ def halving_doubling(ranks: int, numbers: int) -> list[list[Message]]:
 def hierarchical(nodes: int, per_node: int, numbers: int) -> list[list[Message]]:
     """Return the rounds of an all-reduce in three phases, for any number of nodes and of ranks per node (both may be 1).
 
-    First the ranks of each node share the work of summing: each gets the finished sum of its node for one chunk of `numbers`.
-    Then the ranks with the same chunk on all nodes form a ring, and sum that chunk over the nodes, all chunks at the same time.
-    Last, the ranks of each node exchange their finished chunks.
+    The first phase stays inside the nodes, the second goes between ranks that have the same place in their nodes, for all
+    chunks at the same time, and the third stays inside again. There are at most 2(nodes - 1) + 2(per_node - 1) rounds.
 
     Rank `node * per_node + i` is rank i of its node. A rank sends 2(n-1)/n of the numbers in all, for n = nodes * per_node.
     Between nodes, 2(nodes-1) times `numbers` go in all, and every rank of a node sends an equal share of them.

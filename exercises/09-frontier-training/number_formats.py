@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import torch
@@ -45,6 +46,13 @@ def round_to(x: torch.Tensor, name: str) -> torch.Tensor:
         rounded += is_above * (high - low)
     rounded = torch.copysign(rounded, size)
     return torch.where(size.isnan(), size, rounded)
+
+
+def truncate(x: float, mantissa_bits: int) -> tuple[float, float]:
+    """Return the two neighbours of x among numbers with the exponents of float32 and fewer bits, or x twice if it is one."""
+    value = float(torch.tensor(x, dtype=torch.float32))
+    step = 2.0 ** (math.frexp(value)[1] - 1 - mantissa_bits) if value else 1.0
+    return math.floor(value / step) * step, math.ceil(value / step) * step
 
 
 def list_numbers(count: int, seed: int = 0) -> torch.Tensor:

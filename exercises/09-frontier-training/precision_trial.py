@@ -8,11 +8,10 @@ from typing import Any
 
 import recipes
 import torch
-from number_formats import E2M1_VALUES, FORMATS, count_differences, list_numbers, round_to, sum_products
+from number_formats import E2M1_VALUES, FORMATS, round_to, sum_products
 from recipes import Recipe, Round
 
 SIDE, CHANNEL, UPDATES, COPIES = 512, 7, 200, 20_000
-STEP_AT_1 = 2.0**-7  # of bfloat16, between 1 and 2
 COURSE: dict[str, Round] = {
     "bfloat16": recipes.round_bfloat16,
     "e4m3-unscaled": recipes.round_unscaled,
@@ -115,7 +114,7 @@ def train_course(names: list[str], steps: int, width: int, layers: int) -> list[
     """Return a row for each of the course's recipes among `names`."""
     rows = []
     for name in names:
-        if name not in YOURS:
+        if name not in YOURS and name != "e4m3-blocks":
             rounding = recipes.TensorScale() if name == "e4m3-tensor" else COURSE.get(name)
             recipe = None if rounding is None else Recipe(name, rounding)
             rows.append({"recipe": name, "whose": "course", **recipes.train(recipe, steps, width, layers)})
@@ -133,26 +132,20 @@ def find_smallest(name: str) -> float:
 # --- in the processes of your parts --------------------------------------------------------------------------------------
 
 
-def use_numbers(_world: Any, values: int, update: float) -> dict[str, Any]:
-    """Return how many numbers of each format your quantise gets wrong, its E2M1 codes, and a weight after random roundings."""
+def use_step(_world: Any, update: float, names: list[str], steps: int, width: int, layers: int) -> dict[str, Any]:
+    """Return how far your products are from those of a GPU, the training with them, and a weight after random roundings."""
     torch.set_num_threads(1)
-    part = importlib.import_module("my_numbers")
-    numbers = list_numbers(values)
-    different = {}
-    for name, form in FORMATS.items():
-        result = part.quantise(numbers.clone(), form.exponent_bits, form.mantissa_bits, form.largest)
-        different[name] = count_differences(_read(result, numbers, "quantise"), round_to(numbers, name))
-    four = FORMATS["E2M1"]
-    line = torch.linspace(-7, 7, 1401)
-    codes = _read(part.quantise(line, four.exponent_bits, four.mantissa_bits, four.largest), line, "quantise")
-    codes = set(codes.tolist()) - {0.0}
-    right = {sign * value for value in E2M1_VALUES.tolist() for sign in (1, -1)} - {0.0}
+    part = importlib.import_module("my_step")
+    products_off = recipes.measure_your_products(part)
     weights, source = torch.ones(COPIES), torch.Generator().manual_seed(3)
     for _ in range(UPDATES):
-        weights = _read(part.stochastic(weights + update, STEP_AT_1, source), weights, "stochastic")
+        weights = _read(part.stochastic(weights + update, FORMATS["bfloat16"].mantissa_bits, source), weights, "stochastic")
     mean, spread = float(weights.mean()), float(weights.std()) / math.sqrt(COPIES)
     off = abs(mean - 1 - UPDATES * update) / spread if spread > 0 else math.inf
-    return {"different": different, "codes_off": len(codes ^ right), "mean": mean, "sigmas_off": min(off, 1e9)}
+    result: dict[str, Any] = {"products_off": products_off, "mean": mean, "sigmas_off": min(off, 1e9)}
+    row = recipes.train(recipes.YourRecipe("e4m3-blocks", recipes.round_unscaled, functions=part), steps, width, layers)
+    result["trained"] = [{"recipe": "e4m3-blocks", "whose": "yours", **row}] if "e4m3-blocks" in names else []
+    return result | {"kept_bytes": row["kept_bytes"]}
 
 
 def _read(result: Any, source: torch.Tensor, name: str) -> torch.Tensor:

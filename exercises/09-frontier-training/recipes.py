@@ -11,6 +11,7 @@ from number_formats import FORMATS, round_to
 from torch import nn
 from transformer import Transformer, counting_text
 
+BLOCK = 32  # neighbours that share a scale in a Rounded
 VOCABULARY, LENGTH, SAMPLES, HEADS, LEARNING_RATE = 64, 32, 8, 4, 3e-3
 Round = Callable[[torch.Tensor], torch.Tensor]
 """Rounds a matrix. A product sums over the last dimension of the matrix."""
@@ -64,8 +65,86 @@ class RoundedLinear(nn.Module):
         self.weight, self.bias, self.recipe = linear.weight, linear.bias, recipe
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result = Product.apply(x.flatten(0, -2), self.weight, self.recipe)
+        product = YourProduct if isinstance(self.recipe, YourRecipe) else Product
+        result = product.apply(x.flatten(0, -2), self.weight, self.recipe)
         return result.view(*x.shape[:-1], -1) + self.bias
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A matrix in E4M3: its codes, as float32, and a scale for each 32 neighbours of a row."""
+
+    codes: torch.Tensor  # [rows, blocks of a row, 32]
+    scales: torch.Tensor  # [rows, blocks of a row, 1]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that it has on a GPU: one for a code, and four for a scale."""
+        return self.codes.numel() + 4 * self.scales.numel()
+
+    def values(self) -> torch.Tensor:
+        """Return the float32 matrix that it stands for."""
+        return (self.codes * self.scales).flatten(1)
+
+
+def cast(matrix: torch.Tensor) -> Rounded:
+    """Return a float32 matrix in E4M3, with a scale for each 32 neighbours along its last dimension."""
+    if not isinstance(matrix, torch.Tensor) or matrix.dim() != 2 or matrix.dtype != torch.float32 or matrix.shape[1] % BLOCK:
+        form = f"{matrix.dtype} {list(matrix.shape)}" if isinstance(matrix, torch.Tensor) else type(matrix).__name__
+        raise TypeError(f"cast needs a float32 matrix whose last dimension is a multiple of {BLOCK}, not {form}")
+    blocks = matrix.detach().reshape(len(matrix), -1, BLOCK)
+    codes, scales = scale_rows(blocks)
+    return Rounded(codes, scales)
+
+
+def multiply(a: Rounded, b: Rounded) -> torch.Tensor:
+    """Return a @ b.T in float32, for a [m, k] and b [n, k]: the sum of each 32 products is multiplied by both scales."""
+    if not isinstance(a, Rounded) or not isinstance(b, Rounded):
+        raise TypeError(f"multiply needs two results of cast, not {type(a).__name__} and {type(b).__name__}")
+    if a.codes.shape[1] != b.codes.shape[1]:
+        shapes = f"{list(a.values().shape)} and {list(b.values().shape)}"
+        raise ValueError(f"multiply sums over the last dimension of both matrices, and it differs: {shapes}")
+    return a.values() @ b.values().T
+
+
+def count_kept_bytes(context: Any) -> int:
+    """Return the bytes of what a layer keeps for backward: a tensor, a Rounded, or a tuple of them."""
+    if isinstance(context, tuple):
+        return sum(map(count_kept_bytes, context))
+    if not isinstance(context, (torch.Tensor, Rounded)):
+        raise TypeError(
+            f"forward keeps {type(context).__name__} for backward: return a tensor, a result of cast, or a tuple of them"
+        )
+    return context.nbytes
+
+
+class YourProduct(torch.autograd.Function):
+    """A linear layer whose forward and backward are those of my_step.py."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, recipe: YourRecipe) -> torch.Tensor:
+        """Return the output, and count what is kept."""
+        output, ctx.context = recipe.functions.forward(x.detach(), weight.detach(), cast, multiply)
+        ctx.weight, ctx.recipe = weight.detach(), recipe
+        recipe.kept_bytes += count_kept_bytes(ctx.context)
+        recipe.numbers += x.numel()
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        """Return both gradients."""
+        ctx.recipe.count_zeros(gradient, cast(gradient).values())
+        of_x, of_weight = ctx.recipe.functions.backward(gradient, ctx.weight, ctx.context, cast, multiply)
+        return of_x, of_weight, None
+
+
+@dataclass
+class YourRecipe(Recipe):
+    """The layers of my_step.py, and the bytes that they keep for the numbers of all inputs."""
+
+    functions: Any = None
+    kept_bytes: int = 0
+    numbers: int = 0
 
 
 @dataclass
@@ -97,6 +176,23 @@ def scale_rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return round_to(x / scale, "E4M3"), scale
 
 
+def measure_your_products(functions: Any) -> float:
+    """Return how far the products of my_step.py are from those of a GPU, relative to the largest number of each."""
+    source = torch.Generator().manual_seed(6)
+    x, weight, gradient = (
+        torch.randn(shape, generator=source) * torch.exp2(torch.randint(-6, 7, (shape[0], 1), generator=source))
+        for shape in ((64, 96), (128, 96), (64, 128))
+    )
+    output, context = functions.forward(x.clone(), weight.clone(), cast, multiply)
+    count_kept_bytes(context)
+    results = output, *functions.backward(gradient.clone(), weight.clone(), context, cast, multiply)
+    worst = 0.0
+    for result, (a, b) in zip(results, ((x, weight), (gradient, weight.T), (gradient.T, x.T)), strict=True):
+        right = multiply(cast(a), cast(b))
+        worst = max(worst, float((result - right).abs().amax() / right.abs().amax()))
+    return worst
+
+
 def measure_products() -> float:
     """Return how far the three products of a layer are from those of a GPU, relative to their largest number.
 
@@ -121,8 +217,10 @@ def measure_products() -> float:
 
 
 def train(recipe: Recipe | None, steps: int, width: int, layers: int) -> dict[str, Any]:
-    """Train a transformer and return its loss in the first step, its mean loss in the last quarter of the steps, and the
-    percentage of gradients that became 0. Without a recipe, everything is float32. All recipes begin with the same weights.
+    """Train a transformer and return its loss in the first step, its mean loss in the last quarter of the steps, the
+    percentage of gradients that became 0, and the bytes that a linear layer keeps for each number of its input.
+
+    Without a recipe, everything is float32. All recipes begin with the same weights.
     """
     torch.manual_seed(0)
     model = Transformer(VOCABULARY, LENGTH, width, HEADS, layers)
@@ -140,4 +238,9 @@ def train(recipe: Recipe | None, steps: int, width: int, layers: int) -> dict[st
         losses.append(loss.item())
     last = losses[-max(1, steps // 4) :]
     zeros = None if recipe is None else 100 * recipe.zeros / max(1, recipe.gradients)
-    return {"loss_first": losses[0], "loss_last": sum(last) / len(last), "zero_gradients_percent": zeros}
+    kept_bytes = (
+        recipe.kept_bytes / recipe.numbers if isinstance(recipe, YourRecipe) else 4.0
+    )  # the course's layers keep float32
+    return {
+        "loss_first": losses[0], "loss_last": sum(last) / len(last), "zero_gradients_percent": zeros, "kept_bytes": kept_bytes,
+    }  # fmt: skip

@@ -13,17 +13,20 @@ pytestmark = [pytest.mark.system, needs_torch]
 
 # --- 9.5 ----------------------------------------------------------------------------------------------------------------
 
-SMALL = {"steps": "8", "values": "1000", "width": "32", "layers": "1"}
+SMALL = {"steps": "8", "width": "32", "layers": "1"}
 OPEN_9_5 = {
-    "numbers-run", "bits-equal", "four-bits", "unbiased", "blocks-run", "nothing-saturates", "rows-equal", "others", "trains",
+    "step-runs", "your-products", "kept-bytes", "your-blocks-train", "unbiased",
+    "blocks-run", "nothing-saturates", "rows-equal", "others", "trains",
 }  # fmt: skip
 
 
 @pytest.mark.slow
 def test_low_precision_solved_gives_the_figures_of_the_lesson(tmp_path: Path) -> None:
-    run = run_exercise("9.5", tmp_path / "work", solved=True, values="1000")
+    run = run_exercise("9.5", tmp_path / "work", solved=True)
     check_healthy(run, tmp_path)
-    assert [row["different"] for row in run.metrics["formats"]] == [0] * 5
+    kept_bytes = {row["recipe"]: row["kept_bytes"] for row in run.metrics["trained"]}
+    assert kept_bytes["e4m3-blocks"] == 1 + 4 / 32
+    assert kept_bytes["e4m3-tensor"] == 4
     assert run.metrics["nearest_value"] == 1
     text = " ".join((find_course({}).modules / "09-frontier-training/lesson-6-formats.md").read_text(encoding="utf-8").split())
     errors = {row["scheme"]: row["others_percent"] for row in run.metrics["blocks"]}
@@ -40,7 +43,7 @@ def test_low_precision_solved_gives_the_figures_of_the_lesson(tmp_path: Path) ->
 @pytest.mark.slow
 def test_low_precision_solved_trains_in_other_blocks_and_recipes(tmp_path: Path) -> None:
     run = run_exercise("9.5", tmp_path / "work", solved=True, recipes="float32,mxfp4", block="16", **SMALL)
-    check_healthy(run, tmp_path, open_checks={"tensor-trains", "unscaled-is-worse", "trains"})
+    check_healthy(run, tmp_path, open_checks={"tensor-trains", "unscaled-is-worse", "your-blocks-train", "trains"})
     assert [row["whose"] for row in run.metrics["trained"]] == ["course", "yours"]
     assert any(row["scheme"] == "E4M3, 16 share" for row in run.metrics["blocks"])
 
@@ -55,18 +58,21 @@ def test_low_precision_as_delivered_is_whole_and_its_parts_are_open(tmp_path: Pa
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("    return 'many'\n", "TypeError: quantise returned str, not float32 of the shape"),
+        ("    return x @ weight.T, 'many'\n", "forward keeps str for backward"),
         ("    import os\n    os._exit(3)\n", "the process ended with code 3"),
-        ("    return torch.empty(1 << 31, dtype=torch.float32).fill_(1)\n", "my_numbers.py"),
+        ("    return torch.empty(1 << 31, dtype=torch.float32).fill_(1)\n", "my_step.py"),
     ],
     ids=["text", "ends", "8 GiB"],
 )
 def test_low_precision_names_a_part_that_does_not_run(body: str, words: str, tmp_path: Path) -> None:
-    text = f"import torch\n\n\ndef quantise(x, exponent_bits, mantissa_bits, largest):\n{body}"
-    run = run_exercise("9.5", tmp_path / "work", files={"my_numbers.py": text}, recipes="float32", **SMALL)
+    text = (
+        "import torch\n\n\ndef stochastic(x, mantissa_bits, generator):\n    return x\n\n\n"
+        f"def forward(x, weight, cast, multiply):\n{body}"
+    )
+    run = run_exercise("9.5", tmp_path / "work", files={"my_step.py": text}, recipes="float32", **SMALL)
     assert run.code == 0, run.output
-    assert list_failed_checks(run) >= {"numbers-run"}
-    assert words in run.metrics["numbers_error"]
+    assert list_failed_checks(run) >= {"step-runs"}
+    assert words in run.metrics["step_error"]
 
 
 # --- 9.3 ----------------------------------------------------------------------------------------------------------------

@@ -65,14 +65,23 @@ WAYS = {
         "rank {rank} sends {sent:,} bytes of rows to other ranks, but its tokens and experts need {limit:,}: send as "
         "many rows as there are",
         (
-            "    rows = exchange(",
-            "    exchange(x.new_zeros(8 * ranks, x.shape[1]), [8] * ranks, [8] * ranks)\n    rows = exchange(",
+            "    rows = AllToAll",
+            "    exchange(x.new_zeros(8 * ranks, x.shape[1]), [8] * ranks, [8] * ranks)\n    rows = AllToAll",
         ),
     ),
+    "no-way-back": Way(
+        "the output is right, but the gradient of {name} is {off:.2g} off: autograd does not follow `exchange`, so no gradient "
+        "leaves this rank. Send rows with AllToAll.apply, whose backward you write",
+        ("AllToAll.apply(x[tokens], send, receive, exchange)", "exchange(x[tokens], send, receive)"),
+    ),
+    "same-sizes-back": Way(
+        "in the backward pass, {text}. Which rank has the rows whose gradients arrive, and how many did it send?",
+        ("ctx.back = receive, send, exchange", "ctx.back = send, receive, exchange"),
+    ),
     "detached": Way(
-        "the output is right, but the gradient of {name} is {off:.2g} off: gradients go back through the exchange only "
-        "if you send the rows of x themselves, without detach, and use what it returns",
-        ("exchange(x[tokens], send, receive)", "exchange(x.detach()[tokens], send, receive)"),
+        "the output is right, but the gradient of {name} is {off:.2g} off: gradients go back through AllToAll only if you send "
+        "the rows of x themselves, without detach, use what it returns, and return all gradients unchanged",
+        ("AllToAll.apply(x[tokens], send", "AllToAll.apply(x.detach()[tokens], send"),
     ),
     "alone-in-the-backward-pass": Way(
         "the output of rank {rank} depends on {count} exchanges, and that of another rank on {most}: in the backward pass, "
@@ -137,12 +146,13 @@ class _Watch:
         from exchange import Exchange
 
         self.part, self.trial, self.rank, self.each = part, trial, rank, trial.experts // size
-        self.inner = Exchange(rank, size)
+        self.inner, self.is_backward = Exchange(rank, size), False
         self.sent_rows: list[Any] = []
         self.arrived: list[Any] = []
         self.computed: list[tuple[int, Any]] = []
         self.outputs: Any = []
         self.sent_home: Any = []
+        self.is_followed = True
         _, _, _, matrices = _draw(trial)
         self.matrices = matrices[rank * self.each : (rank + 1) * self.each].clone().requires_grad_()
 
@@ -157,10 +167,16 @@ class _Watch:
         return arriving.view(-1, self.each)
 
     def exchange(self, rows: Any, send: Any, receive: Any) -> Any:
+        import torch
+
         try:
-            result = self.inner(rows, [int(size) for size in send], [int(size) for size in receive])
+            result = self.inner(rows.detach(), [int(size) for size in send], [int(size) for size in receive])
         except ValueError as error:
-            raise self.part.wrong("own-sizes", self.trial.name, text=str(error)) from None
+            way = "same-sizes-back" if self.is_backward else "own-sizes"
+            raise self.part.wrong(way, self.trial.name, text=str(error)) from None
+        if self.is_backward:
+            return result
+        self.is_followed &= not torch.is_grad_enabled()  # autograd is off inside of AllToAll.forward
         if self.outputs == []:
             self.sent_rows, self.arrived = rows.tolist(), result.tolist()
         else:
@@ -197,12 +213,15 @@ def _run(part: Part, forward: Any, trial: Trial, rank: int, size: int) -> dict[s
         raise Verdict("failed", "no-output", text, trial.name)
     sent = sum(watch.inner.forward_bytes)
     _check_graph(part, trial, output)
+    watch.is_backward = True
     if output.requires_grad:
         (output * torch.cos(x[place])).sum().backward()
     gradients = [None if leaf.grad is None else leaf.grad.tolist() for leaf in (*leaves, watch.matrices)]
-    return {"output": output.detach().double().tolist(), "sent": sent, "computed": watch.computed, "arrived": watch.arrived,
-            "sent_rows": watch.sent_rows,
-            "outputs": watch.outputs, "home": watch.sent_home, "gradients": gradients}  # fmt: skip
+    return {
+        "output": output.detach().double().tolist(), "sent": sent, "is_followed": watch.is_followed, "gradients": gradients,
+        "computed": watch.computed, "arrived": watch.arrived, "sent_rows": watch.sent_rows, "outputs": watch.outputs,
+        "home": watch.sent_home,
+    }  # fmt: skip
 
 
 def _check_graph(part: Part, trial: Trial, output: Any) -> None:
@@ -247,7 +266,7 @@ def _check(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
             )
             off = float((value - expected).abs().max()) if expected.numel() else 0.0
             if off > TOLERANCE:
-                raise part.wrong("detached", trial.name, name=name, off=off)
+                raise part.wrong("detached" if one["is_followed"] else "no-way-back", trial.name, name=name, off=off)
 
 
 def _check_bytes(part: Part, trial: Trial, results: list[dict[str, Any]], chosen: Any) -> None:
