@@ -118,6 +118,8 @@ cheapest = plans[0] if plans else None
 is_shown = bool(paper and paper["within"])
 if paper and paper["usd_per_million"] and cheapest:
     paper["times_of_cheapest"] = paper["usd_per_million"] / cheapest["usd_per_million"]
+if paper and paper["usd_per_million"]:
+    paper["usd_per_million_of_8_hours"] = 24 / 8 * paper["usd_per_million"]
 shown = [{"whose": "yours", "label": f"yours: {paper['plan']}", **paper}] if paper else []
 shown += [{"whose": "the course's", "label": row["plan"], **row} for row in plans[:8]] if is_shown else []
 wait_ms = {row["use_percent"]: row["sim_wait_ms"] for row in queue}
@@ -132,7 +134,7 @@ metrics = {
     "one_pool_from_ms": min((tpot_ms for tpot_ms in best_pools if tpot_ms not in two_win), default=None),
     "little_off": little_off, "overload_percent": find_overload_percent(args.requests), "means": [means],
     "handed_mb_per_s": load.per_s * means["prompt"] * example.offer.clock(load.card, "bf16").cache_bytes / 1e6,
-    "plan": paper or dict.fromkeys(("goodput_percent", "usd_per_million", "times_of_cheapest")), "plan_fault": fault,
+    "plan": paper or dict.fromkeys(("goodput_percent", "usd_per_million", "usd_per_million_of_8_hours", "times_of_cheapest")), "plan_fault": fault,
     "problem_count": len(problems) if plan else None, "plans": shown,
     "cheapest_usd": cheapest["usd_per_million"] if cheapest and is_shown else None,
     "reasons_words": len(file.words) if "reasons" in file.values else None,
