@@ -73,6 +73,11 @@ WAYS = {
         "{given} engines instead of {right}: the tokens have room, but requests wait longer than {max_wait} s on average",
         ("wait_s(per_s / count, service_s) > max_wait_s or ", ""),
     ),
+    "wait-divided": Way(
+        "{given} engines instead of {right}: with n engines the wait is not an n-th. Each of them gets an n-th of the requests, "
+        "so its use falls too",
+        ("wait_s(per_s / count, service_s) > max_wait_s", "wait_s(per_s, service_s) / count > max_wait_s"),
+    ),
     "busy-but-finite": Way(
         "{given} engines instead of {right}: each of them is busy for less than all of the time, so the wait is finite, but "
         "longer than {max_wait} s",
@@ -90,6 +95,7 @@ QUEUES = (
 )
 SERVICES = ((6.0, 0.4, 0.035, 900, 150), (2.5, 1.2, 0.05, 4000, 1), (0.0, 1.0, 0.02, 100, 10), (40.0, 0.2, 0.01, 300, 700))
 FLEETS = (
+    (1.8, [0.1, 0.9], 0.5, 1000.0, 30_000),
     (6.0, [0.05, 0.1, 0.1, 0.2, 0.8], 0.3, 1000.0, 30_000),
     (2.0, [0.1, 0.9], 5.0, 90_001.0, 30_000),
     (2.0, [0.1, 0.9], 0.2, 90_000.0, 30_000),
@@ -108,7 +114,8 @@ def judge(part: Part) -> None:
     part.compare([_make_inside(part, inside, *service) for service in SERVICES], tolerance=IN_32_BITS)
     part.compare([_make_held(part, tokens_held, *service) for service in SERVICES], tolerance=IN_32_BITS)
     part.compare([_make_price(part, usd_per_million, *price) for price in PRICES], tolerance=IN_32_BITS)
-    part.compare([_make_fleet(part, engines_needed, *fleet) for fleet in FLEETS], tolerance=IN_32_BITS)
+    for fleets in (FLEETS[:1], FLEETS[1:]):  # a search that divides the wait ends only in the first
+        part.compare([_make_fleet(part, engines_needed, *fleet) for fleet in fleets], tolerance=IN_32_BITS)
     part.note(
         f"{len(QUEUES)} queues, {len(SERVICES)} services and {len(PRICES)} prices, to six digits, and {len(FLEETS)} numbers of "
         "engines"
@@ -180,6 +187,10 @@ def _make_fleet(
     by_use = next(count for count in range(1, 100) if wait_s(count) < math.inf)
     by_wait = next(count for count in range(1, 100) if wait_s(count) <= max_wait_s)
     by_memory = max(1, math.ceil(held / room))
-    ways = {"memory-ignored": by_wait, "wait-ignored": by_memory, "busy-but-finite": max(by_use, by_memory)}
+    ways: dict[Any, Any] = {
+        "memory-ignored": by_wait, "wait-ignored": by_memory, "busy-but-finite": max(by_use, by_memory)
+    }  # fmt: skip
+    if wait_s(1) < math.inf:
+        ways["wait-divided"] = max(math.ceil(wait_s(1) / max_wait_s), by_memory)
     given_room = int(result) * room if isinstance(result, (int, float)) and math.isfinite(result) else 0
     return Case(name, result, max(by_wait, by_memory), ways, {"held": round(held), "room": given_room, "max_wait": max_wait_s})
