@@ -74,7 +74,7 @@ WAYS = {
         ("wait_s(per_s / count, service_s) > max_wait_s or ", ""),
     ),
     "wait-divided": Way(
-        "{given} engines instead of {right}: with n engines the wait is not an n-th. Each of them gets an n-th of the requests, "
+        "{given} engines instead of {right}: with n engines the wait is not an n-th. Each of them gets an n-th of the load, "
         "so its use falls too",
         ("wait_s(per_s / count, service_s) > max_wait_s", "wait_s(per_s, service_s) / count > max_wait_s"),
     ),
