@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from sent_bytes import SentBytes
 
-WIDTH, HIDDEN, PER_TOKEN = 32, 48, 4
+WIDTH, HIDDEN, PER_TOKEN = 32, 48, 3
 
 
 class Experts:
