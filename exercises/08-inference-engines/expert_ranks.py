@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from sent_bytes import SentBytes
 
-WIDTH, HIDDEN, PER_TOKEN = 32, 48, 2
+WIDTH, HIDDEN, PER_TOKEN = 32, 48, 3
 
 
 class Experts:
@@ -43,6 +43,12 @@ class Experts:
         """Return how many pairs of token and expert have the expert on a different rank from the token."""
         token_ranks = torch.arange(len(self.x)) // (len(self.x) // ranks)
         return int((self.chosen // (self.count // ranks) != token_ranks[:, None]).sum())
+
+    def count_leaving_rows(self, ranks: int) -> int:
+        """Return how many rows leave their rank if a token sends one row to each rank that has any of its experts."""
+        token_ranks = torch.arange(len(self.x)) // (len(self.x) // ranks)
+        needs = torch.zeros(len(self.x), ranks, dtype=torch.bool).scatter_(1, self.chosen // (self.count // ranks), True)
+        return int(needs.sum() - needs[torch.arange(len(self.x)), token_ranks].sum())
 
     def list_loads(self, ranks: int) -> list[int]:
         """Return how many pairs of token and expert each rank computes."""

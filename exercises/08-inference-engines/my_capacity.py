@@ -1,9 +1,9 @@
-"""Your part of 8.8: how long a prompt waits, how many requests are inside, what they hold, and what a token costs.
+"""Your part of 8.8: how long a prompt waits, what the requests inside hold, what a token costs, and how many engines you need.
 
 You will learn    the two laws of capacity, Pollaczek-Khinchine and Little, and the price of the tokens that arrive in time
-You will produce  four formulas, with which a service is sized before it is rented
+You will produce  four formulas, and the number of engines that follows from them, before you rent any
 Try it            gpucourse try 8.8
-Your part         the bodies of the four functions; keep their names and parameters
+Your part         the bodies of the five functions; keep their names and parameters
 Reading           modules/08-inference-engines/lesson-9-service.md
 """
 
@@ -45,3 +45,13 @@ def usd_per_million(usd_per_hour: float, per_s: float, answer: int, good_percent
     requests meet the limits; the tokens of the others do not count. Return infinity if no request meets them.
     """
     raise NotImplementedError("usd_per_million: how many tokens of an hour arrive within the limits?")
+
+
+def engines_needed(per_s: float, service_s: list[float], max_wait_s: float, held: float, cache_tokens: int) -> int:
+    """Return the fewest engines, at least 1, with which requests wait at most `max_wait_s` seconds on average and fit.
+
+    `per_s` requests a second reach the service, and a router sends each to any of the engines, with equal probability. Each
+    engine serves its own requests as in `wait_s`. Together the requests inside hold `held` tokens, divided evenly, and an
+    engine has room for `cache_tokens`. `max_wait_s` is above 0.
+    """
+    raise NotImplementedError("engines_needed: what does one of n engines get of the load, and what are its limits?")

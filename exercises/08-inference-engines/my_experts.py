@@ -1,6 +1,6 @@
 """Your part of 8.7: send tokens to their experts on other ranks, compute them there, and send the results back.
 
-You will learn    dispatch and combine, the two all-to-alls of every mixture of experts that is spread over ranks
+You will learn    dispatch and combine, the two all-to-alls of every mixture of experts, with no row sent twice to a rank
 You will produce  a layer of experts over several ranks that equals the layer on one
 Try it            gpucourse try 8.7
 Your part         the body of `forward`; keep its name and parameters
@@ -35,8 +35,9 @@ def forward(
     including, (r + 1) * experts / n. `compute(expert, rows)` returns the output of an expert of this rank for rows (any number,
     width).
 
-    All of `group` call this at the same time. A rank sends a row of `x` only to ranks that have one of the token's experts, at
-    most once for each expert, and gets at most as many rows back. Other ranks do not know how many rows they will receive, so
-    tell them first: if the sizes that two ranks expect differ, gloo ends the whole process.
+    All of `group` call this at the same time. A rank sends a row of `x` only to ranks that have one of the token's experts:
+    once to each of them, even if that rank has several of these experts, and gets one row back for it. At most k gates may go
+    with a row. Other ranks do not know how many rows they will receive, so tell them first: if the sizes that two ranks expect
+    differ, gloo ends the whole process.
     """
-    raise NotImplementedError("forward: in which order must the rows be, so that one all_to_all_single can send them?")
+    raise NotImplementedError("forward: what must a rank know about a row that two of its experts compute?")

@@ -21,4 +21,4 @@ def choose(request: Any, engines: Sequence[Any]) -> int:
     computed; `engine.load_tokens()` is the work that it has to do, as a number of prompt tokens; `engine.requests()` is how
     many requests are in it.
     """
-    raise NotImplementedError("choose: how many tokens would each engine have to compute until this request is answered?")
+    raise NotImplementedError("choose: what does this request have to wait for on each of the engines?")

@@ -20,11 +20,13 @@ def schedule(waiting: list[Request], running: list[Request], pages: PagePool, bu
     `pages.grow(request, tokens)` lets it hold pages for `tokens` tokens in all; it returns False, and changes nothing, if too
     few pages are free. `pages.release(request)` frees its pages.
 
-    1. First the running requests, in their order. Each gets the tokens that it has to compute, as long as `budget` (the tokens
-    of this step) is not used up. It needs pages for the computed and the new tokens. While they are missing, preempt
-       the last running request: release its pages, set its computed_tokens to 0, and put it at the front of `waiting`. If that
-       was the request itself, the plan is complete.
-    2. Unless a request was preempted in this step: waiting requests join the end of `running`, in their order and counted in
-    the same way, while budget, pages and `max_requests` (running requests) allow it. No request overtakes another.
+    The lesson has the reasons of the rule ("No phases" and "When pages run out"). Every step keeps these promises:
+
+    - It computes at most `budget` tokens, and at most `max_requests` requests run.
+    - A running request gets all tokens that it has to compute, or as many as earlier requests leave of the budget. It never
+      gets fewer for lack of pages: then the last of the running requests is preempted instead, even if that is the request
+      itself. After that, the step admits nothing.
+    - A preempted request has no pages and nothing computed, keeps its answer, and is the next to join.
+    - A waiting request gets what the running ones leave, and joins behind them. None overtakes another.
     """
     raise NotImplementedError("schedule: how many tokens does a request have to compute, whether it is new or not?")

@@ -66,12 +66,15 @@ folder = Path(__file__).resolve().parent
 
 # --- what is found, by memory, page size and template -------------------------------------------------------------------
 found_tokens = prefixes.search(requests, args.pages, args.page)
+found_percent = prefixes.find_percent(requests, found_tokens)
 memory: list[dict[str, Any]] = []
 for pages in sorted({int(factor * args.pages) for factor in FACTORS}, reverse=True):
     percents = {
         order: prefixes.find_percent(requests, prefixes.search(requests, pages, args.page, order)) for order in prefixes.ORDERS
     }
     memory.append({"pages": pages, "yours": None, **{order.replace(" ", "_"): percent for order, percent in percents.items()}})
+for_four = prefixes.make_requests(args.requests, args.applications, tenants=4 * args.tenants, puzzle=args.puzzle)
+four_tenants_found = prefixes.find_percent(for_four, prefixes.search(for_four, args.pages, args.page))
 token_by_token = prefixes.find_percent(requests, prefixes.find_beginnings(requests, 1))
 sizes = [
     {"page": size, "found_percent": prefixes.find_percent(requests, prefixes.find_beginnings(requests, size)),
@@ -155,7 +158,8 @@ with engines.running(kind, "tiny", out, **limits, is_sharing=True, part=served_p
 
 # --- the record ---------------------------------------------------------------------------------------------------------
 metrics = {
-    **vars(args), "found_percent": prefixes.find_percent(requests, found_tokens), "talk_found_tokens": talk_found[-1],
+    **vars(args), "found_percent": found_percent, "talk_found_tokens": talk_found[-1],
+    "four_tenants_times": four_tenants_found / found_percent if found_percent else None,
     "talk_found_percent": 100 * talk_found[-1] / len(talk[-1].prompt),
     "talk": [{"turn": number, "prompt": len(turn.prompt), "found": tokens}
              for number, (turn, tokens) in enumerate(zip(talk, talk_found, strict=True), 1)],

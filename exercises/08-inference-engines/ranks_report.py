@@ -76,8 +76,13 @@ class Report:
 
 
 def find_experts_bytes(layer: Experts, ranks: int) -> int:
-    """Return the bytes of rows that leave their rank, there and back."""
-    return 2 * layer.count_leaving(ranks) * WIDTH * NUMBER
+    """Return the bytes that leave their rank if a token sends one row to each rank, with its gates, and gets one row back."""
+    return layer.count_leaving_rows(ranks) * (2 * WIDTH + PER_TOKEN) * NUMBER
+
+
+def find_bytes_by_expert(layer: Experts, ranks: int) -> int:
+    """Return the bytes of rows that leave their rank, there and back, if a token sends one row for each of its experts."""
+    return layer.count_leaving(ranks) * 2 * WIDTH * NUMBER
 
 
 def find_heaviest(layer: Experts, ranks: int) -> float:

@@ -146,10 +146,11 @@ at_rate = {row["policy"]: row for row in by_rate if row["per_s"] == rates[2]}
 your_row = at_rate.get("yours", {})
 pause_ms = at_rate["prompts first"]["sim_longest_pause_ms"]
 is_comparable = args.budget <= 1024 and pause_ms >= 1000  # a long prompt came while others were answered
+preempt = formulas.results[0] if formulas.state == "ran" else []
 FIGURES = ("sim_longest_pause_ms", "sim_ttft_p99_ms", "goodput_percent", "preempted", "fullest_step", "most_running")
 metrics = {
     **settings, "policies": list(at_rate.values()), "rates": by_rate, "budgets": yours.get("budgets", []),
-    "pools": yours.get("pools", []), "steps": times, "preempt": formulas.results[0] if formulas.state == "ran" else [],
+    "pools": yours.get("pools", []), "steps": times, "preempt": preempt,
     "free_tokens": schedule_trial.count_free_tokens(clock), "engine_kind": kind or None, "engine_times": measured,
     "pause_ratio": measured[0]["longest_pause_ms"] / measured[1]["longest_pause_ms"] if len(measured) > 1 else None,
     "engine_error": engine_error,
@@ -164,6 +165,8 @@ metrics = {
     "pause_of_prompts_first": your_row["sim_longest_pause_ms"] / pause_ms if your_row and is_comparable else None,
     "best_budget": max((row["budget"] for row in yours.get("budgets", []) if row["sim_tpot_p99_ms"] <= 80), default=None),
     "fewest_pages_preempted": yours["pools"][-1]["preempted"] if yours else None,
+    "again_up_to": max((row["tokens"] for row in preempt if row["beside_ms"] <= row["swap_ms"]), default=None),
+    "swap_from": min((row["tokens"] for row in preempt if row["beside_ms"] > row["swap_ms"]), default=None),
 }  # fmt: skip
 sheet = f"{args.card} on {args.gpu}, {args.memory_percent} % of its bandwidth, {args.compute_percent} % of its speed"
 titles = {"policy": "scheduler", "sim_ttft_p50_ms": "TTFT p50", "sim_ttft_p99_ms": "TTFT p99", "sim_tpot_p99_ms": "TPOT p99"}

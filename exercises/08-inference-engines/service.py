@@ -31,6 +31,7 @@ from service_trial import (
     describe_means,
     find_overload_percent,
     find_rate,
+    list_fleets,
     list_pools,
     list_routers,
     list_service_s,
@@ -38,6 +39,7 @@ from service_trial import (
 )
 
 SEED, NO_FAULT, FIRST_REQUESTS = 0, "no fault", 20
+PRICED = ("goodput_percent", "usd_per_million", "usd_per_million_of_8_hours", "times_of_cheapest")
 HERE = Path(__file__).resolve().parent
 CARDS = ("llama-3.1-8b", "llama-3.1-70b")
 
@@ -95,7 +97,11 @@ pools, little_off = list_pools(args.requests)
 example = Plan("l40s", 1, 2)
 means = describe_means(load, example.run(load, trace) if not find_problems(load, example, trace) else in_turns)
 means |= {"inside_by_yours": None, "tokens_held_by_yours": None}
-capacity = parts["capacity"].run(None, "service_trial:compute_with_yours", limit_s=20, service_s=service_s, means=means)
+plans = list_plans(load, trace)
+shown = [{"whose": "yours", "label": f"yours: {paper['plan']}", **paper}] if paper else []
+shown += [{"whose": "the course's", "label": row["plan"], **row} for row in plans[:8]] if paper and paper["within"] else []
+settings: dict[str, Any] = {"means": means, "load": vars(load), "fleets": list_fleets(load, shown)}
+capacity = parts["capacity"].run(None, "service_trial:compute_with_yours", limit_s=20, service_s=service_s, **settings)
 router = parts["router"].run(None, "service_trial:route_with_yours", limit_s=60, requests=args.requests)
 outcomes = {"capacity": capacity, "router": router}
 yours: dict[str, Any] = dict.fromkeys(("wait_off_percent", "inside_off_percent", "goodput_percent"))
@@ -107,19 +113,20 @@ if capacity.state == "ran":
     yours["wait_off_percent"] = max(tolerated) if all(map(math.isfinite, tolerated)) else math.inf
     yours["inside_off_percent"] = 100 * abs(answers["inside"] / means["inside"] - 1)
     means |= {"inside_by_yours": answers["inside"], "tokens_held_by_yours": answers["tokens_held"]}
+    for row, engines in zip(shown, answers["engines"], strict=True):
+        row["engines_by_yours"] = engines
 simple_percent = max(row["goodput_percent"] for row in routers)
 if router.state == "ran":
     routers.append(router.results[0])
     yours["goodput_percent"] = routers[-1]["goodput_percent"]
 
 # --- the record --------------------------------------------------------------------------------------------------------
-plans = list_plans(load, trace)
 cheapest = plans[0] if plans else None
 is_shown = bool(paper and paper["within"])
 if paper and paper["usd_per_million"] and cheapest:
     paper["times_of_cheapest"] = paper["usd_per_million"] / cheapest["usd_per_million"]
-shown = [{"whose": "yours", "label": f"yours: {paper['plan']}", **paper}] if paper else []
-shown += [{"whose": "the course's", "label": row["plan"], **row} for row in plans[:8]] if is_shown else []
+if paper and paper["usd_per_million"]:
+    paper["usd_per_million_of_8_hours"] = 24 / 8 * paper["usd_per_million"]
 wait_ms = {row["use_percent"]: row["sim_wait_ms"] for row in queue}
 best_pools = {row["tpot_ms"]: {} for row in pools}
 for row in pools:
@@ -132,7 +139,7 @@ metrics = {
     "one_pool_from_ms": min((tpot_ms for tpot_ms in best_pools if tpot_ms not in two_win), default=None),
     "little_off": little_off, "overload_percent": find_overload_percent(args.requests), "means": [means],
     "handed_mb_per_s": load.per_s * means["prompt"] * example.offer.clock(load.card, "bf16").cache_bytes / 1e6,
-    "plan": paper or dict.fromkeys(("goodput_percent", "usd_per_million", "times_of_cheapest")), "plan_fault": fault,
+    "plan": paper or dict.fromkeys(PRICED), "plan_fault": fault,
     "problem_count": len(problems) if plan else None, "plans": shown,
     "cheapest_usd": cheapest["usd_per_million"] if cheapest and is_shown else None,
     "reasons_words": len(file.words) if "reasons" in file.values else None,

@@ -6,10 +6,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from paged_engine import Request
+from paged_engine import PAGE, Request
 from request_traces import make_trace, read_table
 from service_cluster import ROUTERS, Choose, Engine, Service, choose_fewest_requests, run_service
-from service_plans import Load
+from service_plans import Load, list_offers
 from slice_clock import SliceClock
 from step_clock import Clock
 
@@ -128,8 +128,37 @@ def describe_means(load: Load, service: Service) -> Row:
     }  # fmt: skip
 
 
-def compute_with_yours(_world: None, service_s: list[float], means: Row) -> Row:
-    """Return the results of the learner's my_capacity.py for the queues, and for a service with these means."""
+def list_fleets(load: Load, plans: Sequence[Row]) -> list[Row]:
+    """Return for each plan what its number of engines follows from: service times of prompts, the longest wait, and the room.
+
+    TPOT counts as its limit, and TTFT as its limit less the mean service time.
+    """
+    table = read_table("document" if load.kind == "documents" else "chat")
+    fleets = []
+    for plan in plans:
+        offer = next(one for one in list_offers() if (one.gpu, one.slices) == (plan["gpu"], plan["slices"]))
+        clock = offer.clock(load.card, plan["format"])
+        service_s = [clock.ns([(0, min(8192, tokens))]) / 1e9 for tokens in table]
+        fleets.append({
+            "service_s": service_s, "max_wait_s": load.ttft_ms / 1e3 - sum(service_s) / len(service_s),
+            "cache_tokens": Engine(clock, budget=BUDGET).free_pages * PAGE,
+        })  # fmt: skip
+    return fleets
+
+
+def size_with_yours(load: Row, means: Row, fleet: Row) -> int | None:
+    """Return the engines that the learner's formulas need for a load, or None without that function or time to wait."""
+    import my_capacity
+
+    if not hasattr(my_capacity, "engines_needed") or fleet["max_wait_s"] <= 0:
+        return None
+    ttft_s, tpot_s = load["ttft_ms"] / 1e3, load["tpot_ms"] / 1e3
+    held = float(my_capacity.tokens_held(load["per_s"], ttft_s, tpot_s, means["prompt"], means["answer"]))
+    return int(my_capacity.engines_needed(load["per_s"], fleet["service_s"], fleet["max_wait_s"], held, fleet["cache_tokens"]))
+
+
+def compute_with_yours(_world: None, service_s: list[float], means: Row, load: Row, fleets: list[Row]) -> Row:
+    """Return the results of the learner's my_capacity.py for the queues, for a service with these means, and for fleets."""
     import my_capacity
 
     waits = [float(my_capacity.wait_s(find_rate(use, service_s), service_s)) for use in USES]
@@ -139,4 +168,5 @@ def compute_with_yours(_world: None, service_s: list[float], means: Row) -> Row:
         "waits_ms": [1e3 * wait for wait in waits], "inside": float(my_capacity.count_inside(*facts, answer)),
         "tokens_held": float(my_capacity.tokens_held(*facts, means["prompt"], answer)),
         "usd_per_million": float(my_capacity.usd_per_million(1.0, means["per_s"], answer, 100)),
+        "engines": [size_with_yours(load, means, fleet) for fleet in fleets],
     }  # fmt: skip

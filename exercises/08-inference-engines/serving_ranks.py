@@ -31,7 +31,15 @@ from bench import say
 from cards import CARDS
 from expert_ranks import PER_TOKEN, Experts, send_all_tokens
 from handed import hand_over
-from ranks_report import Report, find_experts_bytes, find_heaviest, find_speed_up, list_placements, list_steps
+from ranks_report import (
+    Report,
+    find_bytes_by_expert,
+    find_experts_bytes,
+    find_heaviest,
+    find_speed_up,
+    list_placements,
+    list_steps,
+)
 from sliced_model import HEADS, HELD_HEADS, KV_HEADS, choose_from_all, serve
 from step_clock import GPUS
 
@@ -82,6 +90,7 @@ slices = report.list_slices("as delivered", world.gather(answers))
 everything = hand_over(world, prompt, args.tokens, args.senders, args.receivers, None)
 hand_overs = [report.make_hand_over_row("all heads to all", world.gather(everything))]
 experts = [{"label": "all tokens to all", **world.gather(send_all_tokens(world, layer))[0]}]
+experts.append({"label": "a row for each expert (by formula)", "off": None, "bytes": find_bytes_by_expert(layer, size)})
 numbers = torch.zeros(args.batch * CARDS[args.card].width // 2)  # float32: as many bytes as the activations in 16 bits
 reduce_s = []
 for _ in range(12):
@@ -120,7 +129,7 @@ if outcomes["choice"].state == "ran":
 if outcomes["experts"].state == "ran":
     results = outcomes["experts"].results
     experts.append({"label": "yours", "off": max(row["off"] for row in results), "bytes": sum(row["bytes"] for row in results)})
-    yours["experts"] = experts[1]
+    yours["experts"] = experts[-1]
 steps, (handed_bytes, most_by_one_bytes) = list_steps(args.card, args.gpu, args.batch), report.find_hand_over_bytes(**cut)
 metrics = {
     **vars(args), "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)], "gap": report.gap,

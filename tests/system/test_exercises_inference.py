@@ -258,6 +258,8 @@ def test_a_model_on_ranks_solved_hands_over_between_unequal_cuts(tmp_path: Path)
     assert [row["cache_share"] for row in run.metrics["slices"][:3]] == [1, 0.5, 0.5], "two key-value heads"
     assert [row["bytes"] for row in run.metrics["handed"]] == [37_888, 18_944]
     assert run.metrics["yours"]["choice"]["bytes_per_step"] == run.metrics["sums_bytes"] + 16
+    all_rows, by_expert, by_rank = (row["bytes"] for row in run.metrics["moved"])
+    assert by_rank < by_expert < all_rows
 
 
 @pytest.mark.slow
@@ -290,6 +292,9 @@ def test_a_service_solved_keeps_its_limits_beside_other_plans(tmp_path: Path) ->
     check_healthy(run, tmp_path)
     assert run.metrics["plan"]["times_of_cheapest"] == 1
     assert run.metrics["two_pools_up_to_ms"] < run.metrics["one_pool_from_ms"]
+    needed = {row["plan"]: (row["engines"], row["engines_by_yours"]) for row in run.metrics["plans"]}
+    assert needed["1 of l40s, fp8"] == (1, 1)
+    assert needed["3 of l4, fp8"] == (3, 2), "the formulas leave out that prompts and answers share steps"
 
 
 @pytest.mark.slow

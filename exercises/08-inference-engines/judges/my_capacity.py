@@ -1,4 +1,4 @@
-"""Judges my_capacity.py of 8.8 on exact numbers: waits, requests inside, tokens held, and prices."""
+"""Judges my_capacity.py of 8.8 on exact numbers: waits, requests inside, tokens held, prices, and numbers of engines."""
 
 from __future__ import annotations
 
@@ -64,6 +64,25 @@ WAYS = {
         "{given} dollars instead of {right}: if fewer tokens are good, a good one costs more, not less",
         ("return usd_per_hour / good * 1e6", "return usd_per_hour / (per_s * 3600 * answer) * 1e6 * good_percent / 100"),
     ),
+    "memory-ignored": Way(
+        "{given} engines instead of {right}: the wait is short enough, but {held:,} tokens need room, and {given} engines have "
+        "room for {room:,}",
+        (" or held > count * cache_tokens", ""),
+    ),
+    "wait-ignored": Way(
+        "{given} engines instead of {right}: the tokens have room, but requests wait longer than {max_wait} s on average",
+        ("wait_s(per_s / count, service_s) > max_wait_s or ", ""),
+    ),
+    "wait-divided": Way(
+        "{given} engines instead of {right}: with n engines the wait is not an n-th. Each of them gets an n-th of the load, "
+        "so its use falls too",
+        ("wait_s(per_s / count, service_s) > max_wait_s", "wait_s(per_s, service_s) / count > max_wait_s"),
+    ),
+    "busy-but-finite": Way(
+        "{given} engines instead of {right}: each of them is busy for less than all of the time, so the wait is finite, but "
+        "longer than {max_wait} s",
+        ("wait_s(per_s / count, service_s) > max_wait_s", "per_s / count * sum(service_s) / len(service_s) >= 1"),
+    ),
 }  # fmt: skip
 
 QUEUES = (
@@ -75,6 +94,14 @@ QUEUES = (
     (4.0, [0.1, 0.9]),
 )
 SERVICES = ((6.0, 0.4, 0.035, 900, 150), (2.5, 1.2, 0.05, 4000, 1), (0.0, 1.0, 0.02, 100, 10), (40.0, 0.2, 0.01, 300, 700))
+FLEETS = (
+    (1.8, [0.1, 0.9], 0.5, 1000.0, 30_000),
+    (6.0, [0.05, 0.1, 0.1, 0.2, 0.8], 0.3, 1000.0, 30_000),
+    (2.0, [0.1, 0.9], 5.0, 90_001.0, 30_000),
+    (2.0, [0.1, 0.9], 0.2, 90_000.0, 30_000),
+    (0.0, [0.3], 0.1, 0.0, 1000),
+    (9.0, [0.4], 0.06, 70_000.0, 20_000),
+)
 PRICES = ((6.88, 9.0, 150, 93.0), (0.8048, 1.5, 110, 100.0), (12.0, 4.0, 200, 50.0), (3.0, 2.0, 100, 0.0))
 
 
@@ -82,11 +109,20 @@ def judge(part: Part) -> None:
     """Judge each formula on several numbers, some of which are at a limit."""
     wait_s, inside = part.function("wait_s"), part.function("count_inside")
     tokens_held, usd_per_million = part.function("tokens_held"), part.function("usd_per_million")
+    engines_needed = part.function("engines_needed")
     part.compare([_make_wait(part, wait_s, *queue) for queue in QUEUES], tolerance=IN_32_BITS)
     part.compare([_make_inside(part, inside, *service) for service in SERVICES], tolerance=IN_32_BITS)
     part.compare([_make_held(part, tokens_held, *service) for service in SERVICES], tolerance=IN_32_BITS)
     part.compare([_make_price(part, usd_per_million, *price) for price in PRICES], tolerance=IN_32_BITS)
-    part.note(f"{len(QUEUES)} queues, {len(SERVICES)} services and {len(PRICES)} prices, to six digits")
+    cases = [_make_fleet(part, engines_needed, *FLEETS[0])]
+    if cases[0].given == cases[0].ways["wait-divided"]:  # such a search would not end in the others
+        part.compare(cases)
+    cases += [_make_fleet(part, engines_needed, *fleet) for fleet in FLEETS[1:]]
+    part.compare(cases, tolerance=IN_32_BITS)
+    part.note(
+        f"{len(QUEUES)} queues, {len(SERVICES)} services and {len(PRICES)} prices, to six digits, and {len(FLEETS)} numbers of "
+        "engines"
+    )
 
 
 def _make_wait(part: Part, wait_s: Any, per_s: float, times: list[float]) -> Case:
@@ -135,3 +171,29 @@ def _make_price(part: Part, usd_per_million: Any, usd: float, per_s: float, answ
     right = every * 100 / good_percent if good_percent else math.inf
     ways = {"all-tokens": every, "good-times-dollars": every * good_percent / 100 if good_percent else math.inf}
     return Case(name, result, right, ways, {"bad": 100 - good_percent})
+
+
+def _make_fleet(
+    part: Part, engines_needed: Any, per_s: float, times: list[float], max_wait_s: float, held: float, room: int
+) -> Case:
+    mean, square = sum(times) / len(times), sum(time * time for time in times) / len(times)
+    name = (
+        f"{per_s:g} a second, service times {', '.join(map(str, times))} s, a wait of at most {max_wait_s} s, {held:,.0f} "
+        f"tokens, and room for {room:,} on each engine"
+    )
+    result = part.call(engines_needed, per_s, list(times), max_wait_s, held, room, case=name)
+
+    def wait_s(count: int) -> float:
+        rate = per_s / count
+        return rate * square / (2 * (1 - rate * mean)) if rate * mean < 1 else math.inf
+
+    by_use = next(count for count in range(1, 100) if wait_s(count) < math.inf)
+    by_wait = next(count for count in range(1, 100) if wait_s(count) <= max_wait_s)
+    by_memory = max(1, math.ceil(held / room))
+    ways: dict[Any, Any] = {
+        "memory-ignored": by_wait, "wait-ignored": by_memory, "busy-but-finite": max(by_use, by_memory)
+    }  # fmt: skip
+    if wait_s(1) < math.inf:
+        ways["wait-divided"] = max(math.ceil(wait_s(1) / max_wait_s), by_memory)
+    given_room = int(result) * room if isinstance(result, (int, float)) and math.isfinite(result) else 0
+    return Case(name, result, max(by_wait, by_memory), ways, {"held": round(held), "room": given_room, "max_wait": max_wait_s})

@@ -27,3 +27,11 @@ def usd_per_million(usd_per_hour: float, per_s: float, answer: int, good_percent
     """Return the price of an hour, divided by its good tokens."""
     good = per_s * 3600 * answer * good_percent / 100
     return usd_per_hour / good * 1e6 if good else float("inf")
+
+
+def engines_needed(per_s: float, service_s: list[float], max_wait_s: float, held: float, cache_tokens: int) -> int:
+    """Return the first number of engines that is enough for both limits."""
+    count = 1
+    while wait_s(per_s / count, service_s) > max_wait_s or held > count * cache_tokens:
+        count += 1
+    return count

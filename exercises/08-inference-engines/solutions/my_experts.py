@@ -1,4 +1,4 @@
-"""One row for each token and expert, in the order of the experts: sizes, rows and numbers there, results back."""
+"""One row for each token and rank, with the gates, in the order of the ranks; each rank adds up the outputs of its experts."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ def forward(
     compute: Callable[[int, torch.Tensor], torch.Tensor],
     group: dist.ProcessGroup | None = None,
 ) -> torch.Tensor:
-    """Return the weighted sum of the rows that come back."""
+    """Return the sum of what the ranks have computed for each token."""
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
     each = experts // ranks
-    numbers = chosen.flatten()
-    order = numbers.argsort(stable=True)
-    rows = order // chosen.shape[1]
-    sent = torch.bincount(numbers // each, minlength=ranks)
+    needs = torch.zeros(len(x), ranks, dtype=torch.bool, device=x.device)
+    needs.scatter_(1, chosen // each, True)
+    owners, rows = needs.T.nonzero(as_tuple=True)
+    sent = torch.bincount(owners, minlength=ranks)
     expected = torch.empty_like(sent)
     dist.all_to_all_single(expected, sent, group=group)
     there, here = sent.tolist(), expected.tolist()
-    arrived = x.new_empty(sum(here), x.shape[1])
-    dist.all_to_all_single(arrived, x[rows], here, there, group=group)
-    arrived_numbers = numbers.new_empty(sum(here))
-    dist.all_to_all_single(arrived_numbers, numbers[order], here, there, group=group)
-    outputs = torch.empty_like(arrived)
+
+    def send(tensor: torch.Tensor) -> torch.Tensor:
+        arrived = tensor.new_empty(sum(here), tensor.shape[1])
+        dist.all_to_all_single(arrived, tensor[rows], here, there, group=group)
+        return arrived
+
+    arrived, numbers, weights = send(x), send(chosen), send(gates)
+    outputs = torch.zeros_like(arrived)
     for expert in range(rank * each, (rank + 1) * each):
-        places = arrived_numbers == expert
-        outputs[places] = compute(expert, arrived[places])
-    back = x.new_empty(len(numbers), x.shape[1])
+        places, choices = (numbers == expert).nonzero(as_tuple=True)
+        outputs[places] += weights[places, choices, None] * compute(expert, arrived[places])
+    back = x.new_empty(len(rows), x.shape[1])
     dist.all_to_all_single(back, outputs, there, here, group=group)
     result = torch.zeros_like(x)
-    result.index_add_(0, rows, back * gates.flatten()[order, None])
+    result.index_add_(0, rows, back)
     return result

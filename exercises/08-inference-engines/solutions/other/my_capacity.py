@@ -30,3 +30,11 @@ def usd_per_million(usd_per_hour: float, per_s: float, answer: int, good_percent
     """Return dollars a second over millions of good tokens a second."""
     millions_per_s = per_s * (good_percent / 100) * answer / 1e6
     return math.inf if millions_per_s == 0 else usd_per_hour / 3600 / millions_per_s
+
+
+def engines_needed(per_s: float, service_s: list[float], max_wait_s: float, held: float, cache_tokens: int) -> int:
+    """Return the larger number of two: by memory, and by the highest use at which the wait is short enough."""
+    mean = fmean(service_s)
+    rest = fmean(time * time for time in service_s) / mean / 2 if mean else 0.0
+    use = max_wait_s / (max_wait_s + rest)  # use * rest / (1 - use) equals max_wait_s
+    return max(1, math.ceil(held / cache_tokens), math.ceil(per_s * mean / use - 1e-9))
