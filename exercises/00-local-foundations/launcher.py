@@ -81,7 +81,9 @@ def describe_process(node: int, local_rank: int) -> dict[str, str]:
 
 # --- start all of them at once ----------------------------------------------------------------------------------------
 worker = [sys.executable, "-u", str(Path(__file__).resolve().parent / "worker.py")]
-settings = json.dumps({"nnodes": args.nnodes, "nproc_per_node": args.nproc_per_node, "challenge": verdict})
+settings = json.dumps(
+    {"nnodes": args.nnodes, "nproc_per_node": args.nproc_per_node, "challenge": verdict, "began_s": time.time()}
+)
 common = {**os.environ, "OMP_NUM_THREADS": "1"}  # many processes share these cores
 if address == "127.0.0.1":
     common.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
@@ -164,7 +166,11 @@ elif outcome.state == "ran":
 record = table.with_name("metrics.json")
 if record.is_file() and 0 in nodes:  # rank 0 of the first launch wrote it
     metrics = json.loads(record.read_text(encoding="utf-8"))
-    launches = [{"by": by, **row} for by, rows in (("launcher.py", metrics["ranks"]), ("yours", your_rows)) for row in rows]
+    launches = [
+        {"by": by, "line": f"{by}, node {row['node_rank']}", **row}
+        for by, rows in (("launcher.py", metrics["ranks"]), ("yours", your_rows))
+        for row in rows
+    ]
     record.write_text(
         json.dumps(metrics | {"launches": launches, "your_environment": your_verdict}, indent=1), encoding="utf-8"
     )
