@@ -140,7 +140,7 @@ def _describe(
     rank = sum(processes[:node]) + local_rank
     right = {
         "RANK": rank, "WORLD_SIZE": sum(processes), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": processes[node],
-        "NODE_RANK": node, "MASTER_ADDR": hosts[next(place for place, count in enumerate(processes) if count)], "MASTER_PORT": port,
+        "NODE_RANK": node, "MASTER_ADDR": hosts[next(n for n, count in enumerate(processes) if count)], "MASTER_PORT": port,
     }  # fmt: skip
     ways: dict[str, dict[str, object]] = {
         "nodes-alike": {"RANK": node * processes[node] + local_rank},
