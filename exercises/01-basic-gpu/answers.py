@@ -118,7 +118,8 @@ def decode_yours(_world: None, place: str, prompt: str, count: int) -> Row:
     return {
         "verdict": verdict,
         "arrivals": [
-            {"line": "your loop", "at_ms": 1e3 * (end_s - begin), "token": place + 1} for place, end_s in enumerate(real_model.ends)
+            {"line": "your loop", "at_ms": 1e3 * (end_s - begin), "token": token}
+            for token, end_s in enumerate(real_model.ends, start=1)
         ],
         "rows": [
             {"what": "decoding, transformers", **common, "e2e_ms": 1e3 * reference_s, "tok_per_s": count / reference_s},
