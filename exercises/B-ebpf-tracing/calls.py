@@ -106,6 +106,13 @@ deviating = [
      "right": None if answer is None else answer == list(case["cause"])}
     for index, (case, answer) in enumerate(zip(cases, answers, strict=True))
 ]  # fmt: skip
+complete = next((case["trace"] for case in cases if case["cause"][0] == "complete"), {})
+shares = [
+    {"trace": f"trace {index + 1}", "name": name, "percent": 100 * case["trace"].get(name, 0) / count}
+    for index, case in enumerate(cases)
+    for name, count in complete.items()
+    if count
+]
 
 # --- the tables ---------------------------------------------------------------------------------------------------------------
 calls = [{"api": api, "name": api.replace("cudaDevice", "").replace("cuda", ""), "calls": row.calls, "bytes": row.bytes,
@@ -160,8 +167,8 @@ metrics = {
     "not_used": list(tracer.refusals), "calls": calls, "kernels": kernels, "sites": sites, "ledger": ledger,
     "calls_total": counters.total, "trace_off": max(differences), "bytes_off": bytes_off, "launches": total,
     "mallocs": counters.count("cudaMalloc"), "request_mallocs": counters.count("cudaMalloc") - load_calls // 2,
-    "launches_a_token": total / args.tokens,
-    "requests": requests, "deviating": deviating, "deviations": [case["trace"] for case in cases],
+    "requests": requests, "deviating": deviating, "shares_of_log": shares,
+    "deviations": [case["trace"] for case in cases],
     "explained": None if outcome is None or outcome.state == "open" else sum(row["right"] is True for row in deviating),
     "part_failure": outcome.text if outcome and outcome.state == "failed" else "", "slowdown": traced_s / plain_s,
     "plain_ms": 1e3 * plain_s, "traced_ms": 1e3 * traced_s, "overhead_percent": overhead,
