@@ -81,9 +81,7 @@ def describe_process(node: int, local_rank: int) -> dict[str, str]:
 
 # --- start all of them at once ----------------------------------------------------------------------------------------
 worker = [sys.executable, "-u", str(Path(__file__).resolve().parent / "worker.py")]
-settings = json.dumps(
-    {"nnodes": args.nnodes, "nproc_per_node": args.nproc_per_node, "challenge": verdict, "began_s": time.time()}
-)
+settings = json.dumps({"nnodes": args.nnodes, "nproc_per_node": args.nproc_per_node, "challenge": verdict})
 common = {**os.environ, "OMP_NUM_THREADS": "1"}  # many processes share these cores
 if address == "127.0.0.1":
     common.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")

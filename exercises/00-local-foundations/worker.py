@@ -39,12 +39,10 @@ me = {name.lower(): int(os.environ[name]) for name in NAMES}
 me |= {"master": f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}", "pid": os.getpid(), "parent": os.getppid()}
 place = f"[node {me['node_rank']}, rank {me['rank']}]"
 timeout_s = float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "60"))
-settings = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-began_s = settings.get("began_s", time.time())  # when the launcher started the first process
 
 # --- meet the others: rank 0 listens at the master's address, the others connect, and each waits for all --------------
 say(f"{place} process {me['pid']}: meeting {me['world_size'] - 1} others at {me['master']}")
-start_s, arrived_s = time.perf_counter(), time.time() - began_s
+start_s = time.perf_counter()
 try:
     dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
 except (RuntimeError, ValueError) as error:
@@ -56,12 +54,12 @@ world_size, met_s = dist.get_world_size(), time.perf_counter()
 total = torch.tensor([float(me["rank"] + 1)])
 dist.all_reduce(total)  # each rank contributes rank + 1: the sum shows whether all took part
 times = {"meeting_ms": 1e3 * (met_s - start_s), "sum_ms": 1e3 * (time.perf_counter() - met_s)}
-times |= {"arrived_s": arrived_s, "met_s": arrived_s + met_s - start_s}
 everyone: list[dict[str, object]] = [{}] * world_size
 dist.all_gather_object(everyone, me | times | {"sum": total.item()})
 say(f"{place} all {world_size} are here; 1 + 2 + ... + {world_size} = {total.item():g}")
 
 # --- the record -------------------------------------------------------------------------------------------------------
+settings = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 if me["rank"] == 0 and "rows" in settings:
     Path(settings["rows"]).write_text(json.dumps(everyone), encoding="utf-8")
 elif me["rank"] == 0:
