@@ -104,6 +104,7 @@ trace = {
     "calls": None if calls is None else sum(calls.values()), "off": differences, "by_api": calls,
     "launches": None if calls is None else sum(count for api, count in calls.items() if api.endswith("LaunchKernel")),
 }  # fmt: skip
+trace["launches_of_500"] = 500 * trace["launches"] / args.tokens if calls else None
 trace["launch_percent"] = 100 * trace["launches"] / trace["calls"] if calls else None
 by_api = [{"api": api, "name": api.removeprefix("__").removeprefix("cuda"), "calls": count,
            "ledger": ledger.get(api) if ledger else None} for api, count in sorted((calls or {}).items())]  # fmt: skip
