@@ -106,7 +106,7 @@ trace = {
 }  # fmt: skip
 trace["launches_of_500"] = 500 * trace["launches"] / args.tokens if calls else None
 trace["launch_percent"] = 100 * trace["launches"] / trace["calls"] if calls else None
-by_api = [{"api": api, "name": api.removeprefix("__").removeprefix("cuda"), "calls": count,
+by_api = [{"api": api, "name": api.replace("cudaDevice", "").replace("cuda", ""), "calls": count,
            "ledger": ledger.get(api) if ledger else None} for api, count in sorted((calls or {}).items())]  # fmt: skip
 if by_api:
     title = f"One request, prompt {args.prompt}, {args.tokens} tokens:"
