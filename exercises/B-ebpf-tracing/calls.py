@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
@@ -106,12 +106,18 @@ deviating = [
      "right": None if answer is None else answer == list(case["cause"])}
     for index, (case, answer) in enumerate(zip(cases, answers, strict=True))
 ]  # fmt: skip
+
+
+def find_share(count: Callable[[Mapping[str, int]], int], trace: Mapping[str, int]) -> float:
+    """Return the calls of a trace in percent of those of the complete trace."""
+    return 100 * count(trace) / max(1, count(complete))
+
+
 complete = next((case["trace"] for case in cases if case["cause"][0] == "complete"), {})
 shares = [
-    {"trace": f"trace {index + 1}", "name": name, "percent": 100 * case["trace"].get(name, 0) / count}
+    {"trace": f"trace {index + 1}", "launches": find_share(deviations.count_launches, case["trace"])}
+    | {site: find_share(lambda trace, site=site: trace.get(site, 0), case["trace"]) for site in deviations.SITES}
     for index, case in enumerate(cases)
-    for name, count in complete.items()
-    if count
 ]
 
 # --- the tables ---------------------------------------------------------------------------------------------------------------
