@@ -55,8 +55,8 @@ WAYS = {
         ('"MASTER_ADDR": master', '"MASTER_ADDR": hosts[node]'),
     ),
     "node-without-processes": Way(
-        "MASTER_ADDR is node 0, which has no process here, so nothing listens there. Rank 0 listens on its own node: which node "
-        "has rank 0?",
+        "MASTER_ADDR is node 0, which has no process here, so nothing listens there. Rank 0 listens on its own node: which "
+        "node has rank 0?",
         ('"MASTER_ADDR": master', '"MASTER_ADDR": hosts[0]'),
     ),
     "largest-node": Way(
