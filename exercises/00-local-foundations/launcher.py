@@ -164,7 +164,11 @@ elif outcome.state == "ran":
 record = table.with_name("metrics.json")
 if record.is_file() and 0 in nodes:  # rank 0 of the first launch wrote it
     metrics = json.loads(record.read_text(encoding="utf-8"))
-    launches = [{"by": by, **row} for by, rows in (("launcher.py", metrics["ranks"]), ("yours", your_rows)) for row in rows]
+    launches = [
+        {"by": by, "line": f"{by}, node {row['node_rank']}", **row}
+        for by, rows in (("launcher.py", metrics["ranks"]), ("yours", your_rows))
+        for row in rows
+    ]
     record.write_text(
         json.dumps(metrics | {"launches": launches, "your_environment": your_verdict}, indent=1), encoding="utf-8"
     )

@@ -81,6 +81,10 @@ bench.say_table(rows, titles | {"median_ms": "step ms", "p80_ms": "p80 ms", "tok
 metrics = {
     **vars(args), "context": CONTEXT, "characters": len(text.text), "vocabulary": len(text.letters),
     "loss_of_guessing": guessing, "loss_of_counting": counting, "models": models, "rows": rows, "curve": curve,
+    "by_place": [
+        {"line": row["line"], "place": place + 1, "loss": loss}
+        for row in rows for place, loss in enumerate(row.pop("losses_by_place"))
+    ],
     "loss_before": models[0]["loss_before"], "best_chance_percent": max(row["chance_percent"] for row in models),
     "step_time_ratio": models[1]["median_ms"] / models[0]["median_ms"], "first_over_last": models[0]["first_over_last"],
     "your_attention": yours["verdict"] if yours else outcome.text if outcome.state == "failed" else None,

@@ -135,7 +135,7 @@ def experiment(
         "loss_last_steps": bench.percentile([step["loss"] for step in steps[-10:]], 50),
         "training_s": steps[-1]["at_s"], "tokens_per_s": batch_size * CONTEXT / warm["median_ms"] * 1e3, **warm,
         "change_by_the_future": change_by_the_future(model, text.held_out, len(text.letters)),
-        "first_over_last": sum(losses[:EDGE]) / sum(losses[-EDGE:]),
+        "first_over_last": sum(losses[:EDGE]) / sum(losses[-EDGE:]), "losses_by_place": losses,
     }  # fmt: skip
     row["chance_percent"] = 100 * math.exp(-row["loss_after"])  # probability of the right character, the geometric mean
     say(f"{line}: held-out loss {row['loss_before']:.3f} before, {row['loss_after']:.3f} after")

@@ -117,6 +117,10 @@ def decode_yours(_world: None, place: str, prompt: str, count: int) -> Row:
     ttft_s = real_model.ends[0] - begin
     return {
         "verdict": verdict,
+        "arrivals": [
+            {"line": "your loop", "at_ms": 1e3 * (end_s - begin), "token": token}
+            for token, end_s in enumerate(real_model.ends, start=1)
+        ],
         "rows": [
             {"what": "decoding, transformers", **common, "e2e_ms": 1e3 * reference_s, "tok_per_s": count / reference_s},
             {"what": "decoding, yours", **common, "ttft_ms": 1e3 * ttft_s, "tpot_ms": 1e3 * (tpot(e2e_s, ttft_s, count) or 0.0),

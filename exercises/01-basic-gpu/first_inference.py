@@ -103,11 +103,17 @@ engine_version, numbers = engines.version(kind), 2 if device.type == "cuda" else
 predicted = rows[2]["ttft_ms"] + (args.max_tokens - 1) * rows[2]["tpot_ms"]  # from the short answers alone
 lengths = [*[args.max_tokens] * (1 + REPEATS), *[args.max_tokens // 2] * (REPEATS + len(likeliest))]
 of_yours = []
+arrivals = [
+    {"line": line, "at_ms": 1e3 * (moment - answer.sent_s), "token": place + 1}
+    for line, answer in (("first request", cold), ("warm", sorted(warm, key=lambda answer: answer.e2e_s)[len(warm) // 2]))
+    for place, moment in enumerate(answer.arrivals_s)
+]
 for outcome, part in ((timed, "my_latencies.py"), (decoded, "my_decoding.py")):
     if outcome is None:
         say("An event of this engine's stream contains several tokens, and does not say how many: your times are not measured.")
     elif outcome.state == "ran":
         of_yours += outcome.results[0].get("rows", outcome.results)
+        arrivals += outcome.results[0].get("arrivals", [])
     elif outcome.state == "open":
         say(f"{part} is open: once it is written, the table has a row 'yours' for it")
     else:
@@ -119,6 +125,8 @@ verdicts = [
 metrics = {
     **vars(args), "engine": kind, "engine_version": engine_version, "rows": rows,
     "requests_of_all": rows + of_yours, "your_latencies": verdicts[0], "your_decoding": verdicts[1],
+    "arrivals": arrivals, "answer_of_500_ms": rows[1]["ttft_ms"] + 499 * rows[1]["tpot_ms"],
+    "tokens_of_ten_ttft": 1 + 9 * rows[1]["ttft_ms"] / rows[1]["tpot_ms"] if rows[1]["tpot_ms"] else None,
     "ttft_over_tpot": rows[1]["ttft_ms"] / rows[1]["tpot_ms"] if rows[1]["tpot_ms"] else None,
     "load_s": engine.load_s, "text": text, "prompt_tokens": cold.prompt_tokens,
     **{key: rows[1][key] for key in ("ttft_ms", "tpot_ms", "e2e_ms", "tok_per_s", "ceiling_tok_per_s")},

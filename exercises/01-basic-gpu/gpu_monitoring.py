@@ -152,6 +152,12 @@ elif outcome.state == "failed":
     say(f"your meter gave no figures: {outcome.text}")
 
 
+metered_rows = [{"line": "readings", "at_s": at_ms / 1e3, "value": value} for at_ms, value, _ in recording if value is not None]
+if yours and metered_rows:
+    ends_s = {metered_rows[0]["at_s"], metered_rows[-1]["at_s"]}
+    metered_rows += [{"line": "mean, yours", "at_s": end_s, "value": yours["mean_power_w"]} for end_s in sorted(ends_s)]
+
+
 def total() -> list[dict]:
     """Return rows of the whole recording: the plain means of all samples, and your figures."""
     rows: list[dict] = [{"phase": "all", "samples": len(samples)}]
@@ -178,7 +184,9 @@ metrics = {
     "hz": args.hz, "with": args.watched, "seconds": args.seconds, "model": args.model if args.watched == "1.2" else None,
     "readings": phases + total(),
     "your_meter": yours["verdict"] if yours else outcome.text if outcome.state == "failed" else None,
-    "metered": momentary, "busywork_over_arithmetic": (by_load["busywork"] or 0.0) / max(by_load["arithmetic"] or 0.0, 1.0),
+    "metered": momentary,
+    "metered_rows": metered_rows,
+    "busywork_over_arithmetic": (by_load["busywork"] or 0.0) / max(by_load["arithmetic"] or 0.0, 1.0),
     "source": first.source, "watched_device": first.device,
     "source_is_the_devices": (first.source == "cpu") == (device.type == "cpu"), "phases": phases, "samples": samples,
     "load_samples": [sample for sample in samples if sample["phase"] in loads.LOADS],

@@ -26,11 +26,11 @@ def summarise(recording: Sequence[Sample]) -> dict[str, float]:
     """Return the energy in joules, the mean power in watts and the mean utilisation in percent, over the whole recording.
 
     There are at least two samples, in the order of their time. The intervals are uneven, because a busy monitor is late. The
-    first and the last sample have all readings.
+    first and the last sample have all readings. If the monitor got no answer, the device went on all the same.
 
-    A power reading describes its moment. Between two known readings, power changes evenly, even if some moments between them
-    have no answer. A utilisation reading is the mean over the time since the previous sample. The first sample's reading
-    describes the time before the recording, so it does not count. Intervals without an answer are left out of the mean.
+    Power is what the card drew at the moment of the sample; it changes evenly from one known reading to the next. Utilisation
+    is the share of busy time since the previous sample, as nvidia-smi reports it; nothing is known about an interval without an
+    answer, so the mean is that of the intervals that are known.
 
     Return a dictionary with "energy_j", "mean_power_w" and "utilisation_percent".
     """

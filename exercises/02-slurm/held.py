@@ -125,6 +125,11 @@ def read_usage(job: str = "*") -> list[str]:
     return sorted(lines, key=lambda line: line.partition(" ")[0])
 
 
+def parse_time(line: str) -> float:
+    """Return the time of a line of the table in seconds."""
+    return time.mktime(time.strptime(line.partition(" ")[0], "%Y-%m-%dT%H:%M:%S"))
+
+
 def is_written(text: str) -> bool:
     """Return whether a script contains more than comments."""
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
@@ -203,7 +208,6 @@ for name, number in numbers.items():
         "cancelled_by": "yours" if number in cancelled else by_course, "after": ends[name][0] or "ended",
     })  # fmt: skip
 wrong_jobs = sorted(cancelled - {jobs["notebook"]})
-shutil.rmtree(folder, ignore_errors=True)
 titles = {"job": "job", "name": "name", "node": "node", "gpus": "GPUs", "highest_percent": "highest %",
           "newest_percent": "newest %", "cancelled_by": "cancelled by", "after": "afterwards"}  # fmt: skip
 bench.say_table(rows, titles)
@@ -217,11 +221,17 @@ elif failure:
     say(f"my_release.sh failed: {failure}")
 for number in wrong_jobs:
     say(f"my_release.sh cancelled {number}, which should have stayed")
+begun_s = min((parse_time(line) for line in read_usage()), default=0.0)
 metrics |= {
+    "usage": [
+        {"name": name, "at_s": parse_time(line) - begun_s, "percent": int(line.split()[2])}
+        for name in holders for line in read_usage(name)
+    ],
     "rows": rows, "waited_for_gpu": int(waits), "start_s": start_s if started else None,
     "given_back": None if metrics["open"] else int(by_part and started),
     "wrong_jobs": None if metrics["open"] else len(wrong_jobs), "failure": failure,
 }  # fmt: skip
+shutil.rmtree(folder, ignore_errors=True)
 path = out / "inference.json"
 record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 path.write_text(json.dumps(record | {"held": metrics}, indent=2) + "\n", encoding="utf-8")

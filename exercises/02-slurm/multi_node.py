@@ -1,7 +1,7 @@
 """Multi-node job: one command on several machines at the same time; each process is told who it is, and all agree on a sum.
 
 You will learn    what --nodes and --ntasks-per-node mean; what srun does; SLURM_PROCID, SLURM_NODEID, SLURM_LOCALID
-You will produce  a log for each process; a table from SLURM_PROCID to machine; an exact AllReduce; metrics.json
+You will produce  a log for each process; a table from SLURM_PROCID to machine; an exact AllReduce, and its time by length
 Run it            gpucourse run 2.3                      (two nodes)
                   gpucourse run 2.3 --nodes 3            (all three)
                   python multi_node.py                   (a world of one)
@@ -64,9 +64,15 @@ def time_slowest(call: Callable[[], object]) -> dict[str, float]:
     return bench.spread_ms(world.slowest(times))
 
 
-sync = time_slowest(lambda: dist.all_reduce(zeros))
-local = time_slowest(lambda: torch.add(zeros, zeros, out=zeros))  # the same number of additions, within each process
+lengths = []  # of messages, from one element to all
+for count in sorted({1, max(1, args.elements // 100), max(1, args.elements // 10), args.elements}):
+    piece = zeros[:count]
+    sync = time_slowest(lambda: dist.all_reduce(piece))  # noqa: B023 (called at once)
+    local = time_slowest(lambda: torch.add(piece, piece, out=piece))  # noqa: B023 (as many additions within each process)
+    lengths.append({"count": count, "sync_ms": sync["median_ms"], "local_ms": local["median_ms"]})
+in_100_ms = 100 * next(row["sync_ms"] for row in lengths if row["count"] == max(1, args.elements // 100))
 if world.rank == 0:
+    bench.say_table(lengths, {"count": "elements", "sync_ms": "AllReduce ms", "local_ms": "additions ms"})
     say(f"an AllReduce takes {sync['median_ms']:.3f} ms, as many additions within a process {local['median_ms']:.3f} ms")
 
 own_facts = {
@@ -98,6 +104,7 @@ if world.rank == 0:
         "hosts": nodes, "machines": len({row["machine"] for row in rows}) if could_differ else None, "computers": computers,
         "wrong_elements": sum(row["wrong"] for row in rows),
         "misplaced": sum(row["rank"] != row["procid"] for row in rows),
+        "lengths": lengths, "in_100_of_one": in_100_ms / sync["median_ms"],
         "sync_ms": sync["median_ms"], "local_ms": local["median_ms"],
         "sync_of_local": sync["median_ms"] / local["median_ms"], "nodelist": slurm["JOB_NODELIST"],
     }  # fmt: skip

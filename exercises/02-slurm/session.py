@@ -93,7 +93,14 @@ record = {
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 path = out / "inference.json"
-unmeasured = {"rows": [], "waited_for_gpu": None, "start_s": None, "given_back": None, "wrong_jobs": None}  # until held.py runs
+unmeasured = {
+    "rows": [],
+    "usage": [],
+    "waited_for_gpu": None,
+    "start_s": None,
+    "given_back": None,
+    "wrong_jobs": None,
+}  # until held.py runs
 earlier = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"held": unmeasured}
 path.write_text(json.dumps(earlier | record, indent=2) + "\n", encoding="utf-8")
 say(f"written: {path}")

@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
@@ -107,6 +107,19 @@ deviating = [
     for index, (case, answer) in enumerate(zip(cases, answers, strict=True))
 ]  # fmt: skip
 
+
+def find_share(count: Callable[[Mapping[str, int]], int], trace: Mapping[str, int]) -> float:
+    """Return the calls of a trace in percent of those of the complete trace."""
+    return 100 * count(trace) / max(1, count(complete))
+
+
+complete = next((case["trace"] for case in cases if case["cause"][0] == "complete"), {})
+shares = [
+    {"trace": f"trace {index + 1}", "launches": find_share(deviations.count_launches, case["trace"])}
+    | {site: find_share(lambda trace, site=site: trace.get(site, 0), case["trace"]) for site in deviations.SITES}
+    for index, case in enumerate(cases)
+]
+
 # --- the tables ---------------------------------------------------------------------------------------------------------------
 calls = [{"api": api, "name": api.replace("cudaDevice", "").replace("cuda", ""), "calls": row.calls, "bytes": row.bytes,
           "failed": row.failed, "p50_us": row.p50_us, "p99_us": row.p99_us, "ledger": ledger["calls"].get(api)}
@@ -160,8 +173,8 @@ metrics = {
     "not_used": list(tracer.refusals), "calls": calls, "kernels": kernels, "sites": sites, "ledger": ledger,
     "calls_total": counters.total, "trace_off": max(differences), "bytes_off": bytes_off, "launches": total,
     "mallocs": counters.count("cudaMalloc"), "request_mallocs": counters.count("cudaMalloc") - load_calls // 2,
-    "launches_a_token": total / args.tokens,
-    "requests": requests, "deviating": deviating, "deviations": [case["trace"] for case in cases],
+    "requests": requests, "deviating": deviating, "shares_of_log": shares,
+    "deviations": [case["trace"] for case in cases],
     "explained": None if outcome is None or outcome.state == "open" else sum(row["right"] is True for row in deviating),
     "part_failure": outcome.text if outcome and outcome.state == "failed" else "", "slowdown": traced_s / plain_s,
     "plain_ms": 1e3 * plain_s, "traced_ms": 1e3 * traced_s, "overhead_percent": overhead,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import stand_in
 import tracers
 
 REQUESTS = 3
+SITES = ("load_weights", "copy_prompt", "grow_cache", "allocate_logits")
 
 
 def trace_cases(tracer: tracers.Tracer, layers: int, seed: int) -> tuple[list[tuple[int, int]], list[dict[str, Any]]]:
@@ -57,8 +59,13 @@ def _trace(
     return {**counters.kernels, **{name: site.calls for name, site in counters.sites.items()}}
 
 
-def _list_kernels(trace: dict[str, int]) -> list[str]:
-    return [name for name in trace if name not in ("load_weights", "copy_prompt", "grow_cache", "allocate_logits")]
+def _list_kernels(trace: Mapping[str, int]) -> list[str]:
+    return [name for name in trace if name not in SITES]
+
+
+def count_launches(trace: Mapping[str, int]) -> int:
+    """Return the launches of all kernels in a trace."""
+    return sum(trace[name] for name in _list_kernels(trace))
 
 
 def explain_all(_world: object, layers: int, requests: list[list[int]], traces: list[dict[str, int]]) -> list[list[Any]]:

@@ -131,8 +131,9 @@ for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, 
     first_weights = first_weights or right.alive[allocations.WEIGHTS]
     rows.append({"workload": workload.name, **allocations.compare(totals, right)})
     names = sorted({*right.alive, *totals.alive}) if totals else []  # your tracer has to name the leak
-    sites += [{"workload": workload.name, "site": site, "alive_bytes": totals.alive.get(site, 0),
-               "alive_true": right.alive.get(site, 0)} for site in names]  # fmt: skip
+    sites += [{"workload": workload.name, "site": site, "place": f"{site} ({len(rows)})",
+               "alive_bytes": totals.alive.get(site, 0), "alive_true": right.alive.get(site, 0)}
+              for site in names]  # fmt: skip
     blocks.update(totals.sizes if totals else {})
 counted_all = is_written and broken == "no"
 

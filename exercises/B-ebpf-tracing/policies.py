@@ -101,12 +101,12 @@ def check(pod: Mapping[str, Any]) -> list[Policy]:
         Policy("ports", _complain_of_ports(pod)),
         Policy("gpu", _complain_of_gpus(pod)),
         Policy("shared", "" if shares_processes(pod) else
-               "shareProcessNamespace is not true: each container has its own processes, and the tracer sees no engine"),
+               "the containers do not share their process numbers, so the tracer would see no engine among its own"),
         Policy("root", _complain_of_user(pod)),
         Policy("rights", _complain_of_rights(capabilities_added)),
         Policy("least", _complain_of_too_much(spec, tracer, capabilities_added)),
         Policy("btf", _complain_of_place(places, BTF, "the types of the kernel", read_only=True)),
-        Policy("tracefs", _complain_of_place(places, TRACEFS, "the kernel's list of probes", read_only=False)),
+        Policy("tracefs", _complain_of_place(places, TRACEFS, "the list of probes of the kernel", read_only=False)),
     ]  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _complain_of_images(pod: Mapping[str, Any]) -> str:
 
 def _complain_of_ports(pod: Mapping[str, Any]) -> str:
     if not all(manifests.ports_are_numbers(box) for box in manifests.containers(pod)):
-        return "containerPort has to be a number, without quotes: the API server refuses text"
+        return "a containerPort is not a number, so the API server refuses the pod"
     numbers = [port["containerPort"] for port in manifests.mappings(container(pod, ENGINE), "ports")]
     return "" if 8000 in numbers else "the engine listens on 8000, but no containerPort says so"
 
@@ -142,15 +142,13 @@ def _complain_of_gpus(pod: Mapping[str, Any]) -> str:
         if str(requests) not in ("0", str(limits)):
             return f"{box.get('name')}: requests and limits of {manifests.GPU} differ, which the API server refuses"
     if count_gpus(pod) > NODE_GPUS:
-        return (
-            f"the pod asks for {count_gpus(pod)} GPUs on a node with {NODE_GPUS}: a tracer computes nothing, so it needs none"
-        )
+        return f"the pod asks for {count_gpus(pod)} GPUs, and the node has {NODE_GPUS}: the pod would wait for ever"
     return ""
 
 
 def _complain_of_user(pod: Mapping[str, Any]) -> str:
     if user_of(pod, TRACER) != 0:
-        return "the tracer does not run as user 0: bpftrace refuses every other user, whatever its capabilities"
+        return "bpftrace would refuse to run, whatever its capabilities: it is not the user that it has to be"
     contexts = (manifests.mapping(pod, "spec", "securityContext"), manifests.mapping(container(pod, TRACER), "securityContext"))
     settings = [context["runAsNonRoot"] for context in contexts if "runAsNonRoot" in context][-1:]
     return "runAsNonRoot refuses user 0, which the tracer needs: the container is never started" if settings == [True] else ""
@@ -182,7 +180,7 @@ def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], ad
 
 def _complain_of_place(places: Mapping[str, tuple[str, bool]], path: str, purpose: str, *, read_only: bool) -> str:
     if places.get(path, ("", False))[0] != path:
-        return f"the node's {path} ({purpose}) is not mounted at {path} in the tracer"
+        return f"the tracer does not see {purpose} of the node in the folder where bpftrace looks for it"
     if read_only and not places[path][1]:
         return f"{path} is mounted with write access: readOnly: true is enough"
     return ""

@@ -3,7 +3,7 @@
 You will learn    what a sidecar is; which parts of a manifest decide what it sees and what it may do; what uprobes need
 You will produce  a pod with the fewest privileges, and the first trace of an engine's CUDA calls, equal to its ledger
 Run it            python traced_pod.py --tokens 8
-Your part         the six faults of my_pod.yaml
+Your part         repair my_pod.yaml, until the tracer counts the engine's calls
 Reading           modules/B-ebpf-tracing/lesson.md
 """
 
@@ -104,9 +104,10 @@ trace = {
     "calls": None if calls is None else sum(calls.values()), "off": differences, "by_api": calls,
     "launches": None if calls is None else sum(count for api, count in calls.items() if api.endswith("LaunchKernel")),
 }  # fmt: skip
+trace["launches_of_500"] = 500 * trace["launches"] / args.tokens if calls else None
 trace["launch_percent"] = 100 * trace["launches"] / trace["calls"] if calls else None
-by_api = [{"api": api, "calls": count, "ledger": ledger.get(api) if ledger else None}
-          for api, count in sorted((calls or {}).items())]  # fmt: skip
+by_api = [{"api": api, "name": api.replace("cudaDevice", "").replace("cuda", ""), "calls": count,
+           "ledger": ledger.get(api) if ledger else None} for api, count in sorted((calls or {}).items())]  # fmt: skip
 if by_api:
     title = f"One request, prompt {args.prompt}, {args.tokens} tokens:"
     bench.say_table(by_api, {"api": "call", "calls": "traced", "ledger": "ledger"}, title=title)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import bench
 import nvidia_smi
@@ -108,6 +109,23 @@ def smi() -> Source | None:
     return read
 
 
+def read_battery(folder: Path = Path("/sys/class/power_supply")) -> float | None:
+    """Return the watts that this computer draws from its battery, display included, or None if it draws none or Linux does not
+    say."""
+
+    def read_micro(file: Path) -> float:
+        return int(file.read_text(encoding="ascii")) / 1e6
+
+    for supply in sorted(folder.glob("*")):
+        with contextlib.suppress(OSError, ValueError):
+            if (supply / "status").read_text(encoding="ascii").strip() != "Discharging":
+                continue
+            if (supply / "power_now").is_file():
+                return abs(read_micro(supply / "power_now"))
+            return abs(read_micro(supply / "current_now") * read_micro(supply / "voltage_now"))
+    return None
+
+
 def processor() -> Source:
     """Return a reader of this computer's CPU and memory, for computers without a GPU.
 
@@ -130,7 +148,7 @@ def processor() -> Source:
             memory_used_bytes=memory.total - memory.available,
             memory_total_bytes=memory.total,
             temperature_c=heat[0].current if heat else None,
-            power_w=None,
+            power_w=read_battery(),
             power_limit_w=None,
             clock_mhz=clock.current if clock else None,
             limiter=None,

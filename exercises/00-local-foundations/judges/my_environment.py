@@ -51,9 +51,17 @@ WAYS = {
         ('"WORLD_SIZE": sum(processes)', '"WORLD_SIZE": processes[node]'),
     ),
     "master-is-here": Way(
-        "MASTER_ADDR is the process's own node, so each node would wait at its own address. All must meet at node 0, where "
-        "rank 0 listens",
-        ('"MASTER_ADDR": hosts[0]', '"MASTER_ADDR": hosts[node]'),
+        "MASTER_ADDR is the process's own node, so each node would wait at its own address. All must meet where rank 0 listens",
+        ('"MASTER_ADDR": master', '"MASTER_ADDR": hosts[node]'),
+    ),
+    "node-without-processes": Way(
+        "MASTER_ADDR is node 0, which has no process here, so nothing listens there. Rank 0 listens on its own node: which "
+        "node has rank 0?",
+        ('"MASTER_ADDR": master', '"MASTER_ADDR": hosts[0]'),
+    ),
+    "largest-node": Way(
+        "MASTER_ADDR is the node with the most processes. All must meet where rank 0 listens, on its own node",
+        ('"MASTER_ADDR": master', '"MASTER_ADDR": hosts[processes.index(max(processes))]'),
     ),
     "own-port": Way(
         "MASTER_PORT differs from process to process. It is the port where rank 0 listens, so it must be the same for all",
@@ -72,7 +80,14 @@ WAYS = {
         ('        "LOCAL_WORLD_SIZE": processes[node],\n', ""),
     ),
 }
-GROUPS = (([1], 20001), ([2, 2], 29500), ([3, 4, 2], 23456), ([1, 8, 1, 2, 5], 30000))  # processes on each node, port
+GROUPS = (
+    ([1], 20001),
+    ([2, 2], 29500),
+    ([3, 4, 2], 23456),
+    ([1, 8, 1, 2, 5], 30000),
+    ([2, 0, 3], 24680),
+    ([0, 3, 1], 25000),
+)  # processes on each node, port
 
 
 def judge(part: Part) -> None:
@@ -125,7 +140,7 @@ def _describe(
     rank = sum(processes[:node]) + local_rank
     right = {
         "RANK": rank, "WORLD_SIZE": sum(processes), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": processes[node],
-        "NODE_RANK": node, "MASTER_ADDR": hosts[0], "MASTER_PORT": port,
+        "NODE_RANK": node, "MASTER_ADDR": hosts[next(n for n, count in enumerate(processes) if count)], "MASTER_PORT": port,
     }  # fmt: skip
     ways: dict[str, dict[str, object]] = {
         "nodes-alike": {"RANK": node * processes[node] + local_rank},
@@ -138,6 +153,8 @@ def _describe(
         "world-of-nodes": {"WORLD_SIZE": len(processes)},
         "world-of-one-node": {"WORLD_SIZE": processes[node]},
         "master-is-here": {"MASTER_ADDR": hosts[node]},
+        "node-without-processes": {"MASTER_ADDR": hosts[0]},
+        "largest-node": {"MASTER_ADDR": hosts[processes.index(max(processes))]},
         "own-port": {"MASTER_PORT": port + rank},
         "from-one": {"RANK": rank + 1, "LOCAL_RANK": local_rank + 1, "NODE_RANK": node + 1},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 
 import requests_of_file as file_requests
@@ -57,6 +58,11 @@ WAYS = {
         "meet the processes of the first: compute it from SLURM_JOB_ID",
         ("20000 + SLURM_JOB_ID % 10000", "29500"),
     ),
+    "others-wait": Way(
+        "when one process fails, the others wait for it until the time limit, and hold their GPUs: srun ends the step only if "
+        "you ask it to",
+        ("srun --kill-on-bad-exit=1 ", "srun "),
+    ),
     "hides-failure": Way(
         "in a trial the command failed on every machine, but your file ended with code 0. A job's exit code is that of the "
         "file's last command, so Slurm would call it COMPLETED",
@@ -90,7 +96,16 @@ def judge(part: Part) -> None:
     trial = Place(nodes=2, arguments=ARGUMENTS, files=(SCRIPT,), ends_with=3)
     if execute(part, trial).code == 0:
         raise part.wrong("hides-failure")
+    if not _ends_others(part, job):
+        raise part.wrong("others-wait")
     part.note(f"right for {len(LAYOUTS)} layouts of machines and processes")
+
+
+def _ends_others(part: Part, job: Execution) -> bool:
+    """Return whether srun ends the other processes when one fails, by an option or by its variable."""
+    values = read_srun(job.find_calls("srun")[-1]).values
+    by_variable = re.search(r"^[^#\n]*\bSLURM_KILL_BAD_EXIT=[\"']?1\b", part.text, re.MULTILINE)
+    return values.get("kill-on-bad-exit", "0") != "0" or values.get("wait", "0") != "0" or by_variable is not None
 
 
 def _check_wider(options: SlurmOptions) -> None:

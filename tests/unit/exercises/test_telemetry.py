@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -48,6 +49,27 @@ class FakeNvml(ModuleType):
 
     def not_supported(self, *_: object) -> float:
         raise self.NVMLError("not supported")
+
+
+@pytest.mark.parametrize(
+    ("files", "watts"),
+    [
+        ({"status": "Discharging", "power_now": "12500000"}, 12.5),
+        ({"status": "Discharging", "current_now": "-1500000", "voltage_now": "12000000"}, 18.0),
+        ({"status": "Charging", "power_now": "12500000"}, None),
+        ({"status": "Discharging"}, None),
+        ({"status": "Discharging", "power_now": "unknown"}, None),
+        ({"online": "1"}, None),
+    ],
+)
+def test_read_battery_returns_watts_only_of_a_battery_in_use(
+    telemetry: ModuleType, tmp_path: Path, files: dict[str, str], watts: float | None
+) -> None:
+    (tmp_path / "BAT0").mkdir()
+    for name, text in files.items():
+        (tmp_path / "BAT0" / name).write_text(text + "\n")
+    assert telemetry.read_battery(tmp_path) == watts
+    assert telemetry.read_battery(tmp_path / "no folder") is None
 
 
 def test_nvml_returns_what_it_knows_and_none_for_the_rest(telemetry: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
