@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.exercises.scripts import beside_the_script
@@ -35,7 +37,10 @@ def test_count_wrong_batch_sizes(chosen: int | None, wrong: int) -> None:
         batch: [([{"ttft_ms": 100.0, "tpot_ms": 20.0 if batch < 8 else 90.0, "tokens": 10}], 10 / speed) for speed in speeds]
         for batch, speeds in rounds.items()
     }
-    answer = {"goodput": {str(batch): speeds if batch < 8 else [0.0, 0.0] for batch, speeds in rounds.items()}, "batch": chosen}
+    answer: dict[str, Any] = {
+        "goodput": {str(batch): speeds if batch < 8 else [0.0, 0.0] for batch, speeds in rounds.items()},
+        "batch": chosen,
+    }
     limits = {"ttft_ms": 150.0, "tpot_ms": 50.0, "percent": 90.0}
     assert best_setting.count_wrong(sweep, answer, limits) == wrong
     answer["goodput"]["2"][0] = 300.0
