@@ -139,10 +139,11 @@ for collective in collectives:
         bench.say_table(rows, {"bytes": "bytes", "median_us": "median µs", "busbw_gb_per_s": "busbw GB/s", "wrong": "wrong"})
 
 # --- results of the sweep: t = latency + S / bandwidth, and where the curve becomes flat ---------------------------------
-summary = []
+summary, lines = [], {}
 for collective in collectives:
     rows = [row for row in sweep if row["collective"] == TITLES[collective]]
     line = bandwidth.fit([row["bytes"] for row in rows], [row["median_us"] / 1e6 for row in rows])
+    lines[TITLES[collective]] = line and (line.latency_s, 1e9 * line.bandwidth)
     flat = bandwidth.plateau([row["bytes"] for row in rows], [row["busbw_gb_per_s"] for row in rows])
     best = max(rows, key=lambda row: row["busbw_gb_per_s"])
     error = line and own_lines.typical_error_percent(curves[TITLES[collective]], line.latency_s, 1e-9 / line.bandwidth)
@@ -189,6 +190,7 @@ if rank == 0:
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "largest_bytes": counts[-1] * 4, "link_gb_per_s": link,
         "sweep": sweep, "summary": summary + own_rows,
+        "lines": own_lines.list_points(outcome, name := TITLES[collectives[0]], curves[name], lines[name]),
         "own": {"state": outcome.state, "result": own_lines.describe(outcome, own_rows, summary, curves)},
         "gain_of_1_mib": speeds[1 << 20] / speeds[1 << 10] if {1 << 10, 1 << 20} <= speeds.keys() else None,
         "collectives": len(collectives), "sizes": len(counts),

@@ -19,13 +19,11 @@ import torch.distributed as dist  # noqa: F401  # for what you write
 def share_gradients(model: torch.nn.Module, bucket_bytes: int) -> Callable[[], None]:
     """Make `model` data parallel over all ranks of the process group. Return the function `finish`.
 
-    First, send rank 0's parameters to every rank. In every backward pass, put each gradient into a bucket as soon as it is
-    complete (`register_post_accumulate_grad_hook`). When the bucket holds at least `bucket_bytes`, begin the all-reduce of all
-    of it as one tensor (`async_op=True`), and go on with an empty bucket; backward must continue. So if `bucket_bytes` is 0,
-    each gradient is a separate message.
+    All ranks train from rank 0's parameters. Gradients are summed in buckets, in the order in which backward completes them: a
+    bucket is sent as one all-reduce, as soon as it holds at least `bucket_bytes`. So if `bucket_bytes` is 0, each gradient is a
+    separate message. Backward must not wait for a message.
 
-    `finish()` is called after each `loss.backward()`, many times in a training run. It sends the last bucket, which may not be
-    full. When it returns, every `.grad` is the mean over all ranks. A parameter with `requires_grad=False`, or without a
-    gradient, stays unchanged.
+    `finish()` is called after each `loss.backward()`, many times in a training run. When it returns, every `.grad` is the mean
+    over all ranks. A parameter with `requires_grad=False`, or without a gradient, stays unchanged.
     """
     raise NotImplementedError("share_gradients: which hook does torch call when the gradient of a parameter is complete?")

@@ -19,11 +19,11 @@ def half_hook(errors: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Fut
     """Return the mean of all ranks' gradients in this bucket, sent as torch.float16. This is a communication hook of DDP.
 
     `bucket.buffer()` is a flat float32 tensor with this rank's gradients; `bucket.index()` is the number of the bucket. DDP
-    calls the hook in every step for every bucket, always with the same `errors`. This dictionary is empty at first. Store in it
-    the rounding error of this rank's numbers in one step, and add that error in the next step (error feedback).
+    calls the hook in every step for every bucket, always with the same `errors`. This dictionary is empty at first, and yours.
+    What one step loses by rounding must reach the model in a later step.
 
     Return a future of the mean over all ranks, in float32. It may be the bucket's own buffer. Gradients may be as large as
-    60,000, and float16 ends at 65,504: the sum of all ranks must not overflow. Send at most 2 bytes per number to all_reduce.
+    60,000, and float16 ends at 65,504. Send at most 2 bytes per number to all_reduce.
     `dist.all_reduce(..., async_op=True).get_future()` is a future of a list of tensors, and has `then`.
     """
     raise NotImplementedError("half_hook: what is lost when a number becomes float16, and where do you keep it?")

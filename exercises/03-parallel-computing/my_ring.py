@@ -18,9 +18,8 @@ def ring_all_reduce(tensor: torch.Tensor, rank: int, size: int) -> None:
 
     `tensor` is contiguous and has any shape and type. It has at least `size` elements, not necessarily a multiple of `size`.
 
-    Cut it into `size` chunks. In `size - 1` steps, send one chunk to the next rank, and add the chunk that comes from the
-    previous rank. In `size - 1` further steps, pass on the finished chunks. Use `dist.isend` and `dist.irecv`, and call `wait`
-    on what they return: until then, the chunk may not have been sent or may not have arrived. A single rank has nothing to
-    send.
+    Each rank sends to the next rank only, and receives from the previous one only (the last rank's next is rank 0): 2 (`size` -
+    1) messages, each with one of `size` chunks of about equal length. Use `dist.isend` and `dist.irecv`; what they return has
+    `wait`. A single rank has nothing to send.
     """
     raise NotImplementedError("ring_all_reduce: which chunk does rank r send first, if each is to be finished on another rank?")

@@ -24,4 +24,4 @@ def order_of_stage(stage: int, stages: int, micro_batches: int) -> list[tuple[st
 
     `micro_batches` may be smaller than `stages`.
     """
-    raise NotImplementedError("order_of_stage: how many micro-batches can run forward before the first one comes back?")
+    raise NotImplementedError("order_of_stage: what can this stage do until the first micro-batch comes back to it?")

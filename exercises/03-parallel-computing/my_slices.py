@@ -27,8 +27,8 @@ def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Return this rank's share of the outputs, from the whole `x`, which all ranks have. `weight` and `bias` are its slices.
 
-    Backward, all ranks need the gradient of `x` that the whole layer would have. A torch.autograd.Function can do one thing
-    forward and another backward.
+    Backward, all ranks need the gradient of `x` that the whole layer would have. (A torch.autograd.Function may do something
+    else backward than forward.)
     """
     raise NotImplementedError("column_linear: what must happen to the gradient of x?")
 
@@ -36,7 +36,6 @@ def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> 
 def row_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Return the whole outputs, the same on all ranks, from this rank's share `x` of the inputs and its slice `weight`.
 
-    Backward, each rank needs the gradient of its own share `x`. `bias` is the whole bias, and must be added to the outputs only
-    once.
+    Backward, each rank needs the gradient of its own share `x`. `bias` is the whole bias, the same on all ranks.
     """
     raise NotImplementedError("row_linear: where do you sum, and where do you add the bias?")

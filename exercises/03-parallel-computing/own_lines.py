@@ -47,6 +47,26 @@ def make_rows(outcome: own_part.Outcome, curves: dict[str, Samples], factors: di
     return rows
 
 
+def list_points(
+    outcome: own_part.Outcome, name: str, samples: Samples, through_all: tuple[float, float] | None
+) -> list[dict[str, object]]:
+    """Return the points of a plot for one collective: the median of each size, the line through all sizes, and the learner's.
+
+    `through_all` has the latency and the bandwidth of the line through all sizes, in seconds and bytes per second.
+    """
+    times: dict[int, list[float]] = {}
+    for size, seconds in samples:
+        times.setdefault(size, []).append(seconds)
+    points: list[dict[str, object]] = [
+        {"line": "median of the calls", "bytes": size, "us": 1e6 * statistics.median(times[size])} for size in sorted(times)
+    ]
+    own = tuple(outcome.results[0][name][:2]) if outcome.state == "ran" else None
+    for title, line in (("line through all sizes", through_all), ("your line", own)):
+        if line and min(line) > 0:
+            points += [{"line": title, "bytes": size, "us": 1e6 * (line[0] + size / line[1])} for size in sorted(times)]
+    return points
+
+
 def describe(outcome: own_part.Outcome, rows: list[dict], reference_rows: list[dict], curves: dict[str, Samples]) -> str | None:
     """Return "right", or what is wrong with the learner's lines in this run. Return None if the part is open.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from completions import tpot
 
 KNEE = 0.9  # the smallest batch size that reaches this share of the highest throughput is the best setting
 Row = Mapping[str, Any]
@@ -28,39 +27,49 @@ def list_within_spread(rows: Sequence[Row]) -> list[int]:
     return [batch for batch in may if not surely or batch <= surely[0]]
 
 
-def use_part(_world: object, sweep: dict[str, dict[str, Any]], limit_ms: float) -> dict[str, Any]:
-    """Return the results of the learner's functions for a sweep: the p99 of TTFT and TPOT in ms, and the chosen batch size.
+def is_within(request: Mapping[str, Any], ttft_ms: float, tpot_ms: float) -> bool:
+    """Return whether a request keeps both limits."""
+    return request["ttft_ms"] <= ttft_ms and (request["tpot_ms"] is None or request["tpot_ms"] <= tpot_ms)
 
-    `sweep` has, for each batch size, the tokens/s of each round (`speeds`), and for each request the arrivals of its tokens in
-    seconds after it was sent (`arrived`).
+
+def measure_goodput(requests: Sequence[Mapping[str, Any]], seconds: float, ttft_ms: float, tpot_ms: float) -> float:
+    """Return the tokens per second of the requests of a round that keep both limits."""
+    return sum(request["tokens"] for request in requests if is_within(request, ttft_ms, tpot_ms)) / seconds
+
+
+def use_part(_world: object, sweep: dict[str, list[Any]], limits: Mapping[str, float]) -> dict[str, Any]:
+    """Return the results of the learner's functions for a sweep: the goodput of every round, and the chosen batch size.
+
+    `sweep` has, for each batch size, the requests and the seconds of each round; `limits` has `ttft_ms`, `tpot_ms` and
+    `percent`.
     """
-    import my_latency
+    import my_setting
 
-    tails: dict[int, list[float]] = {}
-    tpots: dict[int, list[float]] = {}
-    for batch, record in sweep.items():
-        pairs = [my_latency.latencies(0.0, list(arrived)) for arrived in record["arrived"]]
-        ttfts = [pair[0] for pair in pairs]
-        tpots[int(batch)] = [pair[1] for pair in pairs]
-        tails[int(batch)] = [my_latency.percentile(list(times), 99) for times in (ttfts, tpots[int(batch)])]
-    rounds = {int(batch): list(record["speeds"]) for batch, record in sweep.items()}
-    return {"tails": tails, "batch": my_latency.choose_batch(rounds, tpots, limit_ms)}
+    rounds = {int(batch): [(requests, seconds) for requests, seconds in measured] for batch, measured in sweep.items()}
+    ttft_ms, tpot_ms = limits["ttft_ms"], limits["tpot_ms"]
+    rates = {
+        batch: [my_setting.goodput(requests, seconds, ttft_ms, tpot_ms) for requests, seconds in measured]
+        for batch, measured in rounds.items()
+    }
+    return {"goodput": rates, "batch": my_setting.choose_batch(rounds, ttft_ms, tpot_ms, limits["percent"])}
 
 
-def count_wrong(sweep: Mapping[int, Mapping[str, Any]], answer: Mapping[str, Any], limit_ms: float) -> int:
+def count_wrong(sweep: Mapping[int, Sequence[Any]], answer: Mapping[str, Any], limits: Mapping[str, float]) -> int:
     """Return how many figures of the learner's part are wrong.
 
-    A p99 is wrong if it is not the time of the right request. A batch size is wrong if its p99 of TPOT is above the limit,
-    or if the rounds refute it. The answer None is wrong if a batch size is within the limit.
+    A batch size is wrong if fewer than `percent` percent of its requests keep both limits, or if the rounds refute it. The
+    answer None is wrong if a batch size keeps the promise.
     """
-    wrong_count, within = 0, []
-    for batch, record in sweep.items():
-        waits = [arrived[0] * 1e3 for arrived in record["arrived"]]
-        gaps = [1e3 * (tpot(arrived[-1], arrived[0], len(arrived)) or 0.0) for arrived in record["arrived"]]
-        tails = answer["tails"][str(batch)]
-        wrong_count += sum(not _is_tail(times, tail) for times, tail in zip((waits, gaps), tails, strict=True))
-        within += [batch] if _is_tail(gaps, tails[1]) and tails[1] <= limit_ms else []
-    return wrong_count + (not _is_choice({batch: sweep[batch]["speeds"] for batch in within}, answer["batch"]))
+    wrong_count, rates = 0, {}
+    ttft_ms, tpot_ms = limits["ttft_ms"], limits["tpot_ms"]
+    for batch, measured in sweep.items():
+        speeds = [measure_goodput(requests, seconds, ttft_ms, tpot_ms) for requests, seconds in measured]
+        own_speeds = answer["goodput"][str(batch)]
+        wrong_count += sum(not math.isclose(own, speed, rel_tol=1e-6) for own, speed in zip(own_speeds, speeds, strict=True))
+        within = [is_within(request, ttft_ms, tpot_ms) for requests, _ in measured for request in requests]
+        if 100 * sum(within) >= limits["percent"] * len(within):
+            rates[batch] = speeds
+    return wrong_count + (not _is_choice(rates, answer["batch"]))
 
 
 def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> bool:
@@ -81,10 +90,3 @@ def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> boo
         for rounds in smaller
     )
     return not any(is_as_fast)
-
-
-def _is_tail(times: Sequence[float], tail: float) -> bool:
-    """Return whether at least 99 % of the times do not exceed `tail`, and less than 99 % are below it."""
-    min_count = 0.99 * len(times) - 1e-9
-    at_most_count, below_count = (sum(time <= tail * factor for time in times) for factor in (1 + 1e-9, 1 - 1e-9))
-    return at_most_count >= min_count > below_count

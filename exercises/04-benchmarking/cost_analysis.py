@@ -62,7 +62,8 @@ day, min_usd = fleets.read_day(args.puzzle)
 outcome = part.run(None, "fleets:use_plan", limit_s=20, puzzle=args.puzzle)
 yours = outcome.results[0] if outcome.state == "ran" else {"fault": outcome.text}
 if not yours["fault"]:
-    day.append({"plan": "yours"} | {key: value for key, value in yours.items() if key != "fault"})
+    day.append({"plan": "yours"} | {key: value for key, value in yours.items() if key not in {"fault", "hours"}})
+demand = [{"line": "demand", "hour": hour, "tok_per_s": tokens} for hour, tokens in enumerate(service.demand)]
 own_usd = yours.get("usd_per_day")
 
 
@@ -141,7 +142,8 @@ of_reference = next(row for row in rows if row["instance"] == args.instance)
 l4 = next(price for price in listed if price.instance == "g6.xlarge")
 t4 = next(price for price in listed if price.instance == "g4dn.xlarge")
 metrics = {
-    **vars(args), "day": day, "peak_of_hourly": day[0]["usd_per_day"] / day[1]["usd_per_day"],
+    **vars(args), "day": day, "hours": [*demand, *yours.get("hours", [])],
+    "peak_of_hourly": day[0]["usd_per_day"] / day[1]["usd_per_day"],
     "broken_plans": None if outcome.state == "open" else int(yours["fault"] is not None), "plan_fault": yours["fault"],
     "usd_over_best": None if own_usd is None else round(own_usd - min_usd, 6),
     "model": model, "rows": rows, "known": priced_rows, "measured": measured,

@@ -145,7 +145,7 @@ def use_plan(_world: object, puzzle: int) -> dict[str, Any]:
     service = make_service(puzzle)
     try:
         plan = read_plan(service, my_fleet.plan(*service.describe()))
-        return {"fault": None, **describe_plan(service, plan)}
+        return {"fault": None, "hours": list_capacities(service, plan), **describe_plan(service, plan)}
     except Fault as fault:
         return {"fault": str(fault)}
 
@@ -161,6 +161,19 @@ def describe_plan(service: Service, plan: Plan) -> dict[str, Any]:
         "on_demand_hours": sum(plan.on_demand),
         "spot_hours": sum(plan.spot),
     }
+
+
+def list_capacities(service: Service, plan: Plan) -> list[dict[str, Any]]:
+    """Return points for a plot: the tokens/s that a plan's instances on demand can generate in each hour, and all of them."""
+    offer = next(offer for offer in service.offers if offer.gpu == plan.gpu)
+    speed = offer.batches[plan.batch][0]
+    points = []
+    for hour, (steady, spot) in enumerate(zip(plan.on_demand, plan.spot, strict=True)):
+        points += [
+            {"line": "yours, on demand", "hour": hour, "tok_per_s": steady * speed},
+            {"line": "yours, with spot", "hour": hour, "tok_per_s": (steady + spot * working_share(offer)) * speed},
+        ]
+    return points
 
 
 def _per_million(service: Service, usd: float) -> float:

@@ -1,7 +1,8 @@
 """GPU specifications: what the device reports, what follows from that, and what the data sheet says.
 
 You will learn    which few numbers decide how fast a GPU can be; how a peak is computed; what to believe and what to check
-You will produce  the device compared with its data sheet, T4, L4 and others side by side, and the impossible one of five
+You will produce  the device compared with its data sheet, two tests of it, T4, L4 and others side by side, and the
+                  impossible one of five
 Run it            python gpu_specs.py --puzzle 3
 Your part         `find_impossible` in my_sheets.py; then run this on a second type of GPU and say what really changes
 Reading           modules/04-benchmarking/lesson.md, "Five numbers of a GPU"
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 from pathlib import Path
 
@@ -25,7 +27,7 @@ import specs
 import torch
 from bench import say
 
-SEED = 0
+SEED, COPY_MB = 0, 256  # the copied array is larger than any cache
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="specifications of the device, its data sheet, and an impossible one")
@@ -56,8 +58,30 @@ else:
     ]  # fmt: skip
     say("No GPU here: the device column shows what the processor reports, and the rest stays empty. (local mode)")
 
+# --- two tests of this device: each shows what it can do at least ------------------------------------------------------------
+torch.manual_seed(SEED)
+side, number_format = (8192, torch.float16) if device.type == "cuda" else (1024, torch.float32)
+x, y = (torch.randn(side, side, device=device).to(number_format) for _ in range(2))
+product, source = torch.empty_like(x), torch.ones(COPY_MB * 10**6 // 4, device=device)
+target = torch.empty_like(source)
+product_ms, copy_ms = (
+    1e3 * statistics.median(bench.measure(call, device, budget_s=0.3, at_least=5))
+    for call in (lambda: torch.mm(x, y, out=product), lambda: target.copy_(source))
+)
+device_tests = [
+    {
+        "name": "this device",
+        "test": f"product, {str(number_format).removeprefix('torch.')}",
+        "size": f"{side}²",
+        "ms": product_ms,
+    },
+    {"name": "this device", "test": f"copy of {COPY_MB} MB", "size": None, "ms": copy_ms},
+]
+device_ridge = gpus.matmul_tflops(side, product_ms / 1e3) * 1e3 / (2 * COPY_MB / copy_ms)
+
 # --- the table checks itself: a peak follows from processors, units and clock ------------------------------------------------
 table = specs.comparison(gpus.table())
+common = [row for row, gpu in zip(table, gpus.table(), strict=True) if gpu.drawn]
 deviations = [row["formula_off_percent"] for row in table if row["formula_off_percent"] is not None]
 guessed = [name for name in specs.similar_names(gpus.table()) if gpus.find(name) is not None]
 
@@ -74,7 +98,6 @@ sheet_rows = [
     | {"yours": str(answers[number] or "possible") if answers else None}
     for number, claims in enumerate(judgement["sheet"] for judgement in invented_sheets)
 ]
-test_rows = sheets.list_tests(args.puzzle)
 if outcome.state == "open":
     say("yours: not written yet; a column of the five sheets says which one you call impossible")
 elif outcome.state == "failed":
@@ -83,16 +106,15 @@ elif outcome.state == "failed":
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
-    **vars(args), "invented": sheet_rows, "tests": test_rows,
+    **vars(args), "invented": sheet_rows, "tests": [*sheets.list_tests(args.puzzle), *device_tests],
     "sheets_judged": len(invented_sheets) + len(real_sheets), "wrong_sheets": wrong_count,
     "part_fault": outcome.text, "specs": spec_rows, "table": table,
-    "common": [row for row, gpu in zip(table, gpus.table(), strict=True) if gpu.drawn],
+    "common": common, "device_ridge": device_ridge,
+    "ridges": [*common, {"gpu": "this device, by two tests", "ridge_flop_per_byte": device_ridge}],
     "known": sheet is not None if device.type == "cuda" else None,
     "gpu": sheet.gpu if sheet else None, "formulas_checked": len(deviations), "worst_formula_off_percent": max(deviations),
     "names_guessed": len(guessed), "disagreements": sum(row.get("agrees") is False for row in spec_rows),
     "ratio_l4_t4_fp16": next(row["fp16_tflops"] for row in table if row["gpu"] == "L4") / table[0]["fp16_tflops"],
-    "ridge_t4": table[0]["ridge_flop_per_byte"],
-    "ridge_l4": next(row["ridge_flop_per_byte"] for row in table if row["gpu"] == "L4"),
     "ratio_l4_t4_bandwidth": next(row["gb_per_s"] for row in table if row["gpu"] == "L4") / table[0]["gb_per_s"],
     "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, but the device is this computer",
 }  # fmt: skip
@@ -105,7 +127,9 @@ columns = {"name": "sheet", "sms": "SM", "cores_per_sm": "cores", "tensor_fma_pe
            "bandwidth": "GB/s", "memory": "GB", "yours": "yours"}  # fmt: skip
 bench.say_table(sheet_rows, columns, title="Five sheets; one of them cannot be true:")
 bench.say_table(
-    metrics["tests"], {"name": "sheet", "test": "test", "size": "size", "ms": "ms"}, title="What was timed on them:"
+    metrics["tests"],
+    {"name": "sheet", "test": "test", "size": "size", "ms": "ms"},
+    title="What was timed on them, and on this device:",
 )
 path = bench.write_metrics("gpu_specs/2", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

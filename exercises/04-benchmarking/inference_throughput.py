@@ -1,11 +1,11 @@
 """Inference throughput: how many tokens a second an engine generates, by the number of concurrent requests.
 
-You will learn    why a batch is nearly free, and up to what size; what it costs each request; how to find the best setting
-You will produce  tokens/s, TTFT, TPOT and memory for each batch size, the best one, and the curve; metrics.json
+You will learn    why a batch is nearly free, and up to what size; what it costs each request; which tokens arrive in time
+You will produce  tokens/s, TTFT, TPOT, goodput and memory for each batch size, the best one, and the curve; metrics.json
 Run it            python inference_throughput.py --model tiny --batch-sizes 1,2,4,8 --input-len 32 --output-len 24
                   python inference_throughput.py --model gpt2
-Your part         `percentile`, `latencies` and `choose_batch` in my_latency.py; then try longer answers and a smaller cache
-Reading           modules/04-benchmarking/lesson-2-price.md, "Throughput has a price"
+Your part         `goodput` and `choose_batch` in my_setting.py; then try longer answers and a smaller cache
+Reading           modules/04-benchmarking/lesson-2-price.md, "Throughput has a price" and "Limits for users"
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from completions import Answer, RefusedByEngine, together
 from language_models import MODELS
 
 SEED, MIB = 0, 1 << 20
+SLACK = 3  # limits that are not set: so many times the median of the smallest batch size
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="tokens a second by the number of requests at the same time")
@@ -56,7 +57,11 @@ parser.add_argument(
 parser.add_argument(
     "--kv-share", type=float, default=1.0, help="size of the KV cache, as a share of what the largest batch needs"
 )
-parser.add_argument("--limit-ms", type=float, default=50.0, help="upper limit of the p99 of TPOT for your choice")
+parser.add_argument(
+    "--ttft-limit-ms", type=float, default=0.0, help=f"limit of TTFT; 0 is {SLACK} times that of the smallest batch"
+)
+parser.add_argument("--limit-ms", type=float, default=0.0, help=f"limit of TPOT; 0 is {SLACK} times that of the smallest batch")
+parser.add_argument("--good-percent", type=float, default=90.0, help="percent of the requests that have to keep both limits")
 parser.add_argument("--cross-check", action=argparse.BooleanOptionalAction, default=False, help="also run vLLM's own benchmark")
 args = parser.parse_args()
 model = MODELS[args.model]
@@ -66,13 +71,13 @@ except ValueError:
     parser.error(f"--batch-sizes {args.batch_sizes}: whole numbers with commas, such as 1,4,16")
 if not 1 <= batches[0] <= batches[-1] <= 512 or args.repeats < 1 or not 0.1 <= args.kv_share <= 1:
     parser.error("each of --batch-sizes must be from 1 to 512, --repeats at least 1, and --kv-share from 0.1 to 1")
-if args.limit_ms <= 0:
-    parser.error("--limit-ms must be above 0")
+if min(args.limit_ms, args.ttft_limit_ms) < 0 or not 1 <= args.good_percent <= 100:
+    parser.error("--limit-ms and --ttft-limit-ms must be at least 0, and --good-percent from 1 to 100")
 if args.input_len < 1 or args.output_len < 2 or args.input_len + args.output_len > model.longest:
     parser.error(f"--output-len must be at least 2, and with --input-len at most {model.longest}, the limit of {args.model}")
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
-learner_part = own_part.Process("my_latency.py")
+learner_part = own_part.Process("my_setting.py")
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 kind, device = engines.choose(args.engine), bench.here()
@@ -109,6 +114,33 @@ def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float]
     }  # fmt: skip
 
 
+def list_requests(answers: list[Answer]) -> list[dict]:
+    """Return the times and the tokens of each request, as your part gets them."""
+    return [
+        {"ttft_ms": answer.ttft_s * 1e3, "tpot_ms": answer.tpot_s and answer.tpot_s * 1e3, "tokens": answer.tokens}
+        for answer in answers
+    ]
+
+
+def find_limits(answered: list[tuple[list[Answer], float]]) -> dict[str, float]:
+    """Return the limits of TTFT and TPOT, and the percentage of requests that have to keep both."""
+    requests = [request for answers, _ in answered for request in list_requests(answers)]
+    usual = {key: statistics.median(request[key] for request in requests) for key in ("ttft_ms", "tpot_ms")}
+    return {
+        "ttft_ms": args.ttft_limit_ms or SLACK * usual["ttft_ms"],
+        "tpot_ms": args.limit_ms or SLACK * usual["tpot_ms"],
+        "percent": args.good_percent,
+    }
+
+
+def describe_goodput(measured: list[tuple[list[dict], float]]) -> dict:
+    """Return the percentage of the requests that keep both limits, and the median goodput of the rounds."""
+    ttft_ms, tpot_ms = slo["ttft_ms"], slo["tpot_ms"]
+    within = [best_setting.is_within(request, ttft_ms, tpot_ms) for requests, _ in measured for request in requests]
+    rates = [best_setting.measure_goodput(requests, seconds, ttft_ms, tpot_ms) for requests, seconds in measured]
+    return {"good_percent": 100 * sum(within) / len(within), "goodput_tok_per_s": statistics.median(rates)}
+
+
 # --- the experiment: one engine, rounds over all batch sizes, so that a busy moment does not affect only one of them ---
 rounds: dict[int, list[tuple[list[Answer], float]]] = {batch: [] for batch in batches}
 watts: dict[int, list[float]] = {batch: [] for batch in batches}
@@ -134,18 +166,9 @@ with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_
                 missing += sum(abs(answer.tokens - args.output_len) for answer in answered)
                 missing += sum(abs(answer.prompt_tokens - args.input_len) for answer in answered)
             say(f"round {number + 1} of {args.repeats}: {sum(rounds[batch][-1][1] for batch in batches):.1f} s")
-        sweep = {
-            batch: {
-                "speeds": [sum(answer.tokens for answer in answers) / wall for answers, wall in rounds[batch]],
-                "arrived": [
-                    [moment - answer.sent_s for moment in answer.arrivals_s]
-                    for answers, _ in rounds[batch]
-                    for answer in answers
-                ],
-            }
-            for batch in batches
-        }
-        outcome = learner_part.run(None, "best_setting:use_part", limit_s=20, sweep=sweep, limit_ms=args.limit_ms)
+        sweep = {batch: [(list_requests(answers), wall) for answers, wall in rounds[batch]] for batch in batches}
+        slo = find_limits(rounds[batches[0]])
+        outcome = learner_part.run(None, "best_setting:use_part", limit_s=20, sweep=sweep, limits=slo)
         own_answer = outcome.results[0] if outcome.state == "ran" else None
         own_batch = own_answer["batch"] if own_answer else None
         served = [together(engine.url, engine.model, prompts(own_batch), args.output_len)] if own_batch in batches else []
@@ -160,18 +183,23 @@ best, candidates = best_setting.choose_best(valid), best_setting.list_within_spr
 for case in rows:
     alone = valid[0] if valid and valid[0]["batch"] == 1 else None
     case["gain"] = case["output_tok_per_s"] / alone["output_tok_per_s"] if alone and case["output_tok_per_s"] else None
+    case.update(describe_goodput(sweep[case["batch"]]))
     case["ideal_tok_per_s"] = alone["output_tok_per_s"] * case["batch"] if alone else None
 
 # --- your part: its figures, and one more round with the batch size that it chose -------------------------------------------
 wrong_figures = None if outcome.state == "open" else 1
 if own_answer:
-    wrong_figures = best_setting.count_wrong(sweep, own_answer, args.limit_ms)
-    say(f"yours: serve {own_batch or 'no batch size'}, for a p99 of TPOT of at most {args.limit_ms:g} ms")
+    wrong_figures = best_setting.count_wrong(sweep, own_answer, slo)
+    say(f"yours: serve {own_batch or 'no batch size'}, so that {slo['percent']:g}% of the requests keep both limits")
 elif outcome.state == "open":
     say("yours: not written yet; one more round is served with the batch size that your part chooses")
 else:
     say(f"yours: {outcome.text}")
-own_rows = [row(own_batch, served, [], memory[own_batch]) | {"setting": "yours"}] if served else []
+own_rows = [
+    row(own_batch, served, [], memory[own_batch])
+    | describe_goodput([(list_requests(answers), wall) for answers, wall in served])
+    | {"setting": "yours"}
+] if served else []  # fmt: skip
 
 # --- vLLM's own benchmark to compare with, if it is requested ------------------------------------------------------------
 check, why_not = None, "only with vLLM" if kind != "vllm" else "not requested: --cross-check" if not args.cross_check else None
@@ -197,7 +225,7 @@ metrics = {
     "refused": sum(row["refused"] for row in rows), "most_tok_per_s": peak,
     "gain_of_largest": rows[-1]["gain"], "weights_mib": model.weight_bytes(limits.number) / MIB,
     "best_candidates": candidates, "best_is_clear": int(len(candidates) == 1), "largest_cache_mib": rows[-1]["cache_mib"],
-    "largest_within_50_ms": max((row["batch"] for row in valid if row["tpot_p99_ms"] <= 50), default=None),
+    "slo": slo, "late_percent_of_largest": 100 - rows[-1]["good_percent"],
     "best_batch": best and best["batch"], "best_tok_per_s": best and best["output_tok_per_s"],
     "best_total_tok_per_s": best and best["total_tok_per_s"], "best_tpot_ms": best and best["tpot_p50_ms"],
     "best_power_w": best and best["power_w"], "one_at_a_time_tok_per_s": valid[0]["output_tok_per_s"] if valid else None,
@@ -207,8 +235,9 @@ metrics = {
 }  # fmt: skip
 titles = {"batch": "at a time", "setting": "setting",
           "output_tok_per_s": "tokens/s", "ttft_p50_ms": "TTFT ms", "tpot_p50_ms": "TPOT ms",
-          "tpot_p99_ms": "p99", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
+          "good_percent": "% in time", "goodput_tok_per_s": "goodput", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
           "ceiling_tok_per_s": "ceiling"}  # fmt: skip
+say(f"limits: TTFT at most {slo['ttft_ms']:.1f} ms, TPOT at most {slo['tpot_ms']:.2f} ms")
 bench.say_table([*rows, *own_rows], titles)
 for refused_row in (row for row in rows if row["refused"]):
     say(f"refused: {refused_row['batch']} at a time would be above what is possible ({refused_row['ceiling']})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -70,6 +71,29 @@ def use_part(_world: object, n: int, calls: list[tuple[float, float]], peak: flo
     import my_rate
 
     return dict(my_rate.rates(n, n, n, [(began, took) for began, took in calls], peak))
+
+
+def trace_run(
+    calls: Sequence[tuple[float, float]], n: int, rates: Mapping[str, float | None] | None, windows: int = 40
+) -> list[dict[str, object]]:
+    """Return the points of a plot of a long run: the median TFLOP/s of each of its windows, and the learner's two rates.
+
+    The learner's burst is drawn over the first second, and the sustained rate from the moment at which the run had settled.
+    """
+    start, length, tera = calls[0][0], sum(calls[-1]) - calls[0][0], 2 * n**3 / 1e12
+    by_window: dict[int, list[float]] = {}
+    for began, took in calls:
+        by_window.setdefault(int((began - start) / length * windows), []).append(took)
+    points: list[tuple[str, float, float | None]] = [
+        ("measured", length * (window + 0.5) / windows, tera / statistics.median(times))
+        for window, times in sorted(by_window.items())
+    ]
+    if rates:
+        points += [("your burst", second, rates["burst"]) for second in (0.0, min(1.0, length))]
+        settled_s = rates["settled_s"]
+        if settled_s is not None:
+            points += [("your sustained rate", second, rates["sustained"]) for second in (settled_s, length)]
+    return [{"line": line, "seconds": second, "tflops": tflops} for line, second, tflops in points]
 
 
 def count_wrong_rates(rates: Mapping[str, float | None], n: int, calls: Sequence[tuple[float, float]], peak: float) -> int:

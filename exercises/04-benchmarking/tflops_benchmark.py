@@ -29,6 +29,7 @@ import torch
 from bench import say
 
 SEED = 0
+STEP_OPERATIONS = 6 * 124e6 * 1024  # of a training step: 6 for each parameter and token; GPT-2, 1,024 tokens
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="TFLOP/s by number format and size")
@@ -136,12 +137,6 @@ def compare_published(summary: list[dict]) -> list[dict]:
                    for row in published_runs()]  # fmt: skip
 
 
-def doubling_times(rows: list[dict]) -> float | None:
-    """Return the time of the largest float32 product, divided by that of one with half its side, or None if not measured."""
-    times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
-    return times[sizes[-1]] / times[sizes[-1] // 2] if {sizes[-1], sizes[-1] // 2} <= times.keys() else None
-
-
 # --- the experiment: first check the result, then a burst at each size and format, and last a long run of each format ---------
 rows: list[dict] = []
 sustained: list[dict] = []
@@ -219,11 +214,14 @@ metrics = {
     "derived_peaks": derived and derived.tflops,
     "rows": rows, "aligned": [row for row in rows if row["aligned"]], "sustained": sustained,
     "summary": summary, "skipped": skipped,
+    "long_run": matmuls.trace_run(calls, sizes[-1], own_rates) if calls else [],
     "wrong_rates": wrong_rates, "part_fault": outcome.text if outcome else "",
     "refused": sum(row["refused"] for row in rows + sustained),
     "pairs_expected": len(sizes) * (len(dtypes) - len(skipped)), "pairs_measured": sum(row["aligned"] for row in rows),
     "best_float32_gflops": best_float32 and 1e3 * best_float32,
-    "float32_sustained_percent_of_best": single.get("sustained_percent_of_best"), "doubling_times": doubling_times(rows),
+    "float32_sustained_percent_of_best": single.get("sustained_percent_of_best"),
+    "float32_unaligned_percent": single.get("unaligned_percent_of_aligned"),
+    "step_at_sustained_s": STEP_OPERATIONS / (1e12 * single["sustained_tflops"]) if single.get("sustained_tflops") else None,
     "best_float32": single.get("best"), "best_float16": half.get("best"),
     "best_float32_tflops": best_float32, "best_float32_size": single.get("best_size"),
     "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),

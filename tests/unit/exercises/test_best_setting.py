@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.exercises.scripts import beside_the_script
@@ -30,7 +32,16 @@ def test_best_setting_is_uncertain_after_one_outlier() -> None:
 
 @pytest.mark.parametrize(("chosen", "wrong"), [(1, 1), (2, 0), (4, 1), (8, 1), (None, 1)])
 def test_count_wrong_batch_sizes(chosen: int | None, wrong: int) -> None:
-    rounds = {1: [98, 101], 2: [380, 402], 4: [390, 405], 8: [700, 710]}
-    sweep = {batch: {"speeds": speeds, "arrived": [[0.1, 0.2 if batch < 8 else 0.9]]} for batch, speeds in rounds.items()}
-    answer = {"tails": {str(batch): [100, 100 if batch < 8 else 800] for batch in sweep}, "batch": chosen}
-    assert best_setting.count_wrong(sweep, answer, 150.0) == wrong
+    rounds = {1: [98.0, 101.0], 2: [380.0, 402.0], 4: [390.0, 405.0], 8: [700.0, 710.0]}
+    sweep = {
+        batch: [([{"ttft_ms": 100.0, "tpot_ms": 20.0 if batch < 8 else 90.0, "tokens": 10}], 10 / speed) for speed in speeds]
+        for batch, speeds in rounds.items()
+    }
+    answer: dict[str, Any] = {
+        "goodput": {str(batch): speeds if batch < 8 else [0.0, 0.0] for batch, speeds in rounds.items()},
+        "batch": chosen,
+    }
+    limits = {"ttft_ms": 150.0, "tpot_ms": 50.0, "percent": 90.0}
+    assert best_setting.count_wrong(sweep, answer, limits) == wrong
+    answer["goodput"]["2"][0] = 300.0
+    assert best_setting.count_wrong(sweep, answer, limits) == wrong + 1

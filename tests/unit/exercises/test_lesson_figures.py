@@ -13,6 +13,7 @@ from tests.unit.exercises.scripts import beside_the_script
 from tests.unit.exercises.test_bandwidth import GIB, MIB, p4de
 
 bandwidth = beside_the_script("shared", "bandwidth")
+bubble = beside_the_script("shared", "bubble")
 costs = beside_the_script("04-benchmarking", "costs")
 gpus = beside_the_script("shared", "gpus")
 HPC, CUDA = "07-hpc-systems", "05-gpu-programming"
@@ -219,14 +220,39 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
         if isinstance(question.value, float)
     }
     assert constants == {
-        "sum-of-four": sum(rank + 1 for rank in range(4)),
-        "factor-of-four": bandwidth.bus_factor("all_reduce", 4),
+        "bytes-on-the-wire": pytest.approx(bandwidth.bus_factor("all_reduce", 8) * 100e6 / 12.5e9 * 1e3),
+        "more-ranks": pytest.approx(3e9 * bandwidth.bus_factor("all_reduce", 32) / 24e9 * 1e3, abs=0.05),
         "four-gib": pytest.approx(bandwidth.bus_factor("all_reduce", 4) * 4 * GIB / 50e9 * 1e3, abs=5e-4),
         "one-way-times": pytest.approx(1800 / 2 / 63, abs=5e-3),
         "two-bridges": pytest.approx(bandwidth.bus_factor("all_reduce", 4) / 20 * 300, abs=5e-3),
     }
     (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "one-way-times"]
     assert f"18 links of {900 // 18} GB/s each way make 900 and 900 (NVLink 5)" in (question.explanation or "")
+
+
+def test_constants_of_questions_about_training_and_serving_follow_from_their_formulas() -> None:
+    constants = {
+        f"{number} {question.id}": question.value
+        for number in ("3.2", "3.4", "3.5", "3.6", "3.7", "4.1", "4.2", "4.3", "4.4")
+        for question in CATALOG.exercise(number)[1].questions
+        if isinstance(question.value, float)
+    }
+    strong_hours, fractions = 40 / 5.6, [(seconds - 1 / n) / (1 - 1 / n) for seconds, n in ((0.56, 2), (0.38, 4))]
+    peak, reached = 142 * 512 * 2 * 2.52e9, 2 * 8192**3 / 3.9e-3
+    expected = {
+        "3.2 hidden-or-not": 60 - 15, "3.4 price-of-a-result": (16 * strong_hours - 80) / (40 - strong_hours),
+        "3.5 tokens-not-pieces": (2.0 + 4.0) / 2 - (900 * 2.0 + 100 * 4.0) / 1000, "3.5 worth-it": 8 * 200 / (8 * 80 + 120),
+        "3.6 pieces-for-ten-percent": next(m for m in range(1, 100) if bubble.predict_bubble(8, m) <= 0.1 + 1e-12),
+        "3.6 first-stage-memory": (16 - 2) * 1.5, "3.6 slow-stage": 32 * 14 + 3 * 10,
+        "3.7 fraction-from-two": 100 * (fractions[1] - fractions[0]),
+        "4.1 from-a-log": 100 * reached / peak, "4.2 rate-of-a-call": 2 * 2048 * 8192 * 1024 / 0.6e-3 / 1e12,
+        "4.2 first-minute": (1500 + 45 / 0.04) / 75, "4.3 two-percentiles": 100 - 10 - 10,
+        "4.3 how-many": math.ceil(math.log(0.05) / math.log(0.99)), "4.3 knee": (14 / 300) / (2 * 7e9 / 60e12),
+        "4.4 spot-limit": 0.65 * 1440 / 18, "4.4 three-of-four": 5.2 / 3 / 0.8,
+    }  # fmt: skip
+    assert constants == pytest.approx(expected, rel=3e-3)
+    assert "0.99⁴⁰ = 67 %" in lesson("4")
+    assert round(100 * 0.99**40) == 67
 
 
 def test_how_long_the_gradients_of_a_resnet_50_take_over_a_network() -> None:

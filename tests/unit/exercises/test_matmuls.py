@@ -32,6 +32,24 @@ def test_count_wrong_rates_of_each_mistake(burst_s: float, sustained: float, wro
     assert matmuls.count_wrong_rates(rates, 512, CALLS, PEAK) == wrong
 
 
+def test_trace_run_has_the_windows_and_both_rates() -> None:
+    rates = {"burst": 2.0, "settled_s": 1.5, "sustained": 1.0, "percent": 50.0}
+    length = sum(CALLS[-1]) - CALLS[0][0]
+    points = {
+        line: [
+            (point["seconds"], point["tflops"])
+            for point in matmuls.trace_run(CALLS, 512, rates, windows=4)
+            if point["line"] == line
+        ]
+        for line in ("measured", "your burst", "your sustained rate")
+    }
+    assert len(points["measured"]) == 4
+    assert points["measured"][0][1] > 1.5 * points["measured"][-1][1], "the run slows down"
+    assert points["your burst"] == [(0.0, 2.0), (1.0, 2.0)]
+    assert points["your sustained rate"] == [(1.5, 1.0), (length, 1.0)]
+    assert {point["line"] for point in matmuls.trace_run(CALLS, 512, None)} == {"measured"}
+
+
 @pytest.mark.parametrize(
     ("settled_s", "sustained", "wrong"),
     [(None, None, 0), (None, 1.0, 1), (sum(TOOK[:22]), WORK * 3 / sum(TOOK[22:]), 1)],
