@@ -257,10 +257,12 @@ by_piece.sort(key=lambda row: row["points"])
 ideal_ns = min(row["ns_per_score"] for row in by_piece)
 for row in by_piece:
     row |= {"times_counted": row["operations_per_score"] / fewest, "times_measured": row["ns_per_score"] / ideal_ns}
-    row |= {"yours": row["times_measured"] if row["way"] == "yours" else None}
 by_piece_way = {row["way"]: row for row in by_piece if row["way"] != "pieces"}
 titles = {"way": "way", "points": "points", "operations_per_score": "FLOP per score", "ns_per_score": "ns per score"}
 bench.say_table(by_piece, titles)
+drawn_pieces = [{"curve": "operations", "points": row["points"], "times": row["times_counted"]} for row in by_piece]
+drawn_pieces += [{"curve": "time, yours" if row["way"] == "yours" else "time", "points": row["points"],
+                  "times": row["times_measured"]} for row in by_piece]  # fmt: skip
 near_1024 = min(piece_lengths or [whole], key=lambda length: abs(length - 1024))
 
 # --- the record ------------------------------------------------------------------------------------------------------------
@@ -269,7 +271,8 @@ own_way = by_way.get("yours", {})
 sums = by_way["direct sum"]["us_per_signal"]
 metrics = {
     **vars(args), "gpu": gpu.gpu if gpu else None, "ways": rows, "by_length": by_length, "by_batch": by_batch,
-    "by_piece": by_piece, "pieces_broken": long_broken or ("no error" if own_long else None), "pieces_error": long_error,
+    "by_piece": by_piece, "drawn_pieces": drawn_pieces,
+    "pieces_broken": long_broken or ("no error" if own_long else None), "pieces_error": long_error,
     "pieces_points": own_points,
     "pieces_operations_times": operations_per_score(own_points, args.template) / fewest if own_long else None,
     "pieces_calls": long_counter.forward_calls + long_counter.inverse_calls if own_long else None,
