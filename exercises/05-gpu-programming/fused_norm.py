@@ -196,7 +196,7 @@ grad, kept = torch.ones_like(inputs[0]), keep(*inputs)
 with Operations() as operations:
     eager_backward(grad, *inputs[:2], kept)
 eager_backward_bytes = sum(item["read_bytes"] + item["written_bytes"] for item in operations.rows)
-eager_rows += operations.rows
+eager_backward_rows = operations.rows
 backward_row = {"error": None, "bytes": (3 * inputs[0].numel() + inputs[1].numel()) * inputs[0].element_size(), "broken": None,
                 "counted": None}  # fmt: skip
 try:
@@ -284,6 +284,8 @@ say(
     "\n"
     + bench.table(eager_rows, {"what": "PyTorch's operations", "read_bytes": "bytes read", "written_bytes": "bytes written"})
 )
+titles = {"what": "PyTorch's operations, backward", "read_bytes": "bytes read", "written_bytes": "bytes written"}
+say("\n" + bench.table(eager_backward_rows, titles))
 moved = longest["counted_bytes"] or longest["fused_bytes"]
 backward_saving = eager_backward_bytes / backward_bytes
 kept_bytes = sum(tensor.nbytes for tensor in kept)
