@@ -1,10 +1,12 @@
-"""FFT pipeline: find a known pulse in many noisy signals, using transforms of the right length in batches.
+"""FFT pipeline: find a known pulse in many noisy signals, and then in one long signal, with transforms of the right length.
 
-You will learn    why a length of 1123 takes several times as long as 1125; why a transform wraps around; what a batch saves
-You will produce  the time per signal by length and by batch; your filter compared with the slow one and the direct sum
+You will learn    why a length of 1123 takes several times as long as 1125; why a transform wraps around; what a batch saves;
+                  how long the pieces of a long signal should be
+You will produce  the time per signal by length and by batch; your filter compared with the slow one and the direct sum; a long
+                  signal in pieces of several lengths, and as a whole
 Run it            python fft_pipeline.py --signals 512 --samples 1000 --batch-sizes 1,8,64     (one core of a CPU)
                   python fft_pipeline.py                                                       (a GPU)
-Your part         repair matched_filter in my_filter.py: it is right, but slow for three reasons
+Your part         my_filter.py: repair matched_filter, which is right but slow; my_long_filter.py: filter in pieces
 Reading           modules/05-gpu-programming/lesson-10-transforms.md
 """
 
@@ -24,12 +26,21 @@ import bench
 import fft_copies
 import gpus
 import my_filter
+import my_long_filter
 import torch
 import transforms
 from bench import say
-from transforms import TransformCounter, correlate_directly, find_fast_length, largest_prime_factor, score_error
+from transforms import (
+    TransformCounter,
+    correlate_directly,
+    fewest_operations,
+    find_fast_length,
+    largest_prime_factor,
+    operations_per_score,
+    score_error,
+)
 
-SEED, ROUNDS, COMPARED, MAX_PRODUCTS = 0, 3, 64, 10**9
+SEED, ROUNDS, COMPARED, MAX_PRODUCTS, LONG_ON_GPU = 0, 3, 64, 10**9, 64
 OF_OWN_BEST, PEAK_TRIES = 1.05, 20  # a figure may be 1.05 times the best product, which is measured again up to 20 times
 AWKWARD = 100  # a length with a prime factor of this size or more is surely slow
 
@@ -39,6 +50,7 @@ parser.add_argument("--signals", type=int, default=16384, help="how many signals
 parser.add_argument("--samples", type=int, default=4096, help="length of each signal")
 parser.add_argument("--template", type=int, default=124, help="length of the pulse")
 parser.add_argument("--batch-sizes", type=str, default="1,8,64,512,4096", help="signals in one call, separated by commas")
+parser.add_argument("--long-samples", type=int, default=262144, help="length of the long signal")
 parser.add_argument("--plan-cache", type=int, default=16, help="how many plans cuFFT keeps, on a GPU; 0 keeps none")
 args = parser.parse_args()
 try:
@@ -49,8 +61,12 @@ if args.signals < 16 or args.template < 8 or args.plan_cache < 0:
     parser.error("--signals must be at least 16, --template at least 8, and --plan-cache at least 0")
 if args.template > args.samples:
     parser.error(f"--template {args.template} is longer than a signal: at most --samples {args.samples}")
-if args.samples * args.template > MAX_PRODUCTS:
-    parser.error(f"--samples times --template must be at most {MAX_PRODUCTS:,}: the direct sum would take minutes")
+if max(args.samples, args.long_samples) * args.template > MAX_PRODUCTS:
+    parser.error(
+        f"--samples and --long-samples times --template must be at most {MAX_PRODUCTS:,}: the direct sum would take minutes"
+    )
+if args.long_samples < 4 * args.template:
+    parser.error(f"--long-samples {args.long_samples} must be at least 4 times --template {args.template}")
 if not 1 <= batch_sizes[0] <= batch_sizes[-1] <= args.signals:
     parser.error(f"--batch-sizes {args.batch_sizes}: each must be from 1 to --signals {args.signals}")
 
@@ -84,6 +100,11 @@ def filter_on_a_ring(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
     """Return the scores without padding. This is fast, but wrong at the end of each signal."""
     samples = these.shape[1]
     return torch.fft.irfft(torch.fft.rfft(these) * torch.fft.rfft(pulse, samples).conj(), samples)
+
+
+def transform_and_back(rows: torch.Tensor, spectrum: torch.Tensor) -> torch.Tensor:
+    """Transform each row, multiply, and transform back: what a piece costs, wherever the pieces of a signal begin."""
+    return torch.fft.irfft(torch.fft.rfft(rows) * spectrum, rows.shape[1])
 
 
 def sum_directly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
@@ -199,12 +220,66 @@ titles = {
 }
 bench.say_table(by_batch, titles)
 
+# --- one long signal: as a whole, and in pieces of several lengths ------------------------------------------------------------
+long_count = LONG_ON_GPU if on_gpu else 1
+long_signals = torch.randn(long_count, args.long_samples, generator=torch.Generator().manual_seed(SEED)).to(device)
+whole = find_fast_length(args.long_samples + args.template - 1)
+piece_lengths, length = [], 1 << (2 * args.template - 1).bit_length()
+while 2 * length <= args.long_samples:
+    piece_lengths, length = [*piece_lengths, length], 4 * length
+piece_turns: dict[int, list[float]] = {length: [] for length in [*piece_lengths, whole]}
+for _ in range(ROUNDS):
+    for length, turns_of_length in piece_turns.items():
+        blocks = torch.zeros(long_count * max(1, args.long_samples // length), length, device=device)
+        spectrum = torch.fft.rfft(template, length).conj()
+        seconds = seconds_of(lambda blocks=blocks, spectrum=spectrum: transform_and_back(blocks, spectrum))
+        turns_of_length.append(seconds / (len(blocks) * (length - args.template + 1)))  # per score that does not wrap
+fewest = fewest_operations(args.template)
+by_piece = [{"points": length, "way": "pieces" if length < whole else "the whole signal", "ns_per_score": 1e9 * min(turns),
+             "operations_per_score": operations_per_score(length, args.template)}
+            for length, turns in piece_turns.items()]  # fmt: skip
+long_broken, own_points, own_long, long_error, long_counter = None, None, None, None, TransformCounter()
+try:
+    own_points = my_long_filter.choose_points(args.template)
+    with long_counter:
+        own_scores = my_long_filter.filter_in_pieces(long_signals.clone(), template.clone(), own_points)
+    long_error = score_error(own_scores[:1], correlate_directly(long_signals[:1].cpu(), template.cpu()).to(device))
+    own_s = seconds_of(lambda: my_long_filter.filter_in_pieces(long_signals, template, own_points))
+    own_long = {"points": own_points, "way": "yours", "ns_per_score": 1e9 * own_s / long_signals.numel(),
+                "operations_per_score": operations_per_score(own_points, args.template)}  # fmt: skip
+    by_piece.append(own_long)
+except NotImplementedError as error:
+    say(f"not written yet: my_long_filter.py ({error})")
+except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way; the error is shown)
+    long_broken = f"{type(error).__name__}: {error}"[:500]
+    traceback.print_exc(file=sys.stdout)
+by_piece.sort(key=lambda row: row["points"])
+ideal_ns = min(row["ns_per_score"] for row in by_piece)
+for row in by_piece:
+    row |= {"times_counted": row["operations_per_score"] / fewest, "times_measured": row["ns_per_score"] / ideal_ns}
+by_piece_way = {row["way"]: row for row in by_piece if row["way"] != "pieces"}
+titles = {"way": "way", "points": "points", "operations_per_score": "FLOP per score", "ns_per_score": "ns per score"}
+bench.say_table(by_piece, titles)
+drawn_pieces = [{"curve": "operations", "points": row["points"], "times": row["times_counted"]} for row in by_piece]
+drawn_pieces += [{"curve": "time, yours" if row["way"] == "yours" else "time", "points": row["points"],
+                  "times": row["times_measured"]} for row in by_piece]  # fmt: skip
+near_1024 = min(piece_lengths or [whole], key=lambda length: abs(length - 1024))
+
 # --- the record ------------------------------------------------------------------------------------------------------------
 best = min(by_batch, key=lambda row: row["us_per_signal"])
 own_way = by_way.get("yours", {})
 sums = by_way["direct sum"]["us_per_signal"]
 metrics = {
     **vars(args), "gpu": gpu.gpu if gpu else None, "ways": rows, "by_length": by_length, "by_batch": by_batch,
+    "by_piece": by_piece, "drawn_pieces": drawn_pieces,
+    "pieces_broken": long_broken or ("no error" if own_long else None), "pieces_error": long_error,
+    "pieces_points": own_points,
+    "pieces_operations_times": operations_per_score(own_points, args.template) / fewest if own_long else None,
+    "pieces_calls": long_counter.forward_calls + long_counter.inverse_calls if own_long else None,
+    "pieces_speedup": None if on_gpu or not own_long
+    else by_piece_way["the whole signal"]["ns_per_score"] / own_long["ns_per_score"],
+    "whole_times": min(piece_turns[whole]) / min(piece_turns[near_1024]),
+    "whole_operations_times": operations_per_score(whole, args.template) / operations_per_score(near_1024, args.template),
     "refused": refused_count, "plain_length": plain, "fast_length": fast, "length_speedup": length_us[plain] / length_us[fast],
     "awkward_times": length_us[plain] / length_us[fast] if largest_prime_factor(plain) >= AWKWARD else None,
     "delivered_error": by_way["as delivered"]["error"],
@@ -224,7 +299,8 @@ metrics = {
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-if (part_file := Path(my_filter.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_filter.py")  # the measured file, kept with the figures
+for part_file in (Path(my_filter.__file__), Path(my_long_filter.__file__)):
+    if part_file.parent.resolve() != out.resolve():
+        shutil.copyfile(part_file, out / part_file.name)  # the measured file, kept with the figures
 path = bench.write_metrics("fft_pipeline/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

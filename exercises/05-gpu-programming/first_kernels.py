@@ -121,8 +121,13 @@ def read(kernel: str, key: str) -> float | None:
 halo_bytes, dot_atomics = read("halo", "load_bytes"), read("dot", "atomics_per_block")
 halo_blocks = -(-findings.FIRST_COUNTED_SIZE // args.block)  # each reads two numbers beyond its own
 walk_sectors = [row["load_sectors_per_request"] for row in walks.values()]
+drawn = [{"pattern": f"{name} (course)", **row, "why_not": None} for name, row in walks.items()]
+drawn += [{**dict.fromkeys(("load_sectors_per_request", "store_sectors_per_request")), **by_name.get(row["kernel"], {}),
+           "pattern": row["kernel"],
+           "why_not": "atomic additions, no stores" if row["kernel"] in by_name else "not written yet"}
+          for row in rows]  # fmt: skip
 metrics = {
-    **vars(args), "kernels": rows, "broken": ", ".join(broken) or "no error",
+    **vars(args), "drawn": drawn, "kernels": rows, "broken": ", ".join(broken) or "no error",
     "written": len(yours), "right": sum(row["fault"] == "none" for row in yours),
     "yours": {
         "wrong_sizes": total("wrong_sizes"), "orders_wrong": total("orders_wrong"), "out_of_bounds": total("out_of_bounds"),
@@ -131,7 +136,6 @@ metrics = {
     },
     "halo_times": None if halo_bytes is None else halo_bytes / 4 / (findings.FIRST_COUNTED_SIZE + 2 * halo_blocks),
     "dot_atomics_per_warp": None if dot_atomics is None else 32 * dot_atomics / args.block,
-    "guard_idle_threads": -(-findings.SIZES[-1] // args.block) * args.block - findings.SIZES[-1],
     "walks": [{"kernel": name, **row} for name, row in walks.items()],
     "walk_sectors_times": walk_sectors[0] / walk_sectors[1],
     "walk_bytes_apart": abs(walks["walk_rows"]["bytes"] - walks["walk_columns"]["bytes"]),

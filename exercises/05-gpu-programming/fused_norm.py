@@ -1,10 +1,12 @@
 """Layer norm and dropout in one Triton kernel of yours, compared byte by byte with PyTorch's two kernels, and compiled to PTX.
 
 You will learn    what fusing saves and why, how dropout works without a stored mask, what makes a load a vector load
-You will produce  errors and kept shares at several row lengths, the bytes of both ways, and your kernel as PTX for two GPUs
+You will produce  errors and kept shares at several row lengths, the bytes of both ways, forward and backward, and your kernels
+                  as PTX for two GPUs
 Run it            python fused_norm.py --rows 64 --columns 200,1000,1024   (in Triton's interpreter if there is no GPU)
                   python fused_norm.py                                     (a GPU; then both ways are timed, too)
-Your part         my_norm.py: repair the variance, add dropout, and decide how stride and n are passed
+Your part         my_norm.py: repair the norm, add dropout, and decide how stride and n are passed
+                  my_norm_backward.py: the backward pass, which draws the mask again
 Reading           modules/05-gpu-programming/lesson-8-fusion.md
 """
 
@@ -28,9 +30,9 @@ from bench import limit_time, say
 from ptx import Compilation, Variant
 
 SEED, EPS, FEW, SIGMAS, MAX_INTERPRETED, LIMIT_S = 7, 1e-5, 8, 4, 1 << 18, 60.0
-TYPES = dict.fromkeys(("x_ptr", "weight_ptr", "bias_ptr", "y_ptr"), "*fp32") | {
-    "stride": "i32", "n": "i32", "eps": "fp32", "p": "fp32", "seed": "i32", "BLOCK": "i32",
-}  # fmt: skip
+SHAPE = {"stride": "i32", "n": "i32", "eps": "fp32", "p": "fp32", "seed": "i32", "BLOCK": "i32"}
+TYPES = dict.fromkeys(("x_ptr", "weight_ptr", "bias_ptr", "y_ptr"), "*fp32") | SHAPE
+BACKWARD_TYPES = dict.fromkeys(("grad_ptr", "x_ptr", "weight_ptr", "grad_x_ptr"), "*fp32") | SHAPE
 NOT_WRITTEN = "no dropout yet: launch refuses p > 0"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
@@ -49,6 +51,7 @@ if args.rows < 16 or min(columns) < 2 or not 0.05 <= args.p <= 0.95:
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device, no_gpu = triton_device.choose()
 import my_norm  # noqa: E402 (Triton decides when a kernel is defined whether to interpret it)
+import my_norm_backward  # noqa: E402
 from kernel_memory import KernelMemory, Operations, reason_of  # noqa: E402
 
 dtype, interpreted = getattr(torch, args.dtype), no_gpu is not None
@@ -75,6 +78,11 @@ compilation = Compilation("my_norm", [
 ])  # fmt: skip
 
 
+backward_compilation = Compilation("my_norm_backward", [
+    Variant("yours, backward, at 1000", "gradient_of_row", arch, BACKWARD_TYPES, numbers_of(1000)) for arch in archs
+])  # fmt: skip
+
+
 def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -> torch.Tensor:
     """Run the two operations that PyTorch launches on a GPU.
 
@@ -82,6 +90,19 @@ def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -
     """
     norm = torch.native_layer_norm(x, (x.shape[1],), weight, bias, EPS)[0]
     return torch.native_dropout(norm, p, True)[0]
+
+
+def eager_backward(grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, kept: tuple) -> torch.Tensor:
+    """Run the two operations of PyTorch's backward pass, for the gradient of x alone. `kept`: what the forward pass kept."""
+    mean, scale, mask = kept
+    grad = torch.ops.aten.native_dropout_backward(grad, mask, 1 / (1 - args.p))
+    return torch.ops.aten.native_layer_norm_backward(grad, x, x.shape[1:], mean, scale, weight, None, [True, False, False])[0]
+
+
+def keep(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return what PyTorch's two operations keep for backward besides x: mean and scale of each row, and the mask."""
+    norm, mean, scale = torch.native_layer_norm(x, (x.shape[1],), weight, bias, EPS)
+    return mean, scale, torch.native_dropout(norm, args.p, True)[1]
 
 
 def make_rows(rows: int, n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -168,8 +189,41 @@ for n in columns:
     if row["error_p0"] is not None:
         say(f"rows of {n:>6,} in blocks of {row['block']:>6,}: largest error without dropout {row['error_p0']:.1e}{kept_text}")
 
+# --- the experiment: backward, at the longest rows -------------------------------------------------------------------------
+longest = max(lengths, key=lambda row: row["columns"])
+inputs = make_rows(longest["rows"], longest["columns"])
+grad, kept = torch.ones_like(inputs[0]), keep(*inputs)
+with Operations() as operations:
+    eager_backward(grad, *inputs[:2], kept)
+eager_backward_bytes = sum(item["read_bytes"] + item["written_bytes"] for item in operations.rows)
+eager_backward_rows = operations.rows
+backward_row = {"error": None, "bytes": (3 * inputs[0].numel() + inputs[1].numel()) * inputs[0].element_size(), "broken": None,
+                "counted": None}  # fmt: skip
+try:
+    memory = KernelMemory(my_norm_backward.gradient_of_row) if interpreted else None
+    with limit_time(LIMIT_S), memory or nullcontext():
+        own = my_norm_backward.backward(grad, *inputs[:2], args.p, SEED)
+    x = inputs[0].double().requires_grad_()
+    norm = torch.nn.functional.layer_norm(x, x.shape[1:], inputs[1].double(), inputs[2].double(), EPS)
+    y = call(inputs, args.p, SEED)
+    if y is not None:  # the places that your forward pass kept are the places through which a gradient comes back
+        (norm * (y != 0) / (1 - args.p)).backward(grad.double())
+        backward_row["error"] = ((own - x.grad).abs().max() / x.grad.abs().max()).item()
+    if memory is not None:
+        backward_row["counted"] = memory.loaded_bytes(distinct=True) + memory.stored_bytes(distinct=True)
+    backward_row["broken"] = "no error"
+    say(f"backward at rows of {longest['columns']:,}: largest error {backward_row['error'] or 0:.1e} of the largest gradient")
+except NotImplementedError as error:
+    say(f"no backward pass yet ({error})")
+except Exception as error:  # noqa: BLE001 (the learner's kernel may fail in any way; the error is shown)
+    reason = reason_of(error)
+    backward_row["broken"] = f"{type(reason).__name__}: {reason}"
+    traceback.print_exception(type(reason), reason, reason.__traceback__, limit=-4, file=sys.stdout)
+backward_bytes = backward_row["counted"] or backward_row["bytes"]
+
 # --- the experiment: how fast, on a GPU? -----------------------------------------------------------------------------------
 refused_count = 0
+backward_s = eager_backward_s = None
 if not interpreted:
     flush = bench.cache_flush(device)
     props = torch.cuda.get_device_properties(device)
@@ -191,6 +245,10 @@ if not interpreted:
         own_s = median_s(lambda: my_norm.launch(*inputs, p, SEED))  # noqa: B023
         eager_s, together = median_s(lambda: eager(*inputs, args.p)), median_s(lambda: compiled(*inputs, args.p))  # noqa: B023
         copy = median_s(lambda: target.copy_(inputs[0]))  # noqa: B023
+        if row is longest and backward_row["broken"] == "no error":
+            grad, kept = torch.ones_like(target), keep(*inputs)
+            backward_s = median_s(lambda: my_norm_backward.backward(grad, *inputs[:2], args.p, SEED))  # noqa: B023
+            eager_backward_s = median_s(lambda: eager_backward(grad, *inputs[:2], kept))  # noqa: B023
         row |= {key: seconds and 1e3 * seconds
                 for key, seconds in (("median_ms", own_s), ("eager_ms", eager_s), ("compile_ms", together))}  # fmt: skip
         if own_s and copy:
@@ -202,10 +260,10 @@ if not interpreted:
                 row |= {"gb_per_s": rate, "percent_of_copy": 100 * rate / copy_rate}
 
 # --- the experiment: the compiled kernel -----------------------------------------------------------------------------------
-texts, passing = [], []
+texts, backward_texts, passing = [], [], []
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-for result in compilation.finish(limit_s=90.0):
+for result in compilation.finish(limit_s=90.0) + backward_compilation.finish(limit_s=90.0):
     text = result.pop("ptx")
     is_known = result["error"] is None
     result["scalar_loads"] = result["loads"] - result["vector_loads"] if is_known else None
@@ -213,9 +271,11 @@ for result in compilation.finish(limit_s=90.0):
     if not is_known:
         say(f"{result['name']}, {result['arch']}: {result['error']}")
     if result["name"].startswith("yours"):
-        texts.append(result)
-        if is_known:
-            (out / f"kernel-{result['arch']}.ptx").write_text(text, encoding="utf-8")
+        is_backward = "backward" in result["name"]
+        (backward_texts if is_backward else texts).append(result)
+        if is_known and not (is_backward and backward_row["broken"] is None):
+            name = f"backward-{result['arch']}.ptx" if is_backward else f"kernel-{result['arch']}.ptx"
+            (out / name).write_text(text, encoding="utf-8")
     else:
         passing.append(result)
 bench.say_table(passing, {"name": "how stride and n are passed", "loads": "loads", "vector_loads": "of 16 bytes",
@@ -224,13 +284,25 @@ say(
     "\n"
     + bench.table(eager_rows, {"what": "PyTorch's operations", "read_bytes": "bytes read", "written_bytes": "bytes written"})
 )
-longest = max(lengths, key=lambda row: row["columns"])
+titles = {"what": "PyTorch's operations, backward", "read_bytes": "bytes read", "written_bytes": "bytes written"}
+say("\n" + bench.table(eager_backward_rows, titles))
 moved = longest["counted_bytes"] or longest["fused_bytes"]
+backward_saving = eager_backward_bytes / backward_bytes
+kept_bytes = sum(tensor.nbytes for tensor in kept)
+passes = [
+    {"pass": "forward", "eager_bytes": longest["eager_bytes"], "fused_bytes": moved, "times": longest["saving"],
+     "eager_kept": kept_bytes, "fused_kept": 0,
+     "eager_ms": longest["eager_ms"], "fused_ms": longest["median_ms"]},
+    {"pass": "backward", "eager_bytes": eager_backward_bytes, "fused_bytes": backward_bytes, "times": backward_saving,
+     "eager_kept": None, "fused_kept": None,
+     "eager_ms": eager_backward_s and 1e3 * eager_backward_s, "fused_ms": backward_s and 1e3 * backward_s},
+]  # fmt: skip
 say(f"your one kernel moves {moved:,} bytes: PyTorch moves {longest['saving']:.3f} times as many")
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 yours = texts[0]
 fixed_names = set(yours["constants"] or ()) & {"stride", "n"}
+shown_texts = [*texts, *(backward_texts if backward_row["broken"] else ())]
 is_written = all(row["kept_percent"] is not None for row in lengths) and not broken
 
 
@@ -241,7 +313,7 @@ def worst(key: str) -> float | None:
 
 
 metrics = {
-    **vars(args), "lengths": lengths, "ptx": texts, "passing": passing, "eager": eager_rows, "interpreted": interpreted,
+    **vars(args), "lengths": lengths, "ptx": shown_texts, "passing": passing, "eager": eager_rows, "interpreted": interpreted,
     "why_interpreted": no_gpu, "kernels_eager": len(eager_rows), "kernels_fused": 1,
     "eager_bytes": longest["eager_bytes"], "fused_bytes": moved,
     "saving": longest["saving"], "bytes_off": worst("bytes_off"),
@@ -255,11 +327,17 @@ metrics = {
     "compiled_for": sum(item["error"] is None for item in texts), "archs_wanted": len(archs),
     "numbers_scalar_loads": passing[1]["scalar_loads"], "constants_loads": passing[3]["loads"],
     "constants": ", ".join(sorted(fixed_names)) or None, "scalar_left": yours["scalar_loads"] if fixed_names else None,
+    "passes": passes, "backward_saving": backward_saving, "backward_of_forward": backward_saving / longest["saving"],
+    "kept_bytes": kept_bytes, "backward_broken": backward_row["broken"], "backward_error": backward_row["error"],
+    "backward_limit": 1e-4 if args.dtype == "float32" else 1e-2,
+    "backward_bytes_off": backward_row["counted"] and abs(backward_row["counted"] - backward_row["bytes"]),
+    "backward_compiled_for": None if backward_row["broken"] is None else sum(item["error"] is None for item in backward_texts),
     "refused": refused_count,
     "speedup_largest": longest["eager_ms"] / longest["median_ms"] if longest["median_ms"] and longest["eager_ms"] else None,
     "percent_of_copy": longest["percent_of_copy"],
 }  # fmt: skip
-if (part_file := Path(my_norm.__file__)).parent.resolve() != out.resolve():
-    shutil.copyfile(part_file, out / "my_norm.py")  # the judged file, kept with the verdict
+for part_file in (Path(my_norm.__file__), Path(my_norm_backward.__file__)):
+    if part_file.parent.resolve() != out.resolve():
+        shutil.copyfile(part_file, out / part_file.name)  # the judged file, kept with the verdict
 path = bench.write_metrics("fused_norm/1", device, world_size=1, seed=SEED, metrics=metrics)
 bench.say_end(path, device)

@@ -3,7 +3,7 @@
 You will learn    which lengths suit an FFT, why padding is no waste, and what a batch saves
 You will produce  a `matched_filter` with the same scores that is at least twice as fast, and up to a hundred times
 Try it            gpucourse try 5.8 (counts transforms); gpucourse run 5.8 also measures the time
-Your part         `matched_filter` below: it is right, but slow for three reasons; keep its name and its parameters
+Your part         `matched_filter` below: it is right, but slow; keep its name and its parameters
 Reading           modules/05-gpu-programming/lesson-10-transforms.md
 """
 

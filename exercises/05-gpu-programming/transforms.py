@@ -5,6 +5,7 @@ Needs only torch, and is uploaded with the script.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,17 @@ def real_transform_flops(length: int) -> float:
     This is the convention of FFTW's benchmark (fftw.org/speed/method.html), however an implementation works.
     """
     return 2.5 * length * math.log2(length) if length > 1 else 0.0
+
+
+def operations_per_score(length: int, points: int) -> float:
+    """Return the operations of two transforms of `length` points, divided by the scores of a piece that do not wrap around."""
+    return 2 * real_transform_flops(length) / (length - points + 1)
+
+
+@functools.cache
+def fewest_operations(points: int) -> float:
+    """Return the fewest operations per score that pieces of any length need for a template of `points` points."""
+    return min(operations_per_score(length, points) for length in range(points, 64 * points))
 
 
 class TransformCounter(TorchDispatchMode):

@@ -58,16 +58,30 @@ def test_the_graph_as_delivered_never_sees_a_second_request(tmp_path: Path) -> N
     assert "operation not permitted when stream is capturing" in run.output
 
 
+YOUR_PIECES = {"pieces-run", "pieces-right", "pieces-fewest", "pieces-in-few-calls", "pieces-faster"}
+
+
 def test_the_filter_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
     run = run_exercise("5.8", tmp_path / "work", signals="64", batch_sizes="1,16")
     assert run.code == 0, run.output
     bent_by_load = {"faster", "length-decides"}  # these compare times
-    assert set(list_open_checks(run)) - bent_by_load == {"fast-length", "template-once", "in-batches"}
+    assert set(list_open_checks(run)) - bent_by_load == {"fast-length", "template-once", "in-batches"} | YOUR_PIECES
     values = run.metrics
     assert (values["plain_length"], values["fast_length"], values["best_batch"] in {1, 16}) == (1123, 1125, True)
     assert (values["delivered_transforms"], values["ring_wrong_scores"], values["ring_found_percent"]) == (128, 123, 0)
     assert (values["template_transforms"], values["signals_per_call"], values["largest_prime_factor"]) == (64, 1, 1123)
     assert values["with_copies_us"] is None, "what needs a GPU is not made up"
+    assert (values["pieces_broken"], values["pieces_error"]) == (None, None)
+    assert [row["points"] for row in values["by_piece"]] == [256, 1024, 4096, 16384, 65536, 262440]
+    assert values["whole_operations_times"] == pytest.approx(1.585, abs=0.001)
+
+
+def test_the_solved_filters_are_right_at_every_seam(tmp_path: Path) -> None:
+    run = run_exercise("5.8", tmp_path / "work", solved=True, signals="64", batch_sizes="1,16", long_samples="20000")
+    assert run.code == 0, run.output
+    assert list_open_checks(run).keys() <= {"faster", "length-decides", "pieces-faster"}, "these compare times"
+    assert (run.metrics["pieces_points"], run.metrics["pieces_calls"]) == (972, 3)
+    assert [row["way"] for row in run.metrics["by_piece"]].count("yours") == 1
 
 
 @pytest.mark.slow

@@ -100,6 +100,7 @@ def test_the_norm_as_delivered_is_wrong_outside_full_blocks_alone(tmp_path: Path
     short, full = run.metrics["lengths"]
     assert short["error_p0"] > 0.01 > 1e-5 > full["error_p0"]
     assert run.metrics["saving"] == pytest.approx(2.1, rel=0.04)
+    assert run.metrics["backward_of_forward"] == pytest.approx(0.83, abs=0.02)
 
 
 @pytest.mark.slow
@@ -108,6 +109,7 @@ def test_the_finished_norm_passes_every_check_of_a_processor(tmp_path: Path) -> 
     run = run_exercise("5.6", tmp_path / "work", solved=True, **NARROW)
     check_healthy(run, tmp_path)
     assert [row["loads"] for row in run.metrics["passing"]] == [6, 24, 12, 6]
+    assert [row["pass"] for row in run.metrics["passes"]] == ["forward", "backward"]
     assert (tmp_path / "work" / "kernel-sm_89.ptx").read_text(encoding="utf-8").count(".target sm_89") == 1
 
 

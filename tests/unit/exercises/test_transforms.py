@@ -45,3 +45,17 @@ def test_correlate_directly_finds_pulses_that_a_ring_does_not(torch: ModuleType,
     assert not (ring.argmax(1) == recording.places).any()
     assert transforms.score_error(ring[:, :271], correlation[:, :271]) < 1e-5, "all but the last 29 are right"
     assert transforms.score_error(ring, correlation) > 0.1
+
+
+@pytest.mark.parametrize(("length", "points", "operations"), [(256, 124, 76.99), (1024, 124, 56.83), (262144, 124, 90.04)])
+def test_operations_per_score_counts_two_transforms_and_the_scores_that_do_not_wrap(
+    transforms: ModuleType, length: int, points: int, operations: float
+) -> None:
+    assert transforms.operations_per_score(length, points) == pytest.approx(operations, abs=0.01)
+
+
+def test_fewest_operations_is_reached_within_a_tenth_by_a_power_of_two(transforms: ModuleType) -> None:
+    for points in (8, 20, 124, 1000):
+        powers = [1 << power for power in range(points.bit_length(), 20)]
+        best = min(transforms.operations_per_score(length, points) for length in powers)
+        assert 1 <= best / transforms.fewest_operations(points) <= 1.1
