@@ -337,7 +337,7 @@ def _choose_part(context: Context, module: Module, exercise: Exercise, result: P
         text = f"run the exercise with your part, {part.file}, which is right on this computer: the run checks the part as well"
         return _advise_deploy(context.paths, module) or (text, f"gpucourse run {exercise.id}")
     command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
-    task = f"write your part, {part.file} (gpucourse edit {exercise.id} opens it). {part.write}"
+    task = f"your part is {part.file} (gpucourse edit {exercise.id} opens it). {part.write}"
     if result.verdict in {"open", "passed"}:
         return task, command
     if result.verdict == "failed" and not is_current:

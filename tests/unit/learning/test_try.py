@@ -119,7 +119,7 @@ def test_try_makes_next_stay_in_its_exercise(writer: Learning) -> None:
         for command in ("try", "hint"):
             assert "Next: gpucourse try 1.2" in writer.types(command, "1.2", code=None).out
     for text, words in (
-        (STUB, "write your part, my_double.py (gpucourse edit 1.2 opens it). "),
+        (STUB, "your part is my_double.py (gpucourse edit 1.2 opens it). "),
         (f"{SAME}#\n", "has changed since it was judged"),
     ):
         write(writer, text)
