@@ -272,6 +272,9 @@ def test_page_leads_to_modules_neighbours_and_sections_and_copies_commands(folde
     tab.evaluate("navigator.clipboard.writeText = async (text) => { document.body.dataset.text = text; }")
     tab.click("pre.command + .copy")
     assert tab.evaluate("document.body.dataset.text").startswith("gpucourse deploy 1\ngpucourse run 1.1")
+    tab.go((folder / "sweeps.html").as_uri())
+    assert tab.texts("main code .whole") == ["--sweep"], "a line never ends inside an option"
+    assert tab.texts("main code") == ["gpucourse run 3.2 --sweep batch_size=16,32,64"]
     tab = browser.open(run_page(folder), width=390)
     assert tab.texts(".side a, .sections a") == []
     assert tab.evaluate("document.querySelector('header.top').offsetHeight") < 60, "the tabs are in one row"

@@ -37,7 +37,10 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the run until it has ended.")] = False,
     rank: Annotated[int | None, typer.Option("--rank", help="Only this rank, raw.", autocompletion=complete.ranks)] = None,
     fold: Annotated[bool, typer.Option("--fold", help="Fold lines that several ranks share into one.")] = False,
-    times: Annotated[bool, typer.Option("--times", help="In order of arrival, with times.")] = False,
+    times: Annotated[
+        bool,
+        typer.Option("--times", help="In order of arrival, with times; a line that came later has the time of its collection."),
+    ] = False,
     tail: Annotated[
         int | None, typer.Option("--tail", "-n", min=0, help="Only the last N lines of each rank.", metavar="N")
     ] = None,

@@ -82,12 +82,15 @@ class Catalog:
         return tuple(dict.fromkeys(number for place in self._places if (number := number_of(place.name))))
 
     def module(self, module_id: str) -> Module:
-        """Return the module of that number. Raises UnknownName, or ManifestError if its manifest is invalid."""
+        """Return the module of that number. Raises UsageError, or ManifestError if its manifest is invalid."""
         places = [place for place in self._places if number_of(place.name) == module_id]
         if not places:
             number = module_id.partition(".")[0]
-            hint = f"{module_id} looks like an exercise; its module is {number}" if number in self.module_ids else ""
-            raise UnknownName("module", module_id, self.module_ids, hint=hint)
+            if number in self.module_ids:
+                raise UsageError(
+                    f"{module_id} looks like the number of an exercise, not of a module", hint=f"its module is {number}"
+                )
+            raise UnknownName("module", module_id, self.module_ids)
         if len(places) > 1:
             names = " and ".join(place.name for place in places)
             raise ManifestError(

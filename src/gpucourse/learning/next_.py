@@ -203,10 +203,13 @@ def _choose_after_drill(context: Context, module: Module, drill: RunRecord) -> C
     is_in_code = not paths.drill(drill.id).exists()
     if drill.verdict != "passed" and not drill.repair:
         text = f"find the fault of drill {drill.id}, then name it"
+        way_out = f"To leave the drill: gpucourse run {number}"
         if is_in_code:
             meanings = drill.show_command(" --verbose")
-            return f"{text}. The code: {paths.broken_copy(number)}. What each WORD means: {meanings}", drill.advice
-        return f"{text}, with --rank R if one rank is at fault. Its logs: gpucourse logs {drill.id} --times", drill.advice
+            text = f"{text}. The code: {paths.broken_copy(number)}. What each WORD means: {meanings}"
+        else:
+            text = f"{text}, with --rank R if one rank is at fault. Its logs: gpucourse logs {drill.id} --times"
+        return f"{text}. {way_out}", drill.advice
     if is_in_code and not (drill.repair and drill.verdict == "passed"):
         text = f"repair the copy in {paths.broken_copy(number)}, and run it"
         return _advise_deploy(paths, module) or (text, f"gpucourse break {number} --repaired")
@@ -297,7 +300,7 @@ def _choose(context: Context, module: Module, exercise: Exercise, evidence: Exer
         return advice
     question = mutations[unanswered[0]]
     file = paths.exercises / context.catalog.sources(module, exercise)[str(question.edit)]
-    return f"{question.text.rstrip('.')}. The file: {file}", exercise.mutation_command
+    return f"edit {file}. {question.text}", exercise.mutation_command
 
 
 def _choose_tried_part(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> Choice | None:
@@ -334,12 +337,13 @@ def _choose_part(context: Context, module: Module, exercise: Exercise, result: P
         text = f"run the exercise with your part, {part.file}, which is right on this computer: the run checks the part as well"
         return _advise_deploy(context.paths, module) or (text, f"gpucourse run {exercise.id}")
     command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
+    task = f"your part is {part.file} (gpucourse edit {exercise.id} opens it). {part.write}"
     if result.verdict in {"open", "passed"}:
-        return f"your part is {part.file}. {part.write}", command
+        return task, command
     if result.verdict == "failed" and not is_current:
         file = context.paths.exercises / context.catalog.part_places(module, exercise)[part.id]
         if is_as_delivered(context, exercise, part, file):
-            return f"your part is {part.file}. {part.write}", command
+            return task, command
         return f"your part, {part.file}, has changed since it was judged: have it judged again", command
     correction = f"correct your part, {part.file}: {result.says}"
     if result.run and is_current:

@@ -53,7 +53,7 @@ def make_grid(title: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]
     empty = [column for place, column in enumerate(columns) if place not in places]
     absent = any(row[place] == NOTHING for row in rows for place in places)
     notes = [f"{NOTHING} not measured"] if absent else []
-    notes += [f"not measured here: {', '.join(dict.fromkeys(empty))}"] if empty else []
+    notes += [f"columns without a value are left out: {', '.join(dict.fromkeys(empty))}"] if empty else []
     return Grid(
         title=title,
         columns=tuple(columns[place] for place in places),

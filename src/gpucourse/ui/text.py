@@ -35,6 +35,7 @@ _WORD = re.compile(
     rf"\s*(?:[(`]?gpucourse(?: [a-z][a-z-]*)?(?:{_ARGUMENT})*\S*|\S*\d %(?!\w)\S*|[(]?`[^`\n]{{1,30}}`[^\s`]*|\S+)"
 )
 _SHELL_WORD = re.compile(r"""\s*(?:--?[a-z][\w-]* +(?!-))?(?:'[^']*'|"[^"]*"|\S)+""")  # an option with its value is one word
+_OPTION = re.compile(r"(\s*--?[a-z][\w-]*)(?= )")
 
 
 def clean(text: str) -> str:
@@ -126,13 +127,19 @@ def wrap_command(command: str, width: int) -> list[str]:
     if cell_len(command) <= width:
         return [command]
     rows, row = [], ""
-    for word in _SHELL_WORD.findall(command):
+    for word in _list_pieces(command, width - len("   \\")):
         if row.strip() and cell_len(row + word) > width - len(" \\"):
             rows.append(f"{row} \\")
             row = f"  {word.lstrip()}"
         else:
             row += word
     return [*rows, row]
+
+
+def _list_pieces(command: str, width: int) -> Iterator[str]:
+    """Yield the words of a shell command, an option together with its value if both fit in `width` columns."""
+    for word in _SHELL_WORD.findall(command):
+        yield from [word] if cell_len(word.strip()) <= width else filter(None, _OPTION.split(word, maxsplit=1))
 
 
 def _fill(words: Iterable[str], width: int, lead: str, indent: str) -> Iterator[str]:

@@ -40,6 +40,13 @@ def test_find_exit_code_of_a_run_is_that_of_its_worst_part(values: dict[str, Any
     assert find_exit_code(record(**values), None) == (4 if values else 0)
 
 
+def test_find_exit_code_of_a_drill_that_ended_is_0() -> None:
+    verdict = ExerciseVerdict(exercise="3.1", run="r", mode="local", verdict="failed", checks=(FAILED,))
+    assert find_exit_code(record(state="broken", drill=True), verdict) == 0
+    assert find_exit_code(record(state="broken", drill=True, repair=True), verdict) == 4
+    assert find_exit_code(record(state="lost", drill=True), None) == 4
+
+
 def test_find_exit_code_of_a_mutated_run_is_0_only_if_the_expected_check_failed(learning: Learning) -> None:
     exercise = learning.context.catalog.exercise("1.1")[1]
     red_run = learning.record(metrics=METRICS | {"wet": False}, expected_red="wet", edited=["source.py"])

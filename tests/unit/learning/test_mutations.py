@@ -127,7 +127,9 @@ def test_mutations_are_named_by_next_until_the_prediction_is_right(learning: Lea
     output = learning.types("answer", "1.1", *(word for item in answers for word in ("--set", item))).out
     assert f"Next: {COMMAND}" in output
     mutate(learning, "flows", DRY)
-    assert learning.types("next", "--json").document["command"] == COMMAND, "a wrong prediction is no answer"
+    step = learning.types("next", "--json").document
+    assert step["command"] == COMMAND, "a wrong prediction is no answer"
+    assert step["what"].startswith(f"edit {learning.workspace / 'exercises'}/"), "the file comes first, the command last"
     mutate(learning, "wet", DRY)
     assert learning.types("next", "--json").document["command"] == "gpucourse run 1.2"
 

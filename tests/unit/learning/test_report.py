@@ -59,7 +59,14 @@ def test_report_shows_the_newest_good_run_of_each_subject(rivers: Learning) -> N
     document = rivers.types("report", "--json").document
     assert document["subjects"] == ["a CPU"]
     text = read_report(rivers, "html")
-    for words in (run.id, second_run.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "not measured here: power (W)"):
+    for words in (
+        run.id,
+        second_run.id,
+        "3.25",
+        "a CPU, 20",
+        "Simulated nodes (mode: local)",
+        "columns without a value are left out: power (W)",
+    ):
         assert words in text
     for words in (failing_run.id, failed_run.id, "99.00", "a CPU, 30"):
         assert words not in text

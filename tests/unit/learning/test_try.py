@@ -118,7 +118,10 @@ def test_try_makes_next_stay_in_its_exercise(writer: Learning) -> None:
         write(writer, text)
         for command in ("try", "hint"):
             assert "Next: gpucourse try 1.2" in writer.types(command, "1.2", code=None).out
-    for text, words in ((STUB, "your part is my_double.py. "), (f"{SAME}#\n", "has changed since it was judged")):
+    for text, words in (
+        (STUB, "your part is my_double.py (gpucourse edit 1.2 opens it). "),
+        (f"{SAME}#\n", "has changed since it was judged"),
+    ):
         write(writer, text)
         assert words in writer.types("next", "--json").document["what"]
     write(writer, RIGHT)

@@ -6,6 +6,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
+from gpucourse.learning.next_ import find_next_step
 from gpucourse.model.drill import How, InjectedFault
 from gpucourse.model.record import NodeExit, RankExit, RunRecord
 from gpucourse.runs.drill import judge_diagnosis, open_drill
@@ -34,6 +35,7 @@ def break_run(context: Context, fault: How, rank: int | None = None) -> None:
 def test_open_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
     assert open_drill(context.paths, "3.2") is None
     break_run(context, "kill-rank", rank=1)
+    assert find_next_step(context).what.endswith("To leave the drill: gpucourse run 3.2")
     hints = []
     for fault_name, rank in (("block-port", None), ("kill-rank", None), ("kill-rank", 0)):
         record, verdict = judge_diagnosis(context, "3.2", fault_name, rank)

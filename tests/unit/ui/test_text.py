@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import shlex
 from decimal import Decimal
 
 import pytest
 
-from gpucourse.ui.text import age, clean, clean_line, format_count, hourly, usd, wrap
+from gpucourse.ui.text import age, clean, clean_line, format_count, hourly, usd, wrap, wrap_command
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,8 @@ def test_wrap_keeps_a_command_whole_or_continues_it_as_a_shell_does() -> None:
     ]
     assert wrap("A kernel begins with `if (i < n)`.", 30) == ["A kernel begins with", "`if (i < n)`."]
     assert wrap("gpucourse run --script 'my file.py' --nodes 2", 30, first="Next: ") == [
-        "Next: gpucourse run \\",
-        "        --script 'my file.py' \\",
+        "Next: gpucourse run --script \\",
+        "        'my file.py' \\",
         "        --nodes 2",
     ]
 
@@ -82,3 +83,11 @@ def test_hourly_and_usd() -> None:
         "$0.00", "less than $0.01", "less than $0.01", "$1.55", "$1,234.50",
     ]  # fmt: skip
     assert hourly(None) == "not known"
+
+
+def test_wrap_command_breaks_before_a_value_that_does_not_fit_beside_its_option() -> None:
+    command = "gpucourse show 0.1 --run 20261130-211343-crane --verbose --author 'a b c d e f g h i j k l m n'"
+    for width in (29, 40, 80):
+        rows = wrap_command(command, width)
+        assert all(len(row) <= width for row in rows if "'" not in row)
+        assert shlex.split("\n".join(rows).replace("\\\n", "")) == shlex.split(command)

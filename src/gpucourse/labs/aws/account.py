@@ -67,7 +67,4 @@ def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str
     if matches:
         return matches[0]
     suffix = f" with the GPU {gpu}" if gpu else ""
-    raise MissingError(
-        f"module {module_id} has no lab on AWS{suffix}",
-        hint=f"gpucourse deploy {module_id} --target aws" + (f" --gpu {gpu}" if gpu else ""),
-    )
+    raise MissingError(f"module {module_id} has no lab on AWS{suffix}", hint="gpucourse status shows every lab")

@@ -137,7 +137,7 @@ def describe_run(record: RunRecord) -> dict[str, object]:
 
 def _show_checks(record: RunRecord) -> Content:
     """Return the result of a run's checks or of its drill, or an empty string if it has neither."""
-    return checks_cell(record) if record.shown_verdict or record.drill else ""
+    return checks_cell(record) if record.shown_verdict or (record.drill and record.has_ended) else ""
 
 
 def _summarize(record: RunRecord) -> list[Block]:

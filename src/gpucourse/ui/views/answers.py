@@ -172,9 +172,17 @@ def _row(result: AnswerResult) -> tuple[Content, ...]:
     return (
         Cell(mark(result.verdict), style),
         result.id,
-        answer if len(answer) <= _MAX_ANSWER else answer[: _MAX_ANSWER - 1] + UNICODE.ellipsis,
+        _shorten(answer),
         Cell(_name_result(result), style),
     )
+
+
+def _shorten(answer: str) -> str:
+    """Return at most `_MAX_ANSWER` characters of an answer, cut between two words, with an ellipsis for the rest."""
+    if len(answer) <= _MAX_ANSWER:
+        return answer
+    start = answer[: _MAX_ANSWER - 1]
+    return f"{start.rpartition(' ')[0] or start[:-1]} {UNICODE.ellipsis}"
 
 
 def _name_result(result: AnswerResult) -> str:

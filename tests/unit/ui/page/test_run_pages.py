@@ -32,3 +32,10 @@ def test_build_run_shows_edits_folded_and_escaped(learning: Learning) -> None:
     assert "Edited files" not in pages[f"runs/1.1/{whole.id}.html"]
     file.unlink()
     assert "edited, but the run has no copy of it" in pages_of(learning)[f"runs/1.1/{edited_run.id}.html"]
+
+
+def test_build_run_says_nothing_about_the_fault_of_a_drill_that_is_running(learning: Learning) -> None:
+    under_way, ended = learning.record(state="running", drill=True), learning.record(state="broken", drill=True)
+    pages = pages_of(learning)
+    assert "<dt>fault</dt>" not in pages[f"runs/1.1/{under_way.id}.html"]
+    assert "not found yet" in pages[f"runs/1.1/{ended.id}.html"]

@@ -23,3 +23,14 @@ def test_answers_show_each_result_and_what_is_still_open() -> None:
     brief = text(answers(EXERCISE, RESULTS, brief=True))
     assert "1 wrong (fast), 1 saved, 2 open (busy, dry)" in brief
     assert "It falls." not in brief
+
+
+def test_answers_cut_a_long_answer_between_words() -> None:
+    for answer, words in (
+        ("a. each step also uses the gradients of all earlier batches", "a. each step also uses the …"),
+        ("a. each step uses them, so all later ones", "a. each step uses them, so …"),
+        ("x" * 40, "x" * 28 + " …"),
+        ("a. exactly thirty characters !", "a. exactly thirty characters !"),
+    ):
+        result = AnswerResult(id="why", kind="text", text="Why?", verdict="kept", answer=answer)
+        assert f"why       {words}  " in text(answers(EXERCISE, [result])), answer

@@ -283,6 +283,22 @@ for (const box of document.querySelectorAll("input.show-run")) {
   box.addEventListener("change", update);
 }
 
+// Browsers break a line after a hyphen: the options of a command, as in --nodes, stay whole.
+const texts = document.createTreeWalker(document.querySelector("main") || document.body, NodeFilter.SHOW_TEXT);
+const optionTexts = [];
+while (texts.nextNode()) {
+  const node = texts.currentNode;
+  if (/(^|\s)--\w/.test(node.data) && !node.parentElement.closest("pre, script, style, svg")) optionTexts.push(node);
+}
+for (const node of optionTexts) {
+  node.replaceWith(...node.data.split(/(?<=^|\s)(--\w[\w-]{0,30})/).map((words, place) => {
+    if (place % 2 === 0) return words;
+    const span = document.createElement("span");
+    Object.assign(span, { className: "whole", textContent: words });
+    return span;
+  }));
+}
+
 // Copy buttons beside commands.
 const addCopyButton = (code, before) => {
   const button = document.createElement("button");
