@@ -84,6 +84,7 @@ struct Launching {
   bool watched = false;  // and its accesses are checked and counted
   bool running = false;  // a kernel runs, one of its threads or the scheduler
   bool watches_block = true;
+  uint64_t watched_until = 0;  // accesses of the kernel after which the block is no longer watched
   bool resumed = false;  // the block has waited for the grid, so it may read what it wrote to shared memory before
   bool named = true;     // the kernel has shown which function it is
   void* last = nullptr;  // the place of the last access
@@ -114,6 +115,7 @@ inline bool is_lasting(cudaError_t error) {
 }
 
 inline uint3 place_in_block(unsigned thread) {
+  if (thread < block_size.x) return {thread, 0, 0};
   return {thread % block_size.x, thread / block_size.x % block_size.y, thread / (block_size.x * block_size.y)};
 }
 inline Spot here(void* caller, Kind kind) { return {thread_index, block_index, caller, kind}; }
