@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 ZONE = 1024  # bytes; variables.hpp has the same number
-_DEVICE_HEAP = "".join(  # symbols of the C and C++ libraries that kernels call as well, and their names in the emulator
+_LIBRARY = "".join(  # symbols of the C and C++ libraries, and the emulator's functions for them
     f"\t.set {symbol}, emulator_{name}\n"
     for name, symbols in {
         "malloc": ("malloc",),
@@ -20,6 +20,8 @@ _DEVICE_HEAP = "".join(  # symbols of the C and C++ libraries that kernels call 
         "new": ("_Znwm", "_Znam"),
         "delete": ("_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
         "assert_fail": ("__assert_fail",),
+        "rand": ("rand",),
+        "srand": ("srand",),
     }.items()
     for symbol in symbols
 )
@@ -53,7 +55,7 @@ _NEEDS_FLAGS = re.compile(r"\t(?:j|set|f?cmov|adc|sbb|rc[lr])")
 
 
 def finish(assembly: str) -> str:
-    """Return the assembly with the zones and the memory of kernels that call `malloc` or `new`, and their `assert`.
+    """Return the assembly with the zones, and with the emulator's functions for some of the libraries', such as `malloc`.
 
     A zone is ZONE extra bytes after each function's static variables, so that accesses beyond __shared__ show.
     """
@@ -63,7 +65,7 @@ def finish(assembly: str) -> str:
         return f"{match['size']}{bytes_}{match['zero']}{bytes_}\n"
 
     assembly = _ZEROED.sub(widen_zeroed, assembly)
-    return _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly) + _DEVICE_HEAP
+    return _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly) + _LIBRARY
 
 
 def count_static_bytes(assembly: str) -> Counter[str]:

@@ -100,6 +100,7 @@ struct Launching {
   unsigned warp_epoch[MAX_THREADS / WARP] = {};
   bool bytes_only = false;
   bool cooperative = false;  // the launch may use grid.sync()
+  bool copies = false;       // one of its threads has begun a copy that is in flight, or a group of them
 };
 
 extern Launching now;
