@@ -104,6 +104,19 @@ struct Launching {
 };
 
 extern Launching now;
+
+// The addresses whose accesses the hooks must see: all of a kernel's, and those of the host to memory of the device. The program
+// compares with them before it calls a hook (assembly.py).
+struct Seen {
+  Place begin;
+  size_t bytes;
+};
+extern Seen seen asm("emulator_seen");
+inline Seen seen_of_host{};
+inline void set_inside(bool inside) {
+  now.inside = inside;
+  seen = inside ? Seen{0, ~size_t(0)} : seen_of_host;
+}
 // Accesses, or rounds of loops of a block that is not watched, until another thread gets a turn.
 extern unsigned turn asm("emulator_turn");
 extern std::map<std::string, Report> reports;
