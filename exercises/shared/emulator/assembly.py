@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 ZONE = 1024  # bytes; variables.hpp has the same number
-_DEVICE_HEAP = "".join(  # symbols of the C and C++ libraries that kernels call as well, and their names in the emulator
+_LIBRARY = "".join(  # symbols of the C and C++ libraries, and the emulator's functions for them
     f"\t.set {symbol}, emulator_{name}\n"
     for name, symbols in {
         "malloc": ("malloc",),
@@ -20,6 +20,8 @@ _DEVICE_HEAP = "".join(  # symbols of the C and C++ libraries that kernels call 
         "new": ("_Znwm", "_Znam"),
         "delete": ("_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
         "assert_fail": ("__assert_fail",),
+        "rand": ("rand",),
+        "srand": ("srand",),
     }.items()
     for symbol in symbols
 )
@@ -28,6 +30,8 @@ _ZEROED = re.compile(
     rf"(?P<size>\.size\t(?P<symbol>{_STATIC}), )(?P<bytes>\d+)(?P<zero>\n(?P=symbol):\n\t\.zero\t)(?P=bytes)\n"
 )
 _COMMON = re.compile(rf"(?P<comm>\.comm\t{_STATIC},)(?P<bytes>\d+),")
+_HOOK = re.compile(r"^\tcall\t__tsan_(?:unaligned_)?(?:read|write)\d+$", re.MULTILINE)  # on x86-64
+_ASK = "\tmovq\t%rdi, %rax\n\tsubq\temulator_seen(%rip), %rax\n\tcmpq\temulator_seen+8(%rip), %rax\n\tjae\t1f\n"
 _FUNCTION = re.compile(r"^\t\.type\t([^\s,]+), @function$", re.MULTILINE)
 _OBJECT = re.compile(  # a variable with its contents, or one without
     r"^\t\.type\t(?P<name>[^\s,]+), @(?:object|gnu_unique_object|tls_object)\n\t\.size\t(?P=name), \d+\n(?P=name):\n"
@@ -53,17 +57,18 @@ _NEEDS_FLAGS = re.compile(r"\t(?:j|set|f?cmov|adc|sbb|rc[lr])")
 
 
 def finish(assembly: str) -> str:
-    """Return the assembly with the zones and the memory of kernels that call `malloc` or `new`, and their `assert`.
+    """Return the assembly with the zones, and with the emulator's functions for some of the libraries', such as `malloc`.
 
-    A zone is ZONE extra bytes after each function's static variables, so that accesses beyond __shared__ show.
+    A zone is ZONE extra bytes after each function's static variables, so that accesses beyond __shared__ show. Hooks are called
+    only for the addresses that they must see.
     """
 
     def widen_zeroed(match: re.Match[str]) -> str:
         bytes_ = int(match["bytes"]) + ZONE
         return f"{match['size']}{bytes_}{match['zero']}{bytes_}\n"
 
-    assembly = _ZEROED.sub(widen_zeroed, assembly)
-    return _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly) + _DEVICE_HEAP
+    assembly = _HOOK.sub(rf"{_ASK}\g<0>\n1:", _ZEROED.sub(widen_zeroed, assembly))
+    return _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly) + _LIBRARY
 
 
 def count_static_bytes(assembly: str) -> Counter[str]:

@@ -44,10 +44,14 @@ inline void complete_copies(unsigned first_open) {
 
 void copy_async(void* to, const void* from, size_t bytes, size_t from_bytes, void* caller) {
   CopiesOfThread& mine = copies[now.current];
+  now.copies = true;
   mine.in_flight.push_back({static_cast<char*>(to), static_cast<const char*>(from), unsigned(bytes),
                             unsigned(std::min(bytes, from_bytes)), mine.group, caller ? caller : __builtin_return_address(0)});
 }
-void commit_copies() { copies[now.current].group++; }
+void commit_copies() {
+  now.copies = true;
+  copies[now.current].group++;
+}
 
 // Wait until at most this many of the latest groups are in flight.
 void wait_for_copies(unsigned most) {

@@ -84,6 +84,7 @@ struct Launching {
   bool watched = false;  // and its accesses are checked and counted
   bool running = false;  // a kernel runs, one of its threads or the scheduler
   bool watches_block = true;
+  uint64_t watched_until = 0;  // accesses of the kernel after which the block is no longer watched
   bool resumed = false;  // the block has waited for the grid, so it may read what it wrote to shared memory before
   bool named = true;     // the kernel has shown which function it is
   void* last = nullptr;  // the place of the last access
@@ -99,9 +100,23 @@ struct Launching {
   unsigned warp_epoch[MAX_THREADS / WARP] = {};
   bool bytes_only = false;
   bool cooperative = false;  // the launch may use grid.sync()
+  bool copies = false;       // one of its threads has begun a copy that is in flight, or a group of them
 };
 
 extern Launching now;
+
+// The addresses whose accesses the hooks must see: all of a kernel's, and those of the host to memory of the device. The program
+// compares with them before it calls a hook (assembly.py).
+struct Seen {
+  Place begin;
+  size_t bytes;
+};
+extern Seen seen asm("emulator_seen");
+inline Seen seen_of_host{};
+inline void set_inside(bool inside) {
+  now.inside = inside;
+  seen = inside ? Seen{0, ~size_t(0)} : seen_of_host;
+}
 // Accesses, or rounds of loops of a block that is not watched, until another thread gets a turn.
 extern unsigned turn asm("emulator_turn");
 extern std::map<std::string, Report> reports;
@@ -114,6 +129,7 @@ inline bool is_lasting(cudaError_t error) {
 }
 
 inline uint3 place_in_block(unsigned thread) {
+  if (thread < block_size.x) return {thread, 0, 0};
   return {thread % block_size.x, thread / block_size.x % block_size.y, thread / (block_size.x * block_size.y)};
 }
 inline Spot here(void* caller, Kind kind) { return {thread_index, block_index, caller, kind}; }

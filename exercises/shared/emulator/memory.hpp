@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace emulator {
-constexpr size_t PAGE = 64 << 10, GIB = size_t(1) << 30;
+constexpr size_t PAGE = 64 << 10, NEAR = 4 << 10, GIB = size_t(1) << 30;
 // What all allocations together may have: half of this computer's memory, from 2 to 8 GiB.
 inline const size_t MAX_LIVE_BYTES =
     std::clamp(size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE)) / 2, 2 * GIB, 8 * GIB);
@@ -32,8 +32,10 @@ struct Arena {
     for (bytes = 4096 * GIB; bytes >= GIB; bytes /= 4) {
       void* place = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (place != MAP_FAILED) {
+        madvise(place, bytes, MADV_HUGEPAGE);  // allocate() fills it
         begin = (Place(place) + PAGE - 1) / PAGE * PAGE;
         bytes -= PAGE;
+        seen = seen_of_host = {begin, bytes};
         return;
       }
     }
@@ -54,13 +56,13 @@ struct Arena {
     return owner_of && !owner_of->freed && place >= owner_of->begin && place + size <= owner_of->begin + owner_of->bytes;
   }
 
-  // New memory, filled with ones: read as a float, it is not a number. Null if there is no more memory.
+  // New memory, filled with ones, as is what is near it: read as a float, it is not a number. Null if there is no more memory.
   void* allocate(size_t size, MemoryKind kind) {
     const size_t whole = (size + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
     if (live + whole > MAX_LIVE_BYTES || next + whole > bytes) return nullptr;
     char* zone = reinterpret_cast<char*>(begin + next);
     if (mprotect(zone, whole, PROT_READ | PROT_WRITE) != 0) return nullptr;
-    memset(zone, 0xff, whole);
+    memset(zone + PAGE - NEAR, 0xff, NEAR + size + NEAR);
     allocations.push_back({begin + next + PAGE, size, false, kind, {}, {}});
     next += whole;
     owner.resize(next / PAGE, unsigned(allocations.size()));

@@ -100,9 +100,37 @@ cudaError_t cudaDeviceSynchronize() {
   return emulator::find_lasting_error();
 }
 
-// assembly.py makes these of `malloc`, `free`, `new`, `delete` and `assert` in the learner's program. A kernel gets memory of the
-// device.
+namespace emulator {
+// The numbers of glibc's `rand`, which takes a lock for each of them: many programs fill large arrays with them.
+struct Random {
+  uint32_t numbers[31];
+  unsigned next = 0;  // the oldest one, which is replaced by its sum with one of the later ones
+
+  explicit Random(unsigned seed) {
+    int32_t word = seed ? int32_t(seed) : 1;
+    for (unsigned i = 0; i < 31; ++i) {
+      numbers[(i + 28) % 31] = uint32_t(word);
+      word = 16807 * (word % 127773) - 2836 * (word / 127773);
+      if (word < 0) word += INT_MAX;
+    }
+    for (int i = 0; i < 310; ++i) take();
+  }
+
+  int take() {
+    uint32_t& number = numbers[next];
+    number += numbers[next < 3 ? next + 28 : next - 3];
+    next = next == 30 ? 0 : next + 1;
+    return int(number >> 1);
+  }
+};
+inline Random random{1};
+}  // namespace emulator
+
+// assembly.py makes these of `malloc`, `free`, `new`, `delete`, `assert`, `rand` and `srand` in the learner's program. A kernel
+// gets memory of the device.
 extern "C" {
+int emulator_rand() { return emulator::random.take(); }
+void emulator_srand(unsigned seed) { emulator::random = emulator::Random(seed); }
 void* emulator_malloc(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : malloc(bytes); }
 void emulator_free(void* pointer) {
   if (!emulator::arena.holds(emulator::Place(pointer))) free(pointer);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import math
 import struct
@@ -33,6 +34,17 @@ def numbers(program: Any, name: str, order: int) -> list[int]:
     *words, no, error = result.output.split()
     assert (no, error, result.first_fault()) == ("no", "error", None)
     return [int(word) for word in words]
+
+
+def test_rand_returns_the_numbers_of_the_c_library(build: Callable[..., Any]) -> None:
+    take = 'for (int i = 0; i < 100; ++i) printf("%d ", rand());'
+    output = build(f"int main() {{ {take} srand(0); {take} srand(7); {take} srand(-5); {take} }}").run().output
+    library = ctypes.CDLL(None)
+    expected = []
+    for seed in (1, 0, 7, -5):  # without srand, as if the seed were 1
+        library.srand(seed)
+        expected += [library.rand() for _ in range(100)]
+    assert [int(word) for word in output.split()] == expected
 
 
 @pytest.mark.slow

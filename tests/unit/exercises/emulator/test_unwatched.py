@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import platform
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,3 +95,10 @@ def test_share_counts_no_rounds_if_the_loop_begins_with_a_comparison_of_the_last
     loop = f".L2:\n{comparison}\n\tje\t.L3\n\tcmpl\t$1, (%rax)\n\tjne\t.L2\n.L3:\n\tret\n"
     _, unwatched = assembly.share("", loop)
     assert ("emulator_yield" in unwatched) is is_counted
+
+
+@pytest.mark.parametrize("hook", ["__tsan_read4", "__tsan_unaligned_write8"])
+def test_finish_calls_a_hook_only_for_an_address_that_it_must_see(emulator: Any, hook: str) -> None:
+    assembly = importlib.import_module(f"{emulator.__name__}.assembly")
+    text = assembly.finish(f"\tcall\t{hook}\n\tret\n")
+    assert re.search(rf"\tcmpq\temulator_seen\+8\(%rip\), %rax\n\tjae\t1f\n\tcall\t{hook}\n1:\n\tret\n", text)
