@@ -5,7 +5,7 @@ You will produce  the losses of each continued run and of the one that never sto
 Run it            python distributed_checkpoints.py --ranks-per-node=4 --layers 2 --width 128     (four ranks on CPUs)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_checkpoints.py --folder /shared     (a GPU each; on the second node, --node-rank=1)
-Your part         predict the bytes of the whole state; then write state and restore in my_checkpoint.py
+Your part         predict what missing moments change; then write state and restore in my_checkpoint.py
 Reading           modules/06-training-at-scale/lesson-7-checkpoints.md, lesson-8-saves.md
 """
 
