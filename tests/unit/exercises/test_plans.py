@@ -221,6 +221,8 @@ def test_questions_have_the_constants_of_the_formulas(plans: ModuleType, targets
     assert constants == {
         "micro-batches": next(m for m in range(8, 1000) if plans.bubble(replace(plan, micro_batches=m)) <= 0.1),
         "gpus-for-70b": math.ceil(sum(plans.STATES["bf16"]) * work.shape.parameters(work.length) / work.cluster.usable_bytes),
+        "third-stage": 48 / 8 * (8 - 2) * 0.5,
+        "bound-of-a-plan": pytest.approx((8.0 + 3.2) / (1 - plans.bubble(replace(plan, micro_batches=32))), abs=0.01),
     }
     shape, length = targets.work_of("1.3b", "4xl4", 1).shape, 2048
     of_layer = shape.width * (34 + 5 * shape.heads * length / shape.width)

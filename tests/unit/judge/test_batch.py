@@ -17,7 +17,7 @@ TWO = HEAD.replace("-p gpu", "-p gpu -N 2")
 MEET = """export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
 """
 RANKED = "export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID"
-LOGGED = "srun -o logs/%N-rank%t.log"
+LOGGED = "srun -K -o logs/%N-rank%t.log"
 ARRAY = HEAD.replace("-o logs/%j-%N.out", "-a 0-3%2 -o logs/%A_%a-%N.out")
 FOLLOW = """ms=$(cat outputs/product-ms-$SLURM_JOB_ID.txt)
 limit=$(python -c "print(f'0:{{float($ms) // 60 + 2:.0f}}:30')")

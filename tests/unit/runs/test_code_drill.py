@@ -25,9 +25,11 @@ def test_break_code_puts_the_fault_into_a_copy_and_keeps_an_earlier_one(context:
         assert fault.becomes in copy.read_text()
         assert len(list(context.paths.reset_backups.glob(f"*/broken/1.1/{fault.file}"))) == number
     assert fault.was in (context.folders.exercises / "shared" / fault.file).read_text()
-    plain = next(item.id for module in context.catalog.modules for item in module.exercises if not item.faults)
-    with pytest.raises(UsageError, match=f"{plain} has no faults in code to find"):
-        break_code(context, RunRequest(exercise=plain))
+
+
+def test_break_code_refuses_an_exercise_without_faults(learning: Learning) -> None:
+    with pytest.raises(UsageError, match=r"1\.1 has no faults in code to find"):
+        break_code(learning.open_context(), RunRequest(exercise="1.1"))
 
 
 def test_diagnose_code_says_more_after_each_wrong_word(context: Context) -> None:
