@@ -37,7 +37,7 @@ def forward(
 
     All of `group` call this at the same time. A rank sends a row of `x` only to ranks that have one of the token's experts:
     once to each of them, even if that rank has several of these experts, and gets one row back for it. At most k gates may go
-    with a row. Other ranks do not know how many rows they will receive, so tell them first: if the sizes that two ranks expect
-    differ, gloo ends the whole process.
+    with a row. Other ranks do not know how many rows they will receive, so tell them first: two ranks must
+    expect the same sizes.
     """
     raise NotImplementedError("forward: what must a rank know about a row that two of its experts compute?")

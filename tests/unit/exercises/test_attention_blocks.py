@@ -80,12 +80,12 @@ def test_lesson_figures_of_pairs_and_bytes_follow_from_the_sizes(blocks: ModuleT
     text = " ".join(read_lesson().split())
     pairs = [blocks.count_pairs(blocks.cut_striped(512, 4, rank), 512, True) for rank in range(4)]
     assert f"the lightest rank has {min(pairs):,} pairs and the heaviest {max(pairs):,}" in text
-    keys, out, ranks = 4 * 128 * 16 * 8, 8 * 128 * 16 * 8, 4
+    keys, out, ranks = 8 * 128 * 16 * 8, 16 * 128 * 16 * 8, 8
     ring = 2 * (ranks - 1) * keys
     exchange = 2 * (ranks - 1) * (keys + out) // ranks
     assert f"| all keys gathered | {ring:,} | | {2 * (ranks - 1)} |" in text
     assert f"| ring | {ring:,} | {ring + (4 * (ranks - 1) + 2) * keys:,} | {6 * ranks - 4} |" in text
-    assert f"| Ulysses | {exchange:,} | {2 * exchange:,} | {4 * (ranks - 1)} |" in text
+    assert f"| Ulysses | {exchange:,} | {2 * exchange:,} | {8 * (ranks - 1)} |" in text
     lse = math.log(math.exp(2) + math.exp(3))
     shares = [f"{100 * math.exp(one - lse):.0f} %" for one in (2, 3)]
     assert f"logsumexp {lse:.1f}, with shares of {shares[0]} and {shares[1]}" in text

@@ -17,7 +17,6 @@ FOLDER = "08-inference-engines"
 DEFAULTS = {parameter.name: parameter.default for parameter in CATALOG.exercise("8.3")[1].parameters}
 waste = beside_the_script(FOLDER, "waste")
 step_clock = beside_the_script(FOLDER, "step_clock")
-policies = beside_the_script("shared", "paged_engine")
 
 
 def read_lesson(name: str) -> str:
@@ -48,7 +47,7 @@ def test_waste_in_the_lesson_is_that_of_a_local_run() -> None:
     requests = page_trial.draw_requests(500, 2048)
     for how, rule in page_trial.waste.list_rules(2048, (16, 256)).items():
         used, empty = page_trial.waste.follow(requests, page_trial.waste.Reserved(rule))
-        assert f"| {how} | {used:.1f} % |" in PAGES
+        assert (f"| {how} | {used:.1f} % |" in PAGES) == (how != "pages of 16"), "a question asks for pages of 16"
         if how.startswith("pages"):
             assert empty == pytest.approx((int(how.split()[-1]) - 1) / 2, rel=0.03)
 
@@ -93,7 +92,6 @@ def test_budgets_and_pages_in_the_lesson_are_those_of_a_run(trial: ModuleType, c
     trace = trial.make_trace("chat", 200, 0.9)
     total = sum(request.prompt_tokens + request.answer_tokens for request in trace)
     assert f"have {total:,} tokens in all: with 533 pages, {row['computed_again'] / total:.1f} times" in SCHEDULER
-    assert f"goodput is {trial.describe(policies.static, '', settings)['goodput_percent']:.1f} %" in SCHEDULER
 
 
 @needs_torch

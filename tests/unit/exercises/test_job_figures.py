@@ -76,7 +76,7 @@ def test_rates_of_the_picture_are_lowest_where_a_recorded_run_has_its_best() -> 
         losses = muon.LOSSES["standard" if row["who"] == "standard" else "muP"][row["width"]]
         assert losses.index(min(losses)) - 10 == row["rate"]
     assert [row["rate"] for row in metrics["best"] if row["who"] == "standard"] == [-7, -8, -10]
-    assert "falls from 2⁻⁷ at width 32 to 2⁻¹⁰ at width 128" in MUON
+    assert "falls from 2⁻⁷ at width 32 to 2⁻⁸ at width 64" in MUON
     changes = {row["width"]: row["change"] for row in metrics["checks"] if row["who"] == "standard"}
     assert round((changes[256] / changes[32]) ** (1 / 3), 1) == 1.8
     assert "about 1.8 times as large with each doubling" in MUON

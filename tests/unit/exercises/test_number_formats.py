@@ -108,7 +108,8 @@ def test_lesson_figures_of_schemes_and_sums_are_measured(trial: ModuleType) -> N
         assert f"{words} {error:.0f} % |" in text or f"{words} {error:.1f} % |" in text, (scheme, error)
     for bits in (13, 10):
         never, promoted = (row["error_percent"] for row in trial.list_sums(bits, 128)[:2])
-        assert f"| {bits} | {never:.2g} % | {promoted:.2g} % |" in text, (bits, never, promoted)
+        cell = "the run asks you" if bits == 13 else f"{never:.2g} %"
+        assert f"| {bits} | {cell} | {promoted:.2g} % |" in text, (bits, never, promoted)
     one, sent = (row["error_percent"] for row in trial.list_sums(13, 0)[1:])
     words = " ".join(text.split())
     assert f"in bfloat16, the sum is {one:.2f} % off" in words
