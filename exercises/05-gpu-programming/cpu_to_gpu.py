@@ -5,7 +5,7 @@ You will learn    what moves and when, what makes the processor wait, mixed prec
 You will produce  samples a second of the provided loop, and of yours in float32 and 16 bits; a profile and a trace of yours
 Run it            python cpu_to_gpu.py --steps 30 --batch-size 64 --hidden 128      (a CPU)
                   python cpu_to_gpu.py                                              (a GPU)
-Your part         predict how much memory training needs; then rewrite train in my_loop.py
+Your part         rewrite train in my_loop.py
 Reading           modules/05-gpu-programming/lesson-3-pytorch.md
 """
 

@@ -1,7 +1,7 @@
 """Your second part of 5.8: the scores of a signal that is far longer than its template, from transforms of one short length.
 
-You will learn    why a transform for a whole long signal is slow, what neighbouring pieces share, how long a piece should be
-You will produce  a filter for signals of any length, several times as fast on a CPU as one transform for the whole signal
+You will learn    what neighbouring pieces share, how long a piece should be, and what this saves
+You will produce  a filter for signals of any length, which the run compares with one transform for the whole signal
 Try it            gpucourse try 5.8; gpucourse run 5.8 compares it with pieces of several lengths, and with the whole signal
 Your part         the bodies of both functions; add helpers as you like
 Reading           modules/05-gpu-programming/lesson-10-transforms.md, "Signals that do not end"

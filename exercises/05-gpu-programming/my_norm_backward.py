@@ -20,7 +20,7 @@ def gradient_of_row(grad_ptr, x_ptr, weight_ptr, grad_x_ptr, stride, n, eps, p, 
     """Compute the gradient of one row of x in each program, from the gradient of that row of y.
 
     All tensors but the weight have rows of n numbers that begin `stride` apart. Nothing of the forward pass was kept but x.
-    The forward pass numbered all places row by row, and kept the number in row r and column c if tl.rand(seed, r * n + c) >= p.
+    The forward pass numbered all places from 0 on, row by row, and kept a number if tl.rand of its place was at least p.
     """
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)

@@ -59,8 +59,8 @@ WAYS = {
         ),
     ),
     "shares-a-stream": Way(
-        "right, but with {percent:.0f}% of the overlap (95% is required): {engines} are in one stream, where each operation "
-        "waits for the previous one. So those two engines never work at the same time",
+        "right, but with {percent:.0f}% of the overlap (95% is required): {engines} share a stream, where each operation "
+        "waits for the previous one. With more streams they could work at the same time, on different chunks",
         (
             "copying_in, computing, copying_out = device.stream(), device.stream(), device.stream()",
             "copying_in = copying_out = device.stream()\n    computing = device.stream()",
