@@ -49,7 +49,7 @@ def round_to(x: torch.Tensor, name: str) -> torch.Tensor:
 
 
 def truncate(x: float, mantissa_bits: int) -> tuple[float, float]:
-    """Return the neighbours of x among numbers with the exponents of float32 and fewer bits, or x twice if it is one of them."""
+    """Return the neighbours of x among numbers with fewer bits and the exponents of float32; x twice if it is such a number."""
     value = float(torch.tensor(x, dtype=torch.float32))
     step = 2.0 ** (math.frexp(value)[1] - 1 - mantissa_bits) if value else 1.0
     return math.floor(value / step) * step, math.ceil(value / step) * step
