@@ -149,7 +149,7 @@ def put_gradients(parameters: Parameters, step: int, ranks: range) -> None:
 
 
 def make_adam(parameters: Parameters) -> torch.optim.Optimizer:
-    """Return the AdamW of what Muon does not change."""
+    """Return the AdamW for the parameters that Muon does not change."""
     others = [weight for name, weight in parameters.items() if not is_hidden(name, weight.shape)]
     return torch.optim.AdamW(others, lr=ADAM_LR, foreach=False)
 

@@ -79,7 +79,7 @@ sweep: dict[str, Any] = {"widths": sweep_widths, "rates": rates, "steps": args.s
 
 
 def describe(label: str, results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the row of one training from the results of all ranks."""
+    """Return the row of one training run from the results of all ranks."""
     works, kept = [result["work"] for result in results], sum(result["kept_numbers"] for result in results)
     return {
         "label": label, "off": max(result["off"] for result in results), "works": works, "max_work": max(works),
