@@ -113,7 +113,7 @@ def find_bf16_off(device: torch.device) -> float:
 
 _TORCH_ITERATION = torch_muon._zeropower_via_newtonschulz  # noqa: SLF001 (torch has no public name for it)
 
-# --- a training on ranks -----------------------------------------------------------------------------------------------
+# --- a training run on ranks -------------------------------------------------------------------------------------------
 
 
 def list_shapes(layers: int, width: int) -> dict[str, tuple[int, ...]]:
