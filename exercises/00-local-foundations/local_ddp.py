@@ -6,7 +6,7 @@ You will produce  a log for each rank; its samples in shard_rank0.csv, shard_ran
 Run it            python local_ddp.py                                                   (a world of one)
                   torchrun --nproc-per-node=2 local_ddp.py                              (two ranks, all in one window)
                   torchrun --nproc-per-node=2 --redirects 3 --log-dir logs local_ddp.py (a log for each rank)
-Your part         write in my_shares.py what DistributedSampler does: a second training uses your shares
+Your part         write in my_shares.py what DistributedSampler does: a second training run uses your shares
 Reading           modules/00-local-foundations/lesson-2-ranks.md, "The same script, several times"
 """
 

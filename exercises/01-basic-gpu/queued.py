@@ -68,7 +68,7 @@ class Device:
             self.period += 1
 
     def seconds_per_call(self, calls: int) -> tuple[float, float] | None:
-        """Return limits of a call's time, medians of all periods of `calls` calls, or None if there were none.
+        """Return two limits of a call's time: medians over all periods of `calls` calls. None if there were no such periods.
 
         The lower one is the device's own figure. The upper one includes all that happened between two waits: on a busy
         computer, a program that waits is not woken at once.

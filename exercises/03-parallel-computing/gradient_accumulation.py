@@ -169,7 +169,7 @@ if rank == 0:
     else:
         say("The big batch does not fit on every rank, so there is no comparison: run once with a smaller --micro-batch.")
     if outcome and outcome.state == "open":
-        say("my_group.py is unchanged. Once you write it, the table has a row for a training in your groups, with no_sync.")
+        say("my_group.py is unchanged. Once you write it, the table has a row for a training run in your groups, with no_sync.")
     elif failure:
         say(f"your groups did not train: {failure}")
     if device.type == "cpu":

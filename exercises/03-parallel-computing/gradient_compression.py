@@ -170,7 +170,7 @@ if rank == 0:
     titles |= {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after", "tiny_loss_after": "with tiny gradients"}
     bench.say_table(metrics["compared"], titles)
     if outcome.state == "open":
-        say("my_hook.py is unchanged. Once you write it, the table has a row for a training with your hook.")
+        say("my_hook.py is unchanged. Once you write it, the table has a row for a training run with your hook.")
     elif outcome.state == "failed":
         say(f"your hook did not train: {outcome.text}")
     for missing in left_out:

@@ -1,4 +1,4 @@
-"""The model and the samples of 3.5, and a training with the groups of my_group.py."""
+"""The model and the samples of 3.5, and a training run with the groups of my_group.py."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ LARGEST_FP8 = 448.0  # torch.float8_e4m3fn has 4 bits of exponent, 3 of mantissa
 
 @dataclass(frozen=True)
 class Setting:
-    """The settings that all trainings of a run share. `cold` is the number of first steps that are not timed."""
+    """The settings that all training runs share. `cold` is the number of first steps that are not timed."""
 
     hidden: int
     batch_size: int
@@ -86,8 +86,8 @@ def train(
     *,
     scale: float = 1.0,
 ) -> dict[str, object]:
-    """Return the losses, times and bytes of a training in which `hook` sends the gradients. The model and the data are the same
-    every time. `scale` multiplies the loss, and divides the learning rate."""
+    """Return the losses, times and bytes of a training run in which `hook` sends the gradients. The model and the data are the
+    same every time. `scale` multiplies the loss, and divides the learning rate."""
     source = torch.Generator().manual_seed(SEED)
     images = torch.randn(setting.batch_size * world.size, PIXELS, generator=source)
     labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1).to(world.device)  # by a teacher network

@@ -27,8 +27,8 @@ def cut(weight: torch.Tensor, bias: torch.Tensor, how: str, rank: int, size: int
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """Return this rank's share of the outputs, from the whole `x`, which all ranks have. `weight` and `bias` are its slices.
 
-    Backward, all ranks need the gradient of `x` that the whole layer would have. (A torch.autograd.Function may do something
-    else backward than forward.)
+    Backward, all ranks need the gradient of `x` that the whole layer would have. (A torch.autograd.Function may do
+    something different in its backward pass.)
     """
     raise NotImplementedError("column_linear: what must happen to the gradient of x?")
 

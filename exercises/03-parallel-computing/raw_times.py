@@ -66,7 +66,7 @@ def make_training(workers: int, batch: int, rows: Iterable[dict[str, float]]) ->
 
 
 def edit(training: Training) -> dict[str, Training]:
-    """Return edited copies of a training by name. Each edit has a known effect on the speed."""
+    """Return edited copies of a training run by name. Each edit has a known effect on the speed."""
     rows, warm_up, workers = training["rows"], training["warm_up_steps"], training["ranks"]
     last = max(row["step"] for row in rows)
     slow_times = {"compute_s": SLOW_S}
@@ -105,7 +105,7 @@ def compare_all(_: ranks.World | None, alone: Training, together: dict[str, Trai
 
 
 def make_rows(outcome: own_part.Outcome, together: dict[str, Training]) -> list[dict[str, object]]:
-    """Return a row for each training with the learner's numbers."""
+    """Return a row for each training run with the learner's numbers."""
     answers = outcome.results[0] if outcome.state == "ran" else {}
     return [
         {"case": f"{case}, yours", "ranks": together[case]["ranks"], "batch_per_rank": together[case]["batch_per_rank"],

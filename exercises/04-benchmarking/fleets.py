@@ -164,7 +164,7 @@ def describe_plan(service: Service, plan: Plan) -> dict[str, Any]:
 
 
 def list_capacities(service: Service, plan: Plan) -> list[dict[str, Any]]:
-    """Return points for a plot: the tokens/s that a plan's instances on demand can generate in each hour, and all of them."""
+    """Return points for a plot: the tokens/s that a plan can generate in each hour, on demand alone and with spot."""
     offer = next(offer for offer in service.offers if offer.gpu == plan.gpu)
     speed = offer.batches[plan.batch][0]
     points = []

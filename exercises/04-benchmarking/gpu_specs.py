@@ -58,7 +58,7 @@ else:
     ]  # fmt: skip
     say("No GPU here: the device column shows what the processor reports, and the rest stays empty. (local mode)")
 
-# --- two tests of this device: each shows what it can do at least ------------------------------------------------------------
+# --- two tests of this device: each shows a speed that it reaches ------------------------------------------------------------
 torch.manual_seed(SEED)
 side, number_format = (8192, torch.float16) if device.type == "cuda" else (1024, torch.float32)
 x, y = (torch.randn(side, side, device=device).to(number_format) for _ in range(2))

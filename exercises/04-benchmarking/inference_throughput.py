@@ -32,7 +32,7 @@ from completions import Answer, RefusedByEngine, together
 from language_models import MODELS
 
 SEED, MIB = 0, 1 << 20
-SLACK = 3  # limits that are not set: so many times the median of the smallest batch size
+SLACK = 3  # a limit that is not set is this many times the median of the smallest batch size
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="tokens a second by the number of requests at the same time")

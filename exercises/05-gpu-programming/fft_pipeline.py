@@ -63,7 +63,8 @@ if args.template > args.samples:
     parser.error(f"--template {args.template} is longer than a signal: at most --samples {args.samples}")
 if max(args.samples, args.long_samples) * args.template > MAX_PRODUCTS:
     parser.error(
-        f"--samples and --long-samples times --template must be at most {MAX_PRODUCTS:,}: the direct sum would take minutes"
+        f"--samples times --template, and --long-samples times --template, must be at most {MAX_PRODUCTS:,}, "
+        "because the direct sum would take minutes"
     )
 if args.long_samples < 4 * args.template:
     parser.error(f"--long-samples {args.long_samples} must be at least 4 times --template {args.template}")

@@ -86,7 +86,7 @@ def convert_losses(result: Any) -> torch.Tensor:
 class MetaRun:
     """The outcome of a loop without data.
 
-    `kind`: fine, stayed (nothing moved), left (a tensor was not moved), looked (read a value), branched or broken.
+    `kind`: fine, stayed (nothing was moved), left (one tensor was not moved), looked (a value was read), branched or broken.
     The counts are per step, without the first step.
     """
 

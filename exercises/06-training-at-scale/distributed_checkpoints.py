@@ -175,7 +175,7 @@ def find_offset(losses: dict[int, float]) -> float | None:
     return max((abs(losses[step] - right) for step, right in reference.items() if step in losses), default=None)
 
 
-# --- a training, saved in the middle ----------------------------------------------------------------------------------------
+# --- a training run, saved in the middle ------------------------------------------------------------------------------------
 first = build(world, size, args.width, args.layers, SEED)
 before_save = train(first, range(args.save_at))
 at_save = first.generator.get_state()

@@ -343,7 +343,7 @@ life = agree(len(read_notes("lives.jsonl")))
 active = max(1, size // 2) if args.shrink and 0 < args.crashes <= life else size
 group, saving = dist.new_group(list(range(active))), checkpoints.make_group(list(range(active)))
 facts = agree(json.loads((folder / "facts.json").read_text()) if rank == 0 and (folder / "facts.json").exists() else None)
-if facts is None:  # the first life: a training without a crash to compare with, and a checkpoint that was cut short
+if facts is None:  # the first life: a training run without a crash to compare with, and a checkpoint that was cut short
     undisturbed = FsdpWorker(life=None)
     train_by_rank_0(undisturbed)
     facts = {"losses": undisturbed.losses}

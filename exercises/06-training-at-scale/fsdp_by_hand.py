@@ -83,7 +83,7 @@ half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloa
 
 
 def describe(way: str, wire: str, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the row of one training from the results of all ranks. The fullest rank counts, and the slowest."""
+    """Return the row of one training run from the results of all ranks. The fullest rank counts, and the slowest."""
     numbers, first = args.layers * results[0]["block_numbers"], results[0]
     share_bytes, number_bytes = 4 * numbers / size, 2 if wire == "bfloat16" else 4
     row = {

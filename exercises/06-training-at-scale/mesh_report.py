@@ -33,7 +33,7 @@ def _leans(layout: Layout, dimension: str) -> bool:
 
 
 def parse_layouts(text: str) -> list[Layout]:
-    """Read `2x2x2,1x2x4` as layouts, and `auto` as an empty list. Raises ValueError with a word that is not a layout."""
+    """Read `2x2x2,1x2x4` as layouts, and `auto` as an empty list. Raises ValueError if a word is not a layout."""
     return [] if text.strip() == "auto" else [Layout.parse(word) for word in text.split(",")]
 
 

@@ -33,7 +33,7 @@ def state(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, generat
 def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, saved: dict[str, Any]) -> int:
     """Put `saved` into the training run, and return how many steps it has done: the number of the next step, counted from 0.
 
-    `saved` is the dictionary that `state` returned for this new training, after the load. Change `model`, `optimizer` and
+    `saved` is the dictionary that `state` returned for this new training run, after the load. Change `model`, `optimizer` and
     `generator` themselves, because the training continues with them.
     """
     set_model_state_dict(model, saved["model"])

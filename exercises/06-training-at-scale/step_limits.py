@@ -53,7 +53,7 @@ def read_exposed_percent(way: str, ranks: int, cluster: Cluster) -> float | None
 
 
 def read_largest(way: str, cluster: Cluster) -> int:
-    """Return the largest number of ranks, a power of two, that hide their messages. It is in exposed.json."""
+    """Return the largest number of ranks, a power of two, with which messages are hidden. It is in exposed.json."""
     return int(_read(way, cluster)["largest"])
 
 

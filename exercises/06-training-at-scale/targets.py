@@ -32,7 +32,7 @@ class Shape:
 
     @property
     def expert_parameters(self) -> int:
-        """Return the parameters of the experts of one layer, 0 if all tokens meet the same MLP."""
+        """Return the parameters of the experts of one layer, 0 if all tokens use the same MLP."""
         return self.experts * 3 * self.width * self.inner
 
     @property
@@ -71,7 +71,7 @@ class Shape:
     def model_flops(self, tokens: int, length: int) -> float:
         """Return the operations of a step, forward and backward.
 
-        Each token takes 6 for each weight of a product that it meets, and 12 h s for the attention of each layer. For GPT, this
+        Each token takes 6 for each weight that it is multiplied by, and 12 h s for the attention of each layer. For GPT, this
         is 72 B L s h^2 (1 + s / 6h + V / 12 L h) of Narayanan et al., without recomputation. A step has B sequences of s
         tokens; the model has L layers of width h, and V tokens in its vocabulary.
         """

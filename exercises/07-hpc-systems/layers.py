@@ -78,7 +78,7 @@ def see_by_kernel(layers: Sequence[Sequence[str]]) -> tuple[dict[str, int] | Non
 
 
 def measure_change() -> tuple[float | None, str | None]:
-    """Return how many bytes a layer has that changes only the rights of a file, divided by the file's bytes; or None and the
+    """Return the size of a layer that changes only the rights of a file, divided by the size of the file; or None and the
     reason if overlayfs or namespaces are refused here."""
     return _run_inside(CHANGE)
 

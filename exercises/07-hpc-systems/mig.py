@@ -145,7 +145,7 @@ def make_services(puzzle: int, card: Card) -> list[Service]:
 
 @dataclass(frozen=True)
 class Needs:
-    """The needs of a puzzle's services on a card: a way for each, and their instances.
+    """The needs of a puzzle's services on a card: a way to share for each service, and the number of instances.
 
     `reserved_ratio` is the memory of the smallest fitting instances, divided by what their services need, or None.
     `gpus` is the lowest number of GPUs that hold these instances.

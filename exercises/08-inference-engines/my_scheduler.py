@@ -20,7 +20,7 @@ def schedule(waiting: list[Request], running: list[Request], pages: PagePool, bu
     `pages.grow(request, tokens)` lets it hold pages for `tokens` tokens in all; it returns False, and changes nothing, if too
     few pages are free. `pages.release(request)` frees its pages.
 
-    The lesson has the reasons of the rule ("No phases" and "When pages run out"). Every step keeps these promises:
+    The lesson has the reasons for the rule ("No phases" and "When pages run out"). Every step keeps these promises:
 
     - It computes at most `budget` tokens, and at most `max_requests` requests run.
     - A running request gets all tokens that it has to compute, or as many as earlier requests leave of the budget. It never

@@ -91,8 +91,8 @@ def try_preemption(_world: object, *, settings: Row, link_gb: float) -> list[Row
 def compare_preemptions(
     recompute_ns: Callable[..., float], swap_ns: Callable[..., float], clock: Clock, link_gb: float
 ) -> list[Row]:
-    """Return rows of milliseconds: computed again alone and beside running answers, swapped in large copies, and in copies of
-    10 µs each, 4 for a token."""
+    """Return a row for each length, with four times: computed again, alone and beside running answers; swapped in large
+    copies, and in small ones (4 for a token, 10 µs each)."""
     answers = [(ANSWER_TOKENS, 1)] * ANSWERS
     return [
         {

@@ -129,7 +129,7 @@ def describe_means(load: Load, service: Service) -> Row:
 
 
 def list_fleets(load: Load, plans: Sequence[Row]) -> list[Row]:
-    """Return for each plan what its number of engines follows from: service times of prompts, the longest wait, and the room.
+    """Return for each plan what determines its number of engines: service times of prompts, the longest wait, and the room.
 
     TPOT counts as its limit, and TTFT as its limit less the mean service time.
     """
@@ -147,7 +147,7 @@ def list_fleets(load: Load, plans: Sequence[Row]) -> list[Row]:
 
 
 def size_with_yours(load: Row, means: Row, fleet: Row) -> int | None:
-    """Return the engines that the learner's formulas need for a load, or None without that function or time to wait."""
+    """Return the number of engines by the learner's formulas; None if that function is missing, or no time is left to wait."""
     import my_capacity
 
     if not hasattr(my_capacity, "engines_needed") or fleet["max_wait_s"] <= 0:

@@ -141,7 +141,7 @@ def score_alone(model: SmallModel, tokens: Sequence[int]) -> torch.Tensor:
 
 def answer_alone(model: SmallModel, prompt: Sequence[int], count: int) -> tuple[list[int], float]:
     """Return the `count` most likely tokens after the prompt, computed without any other request, and the smallest gap between
-    the best two scores: if it is far above the rounding of the scores, other orders of summation cannot change a token."""
+    the best two scores: if it is far above the rounding of the scores, a different order of summation cannot change a token."""
     cache, new, answer, gap = ContiguousCache(len(model.layers)), list(prompt), [], float("inf")
     for _ in range(count):
         start = len(cache)

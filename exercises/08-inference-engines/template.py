@@ -108,7 +108,7 @@ def measure_found(order: Sequence[str]) -> float:
 def find_best() -> float:
     """Return the largest percentage of all orders of the seven fields.
 
-    Nothing behind a field that is new in each request can be found. One of the best orders therefore has these fields last, and
+    Nothing after a field that is new in each request can be found. One of the best orders therefore has these fields last, and
     only the orders of the others are measured.
     """
     others = [name for name in FIELDS if name not in NEW_FIELDS]

@@ -1,4 +1,4 @@
-"""A bit that flips in one step of a training on ranks, for 9.8, and three checks that may see it."""
+"""A bit that flips in one step of a training run on ranks, for 9.8, and three checks that may see it."""
 
 from __future__ import annotations
 

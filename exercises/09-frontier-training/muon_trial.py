@@ -113,7 +113,7 @@ def find_bf16_off(device: torch.device) -> float:
 
 _TORCH_ITERATION = torch_muon._zeropower_via_newtonschulz  # noqa: SLF001 (torch has no public name for it)
 
-# --- a training on ranks -----------------------------------------------------------------------------------------------
+# --- a training run on ranks -------------------------------------------------------------------------------------------
 
 
 def list_shapes(layers: int, width: int) -> dict[str, tuple[int, ...]]:
@@ -149,7 +149,7 @@ def put_gradients(parameters: Parameters, step: int, ranks: range) -> None:
 
 
 def make_adam(parameters: Parameters) -> torch.optim.Optimizer:
-    """Return the AdamW of what Muon does not change."""
+    """Return the AdamW for the parameters that Muon does not change."""
     others = [weight for name, weight in parameters.items() if not is_hidden(name, weight.shape)]
     return torch.optim.AdamW(others, lr=ADAM_LR, foreach=False)
 

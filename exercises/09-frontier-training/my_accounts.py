@@ -15,7 +15,7 @@ from typing import Any
 def mfu(job: dict[str, Any]) -> float:
     """Return the model FLOPs utilisation in percent: the FLOPs that the model needs, as a share of those that the GPU could do.
 
-    `job` has: `parameters`, and `active_parameters`, which one token meets; `layers`; `attention_width`, heads times their
+    `job` has: `parameters`, and `active_parameters`, those that one token uses; `layers`; `attention_width`, heads times their
     width; `sequence`, tokens; `is_causal`, whether only the half of attention that a causal model needs is counted;
     `tokens_per_s`, of one GPU; `peak_tflops` of the data sheet for dense matrices, and `sparse_peak_tflops` for matrices with
     structured zeros.

@@ -1,7 +1,7 @@
 """Your part of 9.2: send tokens to their experts on other ranks and back, so that a backward pass goes the same way.
 
-You will learn    why rows are sorted twice, and how gradients find their way through an all-to-all
-You will produce  `AllToAll`, which autograd can follow, and `forward`, a layer of experts that equals the one of one process
+You will learn    why rows are sorted twice, and how gradients go back through an all-to-all
+You will produce  `AllToAll`, which autograd can follow, and `forward`, a layer of experts with the results of one process
 Try it            gpucourse try 9.2
 Your part         the bodies of the three functions; keep all names and parameters
 Reading           modules/09-frontier-training/lesson-3-experts.md
@@ -18,7 +18,7 @@ Exchange = Callable[[torch.Tensor, list[int], list[int]], torch.Tensor]
 
 
 class AllToAll(torch.autograd.Function):
-    """Rows that change ranks, and gradients that find their way back: `AllToAll.apply(rows, send, receive, exchange)`.
+    """Rows that change ranks, and gradients that go back: `AllToAll.apply(rows, send, receive, exchange)`.
 
     `exchange(rows, send, receive)` sends the first send[0] rows to rank 0, the next send[1] to rank 1 ..., and returns the rows
     that arrive: receive[0] from rank 0 first, then receive[1] from rank 1 ... Autograd does not follow it.

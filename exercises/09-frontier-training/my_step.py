@@ -7,7 +7,7 @@ Your part         the bodies of the three functions; keep their names and parame
 Reading           modules/09-frontier-training/lesson-6-formats.md, "Three products" and "Weights and their updates"
 
 `forward` and `backward` get `cast` and `multiply`, which do what a GPU can do. `cast(matrix)` returns the matrix in E4M3, with
-a scale for each 32 neighbours along the last dimension; its method `values()` returns the float32 matrix that it stands for.
+a scale for every 32 neighbours along the last dimension; its method `values()` returns the float32 matrix that it stands for.
 `multiply(a, b)` accepts two results of `cast`, a [m, k] and b [n, k], and returns the product [m, n], a sum over k, in float32.
 """
 
@@ -46,7 +46,7 @@ def stochastic(x: torch.Tensor, mantissa_bits: int, generator: torch.Generator) 
     """Return one of the two neighbours of each number of x (float32, any shape) in a smaller format, at random, as float32.
 
     The format has the exponents of float32, and `mantissa_bits` stored bits of mantissa: bfloat16 has 7. A number of the format
-    stays. The probabilities are such that the mean of many roundings of a number is that number. Each number of x has its own
-    random number from `generator`: two calls after the same seed return the same.
+    stays as it is. The probabilities are such that the mean of many roundings of a number is that number. Each number of x has
+    its own random number from `generator`: two calls after the same seed return the same.
     """
     raise NotImplementedError("stochastic: how far apart are the neighbours of x, and how probable is the upper one?")

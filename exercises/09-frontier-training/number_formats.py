@@ -49,7 +49,7 @@ def round_to(x: torch.Tensor, name: str) -> torch.Tensor:
 
 
 def truncate(x: float, mantissa_bits: int) -> tuple[float, float]:
-    """Return the two neighbours of x among numbers with the exponents of float32 and fewer bits, or x twice if it is one."""
+    """Return the neighbours of x among numbers with fewer bits and the exponents of float32; x twice if it is such a number."""
     value = float(torch.tensor(x, dtype=torch.float32))
     step = 2.0 ** (math.frexp(value)[1] - 1 - mantissa_bits) if value else 1.0
     return math.floor(value / step) * step, math.ceil(value / step) * step
@@ -74,7 +74,7 @@ def count_differences(left: torch.Tensor, right: torch.Tensor) -> int:
 def sum_products(a: torch.Tensor, b: torch.Tensor, bits: int, promote: int) -> torch.Tensor:
     """Return the dot product of each row of a with the same row of b, in an accumulator of `bits` bits of fraction.
 
-    The accumulator is cut to these bits after each 32 products. Every `promote` products (a multiple of 32; 0: never) it is
+    The accumulator is cut to these bits after every 32 products. Every `promote` products (a multiple of 32; 0: never) it is
     added to a float32 sum, and begins at 0 again. It is a model of a tensor core, not a measurement of one.
     """
     mask = -(1 << (23 - bits))

@@ -46,7 +46,7 @@ parser.add_argument("--step-width", type=int, default=4096, help="width of the s
 parser.add_argument("--step-tokens", type=int, default=1048576, help="tokens of a step, for the same costs")
 parser.add_argument("--widths", default="32,64,128", help="widths of the sweep, rising, as numbers with commas")
 parser.add_argument("--rates", default="-10,-9,-8,-7,-6", help="learning rates of the sweep, as powers of 2")
-parser.add_argument("--sweep-steps", type=int, default=48, help="steps of each training of the sweep")
+parser.add_argument("--sweep-steps", type=int, default=48, help="steps of each training run of the sweep")
 args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
 if min(args.ranks_per_node, args.layers, args.steps, args.iterations, args.step_width, args.step_tokens) < 1 or args.width < 8:
@@ -79,7 +79,7 @@ sweep: dict[str, Any] = {"widths": sweep_widths, "rates": rates, "steps": args.s
 
 
 def describe(label: str, results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the row of one training from the results of all ranks."""
+    """Return the row of one training run from the results of all ranks."""
     works, kept = [result["work"] for result in results], sum(result["kept_numbers"] for result in results)
     return {
         "label": label, "off": max(result["off"] for result in results), "works": works, "max_work": max(works),

@@ -71,7 +71,7 @@ def check_formulas() -> list[dict[str, Any]]:
 
 
 def judge_choice(path: Path, orders: Mapping[str, Sequence[Issue]]) -> dict[str, Any]:
-    """Return what the checks read of my_overlap.yaml: its fault, its problems, and its step and room, compared with the best
+    """Return what the checks need from my_overlap.yaml: its fault, its problems, and its step and room, compared with the best
     that fit.
 
     `orders` are those that torch has issued; without them, a step cannot be timed. Values are None while the file is empty or

@@ -113,7 +113,7 @@ def _make_own_row(job: Job, orders: Sequence[Sequence[Slot]]) -> dict[str, Any]:
 
 
 def _simulate_steps(job: Job, orders: Sequence[Sequence[Slot]], stages: int, times: Times) -> tuple[list[float], float]:
-    """Return when each of `STEPS` steps ends if no rank waits for all others between them, and the bubble of the first."""
+    """Return when each of `STEPS` steps ends, and the bubble of the first step. No rank waits for all others between steps."""
     clock = simulate(repeat(orders, STEPS, job.micro_batches), stages, times.of)
     counts = [len(order) for order in orders]
     ends = [float(max(row[step * count - 1].end for row, count in zip(clock.spans, counts, strict=True)))

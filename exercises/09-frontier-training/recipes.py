@@ -72,7 +72,7 @@ class RoundedLinear(nn.Module):
 
 @dataclass(frozen=True)
 class Rounded:
-    """A matrix in E4M3: its codes, as float32, and a scale for each 32 neighbours of a row."""
+    """A matrix in E4M3: its codes, as float32, and a scale for every 32 neighbours of a row."""
 
     codes: torch.Tensor  # [rows, blocks of a row, 32]
     scales: torch.Tensor  # [rows, blocks of a row, 1]
@@ -88,7 +88,7 @@ class Rounded:
 
 
 def cast(matrix: torch.Tensor) -> Rounded:
-    """Return a float32 matrix in E4M3, with a scale for each 32 neighbours along its last dimension."""
+    """Return a float32 matrix in E4M3, with a scale for every 32 neighbours along its last dimension."""
     if not isinstance(matrix, torch.Tensor) or matrix.dim() != 2 or matrix.dtype != torch.float32 or matrix.shape[1] % BLOCK:
         form = f"{matrix.dtype} {list(matrix.shape)}" if isinstance(matrix, torch.Tensor) else type(matrix).__name__
         raise TypeError(f"cast needs a float32 matrix whose last dimension is a multiple of {BLOCK}, not {form}")
@@ -98,7 +98,7 @@ def cast(matrix: torch.Tensor) -> Rounded:
 
 
 def multiply(a: Rounded, b: Rounded) -> torch.Tensor:
-    """Return a @ b.T in float32, for a [m, k] and b [n, k]: the sum of each 32 products is multiplied by both scales."""
+    """Return a @ b.T in float32, for a [m, k] and b [n, k]: the sum of every 32 products is multiplied by both scales."""
     if not isinstance(a, Rounded) or not isinstance(b, Rounded):
         raise TypeError(f"multiply needs two results of cast, not {type(a).__name__} and {type(b).__name__}")
     if a.codes.shape[1] != b.codes.shape[1]:
@@ -149,7 +149,7 @@ class YourRecipe(Recipe):
 
 @dataclass
 class TensorScale:
-    """Rounds to E4M3 with one scale for all numbers of a matrix, the one that makes the largest 448. Keeps the scales."""
+    """Rounds to E4M3 with one scale for a whole matrix, by which its largest number becomes 448. Keeps the scales."""
 
     scales: list[float] = field(default_factory=list)
 

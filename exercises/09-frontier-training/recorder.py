@@ -76,7 +76,7 @@ def _number_of(group: dist.ProcessGroup) -> str:
 
 
 def read_dump() -> dict[str, Any] | None:
-    """Return what torch's flight recorder has of this rank, or None if this torch has none for gloo."""
+    """Return what torch's flight recorder has about this rank, or None if this torch has none for gloo."""
     from torch._C import _distributed_c10d as c10d
 
     if not hasattr(c10d, "_dump_fr_trace"):

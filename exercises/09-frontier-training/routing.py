@@ -76,9 +76,9 @@ def keep_within(tokens: Tokens, experts: int, room: int) -> torch.Tensor:
 
 
 def list_capacities(tokens: Tokens, layer: Layer, ranks: int, factors: list[float]) -> list[dict[str, Any]]:
-    """Return a row for each capacity factor: what every rank's experts drop, send in boxes, and lose.
+    """Return a row for each capacity factor: pairs dropped, bytes sent, empty places, and the error of the output.
 
-    Each rank has a box for each expert with room for factor times the mean number of its pairs, and sends all boxes.
+    Each rank fills and sends a box for each expert. A box has room for the mean number of pairs, times the factor.
     """
     pairs = tokens.chosen.numel()
     whole = compute_dense(tokens.x, tokens.weights, tokens.chosen, layer.up, layer.down)

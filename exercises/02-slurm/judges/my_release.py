@@ -30,8 +30,8 @@ WAYS = {
         ("lines >= 4 && !used", "!used"),
     ),
     "newest-line": Way(
-        "you judged each GPU by its newest line. A training pauses while it waits for samples or saves a checkpoint: a GPU is "
-        "unused only if all lines of its job are below 5",
+        "you judged each GPU by its newest line. A training run pauses while it waits for samples or saves a checkpoint: a GPU "
+        "is unused only if all lines of its job are below 5",
         ("if ($3 >= 5) used = 1", "used = $3 >= 5"),
     ),
     "mean": Way(

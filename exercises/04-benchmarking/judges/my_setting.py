@@ -114,8 +114,8 @@ WAYS = {
         ("quarter(rates[best], 25)", "min(rates[best])"),
     ),
     "fixed-share": Way(
-        "{given} is slower than {right} in every round. A fixed share of the highest goodput is not what this measurement can "
-        "tell: here rounds of one batch size hardly differ",
+        "{given} is slower than {right} in every round. A fixed share of the highest goodput ignores how exact the measurement "
+        "is: here rounds of one batch size hardly differ",
         ("quarter(rates[batch], 75) >= slow_round", "median(rates[batch]) >= 0.95 * median(rates[best])"),
     ),
     "largest": Way(
@@ -310,7 +310,7 @@ def _rate(requests: list[Request], seconds: float) -> float:
 
 
 def _choose(rates: Mapping[int, list[float]], keep: list[int], *, by: Callable = median, take: Callable = min) -> int | None:
-    """Return the choice by the middle half of the rounds. Every sweep is so clear that any sound rule makes the same."""
+    """Return the choice by the middle half of the rounds. Every sweep is so clear that any sound rule makes the same choice."""
     if not keep:
         return None
     best = max(keep, key=lambda batch: by(rates[batch]))

@@ -30,7 +30,7 @@ COLD_S, WARM_S, ROUNDS = 10.0, 1.0, 3
 
 
 class Training:
-    """A training whose first call takes longer. `seconds` is the time of its last call."""
+    """A training run whose first call takes longer. `seconds` is the time of its last call."""
 
     def __init__(self) -> None:
         self.seconds, self.calls = 0.0, 0
@@ -51,7 +51,7 @@ class Data:
 
 
 def judge(part: Part) -> None:
-    """Require that two trainings with slow first calls are both warm when they are measured."""
+    """Require that two training runs with slow first calls are both warm when they are measured."""
 
     def time_training(train: Training, data: Any, epochs: int) -> tuple[float, object]:
         train(*data, epochs)

@@ -143,7 +143,7 @@ def judge(part: Part) -> None:
 
 
 def _train_right(pipeline: Any, training_watch: Any, data: Any) -> Any:
-    """Return the right losses, accuracies and weights, from a training with all repairs except the one of float64."""
+    """Return the right losses, accuracies and weights, from a training run with all repairs except the one of float64."""
     return training_watch.convert_outcome(pipeline.train_delivered(*data, EPOCHS, CPU, set(pipeline.FAULTS) - {2}))
 
 

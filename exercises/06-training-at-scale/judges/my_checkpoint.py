@@ -14,7 +14,7 @@ WIDTH, LAYERS, DONE, STEPS = 16, 1, 3, 6
 WAYS = {
     "weights-only": Way(
         "the checkpoint has no optimizer. AdamW divides by the moments of all steps so far: with new moments the next steps "
-        "differ, so the losses differ from those of a training that never stopped",
+        "differ, so the losses differ from those of a training run that never stopped",
         (', "optimizer": moments,', ","),
     ),
     "no-generator": Way(

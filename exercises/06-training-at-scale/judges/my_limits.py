@@ -223,7 +223,7 @@ def can_divide(way: str, ranks: int, cluster: Cluster) -> bool:
 
 
 def find_largest(way: str, cluster: Cluster) -> int:
-    """Return the largest number of ranks, a power of two, that hide their messages."""
+    """Return the largest number of ranks, a power of two, with which messages are hidden."""
     ranks = 1
     while ranks < MAX_RANKS and can_divide(way, 2 * ranks, cluster) and find_exposed_percent(way, 2 * ranks, cluster) < 0.01:
         ranks *= 2

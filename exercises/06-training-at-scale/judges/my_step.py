@@ -147,7 +147,7 @@ WAYS = {
         ("    optimizer.step()\n", "    optimizer.step()\n    model.eval()\n"),
     ),
     "graph-returned": Way(
-        "the loss that it returns still has its graph: a caller that keeps the losses of a training keeps their graphs, too. "
+        "the loss that it returns still has its graph: a caller that keeps the losses of a training run keeps their graphs. "
         "Return loss.detach()",
         ("        total += loss.detach()\n", "        total = total + loss\n"),
     ),

@@ -176,5 +176,5 @@ def _count_delayed(order: Sequence[Slot]) -> int:
 
 
 def _count_ahead(order: Sequence[Slot]) -> int:
-    """Return how many micro-batches run forward before the first inputs."""
+    """Return how many forward passes come before the first input gradient."""
     return next(place for place, slot in enumerate(order) if slot[0].kind == INPUTS)

@@ -101,7 +101,7 @@ def judge(part: Part) -> None:
 
 
 def _judge_time(part: Part, seconds: Any, arguments: tuple[str, int, int, float, float]) -> list[Case]:
-    """Return the case of one call. Raise the verdict on one that should be refused."""
+    """Return the case of one call. If the call should be refused and is not, raise the verdict."""
     algorithm, ranks, size, latency, speed = arguments
     name = f"seconds({algorithm!r}, {ranks}, {size}, {latency}, {speed})"
     right = _time(*arguments)

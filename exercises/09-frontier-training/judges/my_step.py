@@ -22,17 +22,17 @@ WAYS = {
     ),
     "weight-along-inputs": Way(
         "the gradient of x uses the weight with scales along its inputs: this product sums over the outputs, so every term of "
-        "a sum has another scale, and a GPU cannot apply the scales after the sum",
+        "a sum has a different scale, and a GPU cannot apply the scales after the sum",
         ("multiply(cast(gradient), cast(weight.T))", "cast(gradient).values() @ cast(weight).values()"),
     ),
     "gradient-along-outputs": Way(
         "the weight's gradient uses the gradient with scales along the outputs: this product sums over the tokens, so every "
-        "term of a sum has another scale, and a GPU cannot apply the scales after the sum",
+        "term of a sum has a different scale, and a GPU cannot apply the scales after the sum",
         ("multiply(cast(gradient.T), columns)", "cast(gradient).values().T @ columns.values().T"),
     ),
     "kept-along-inputs": Way(
         "the weight's gradient uses x with scales along its inputs, as the output needs them: this product sums over the "
-        "tokens, so every term of a sum has another scale",
+        "tokens, so every term of a sum has a different scale",
         (
             "(cast(x.T),)",
             "(type(cast(x))(cast(x).values().T.reshape(x.shape[1], -1, 32), torch.ones(x.shape[1], len(x) // 32, 1)),)",

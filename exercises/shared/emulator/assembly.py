@@ -57,7 +57,7 @@ _NEEDS_FLAGS = re.compile(r"\t(?:j|set|f?cmov|adc|sbb|rc[lr])")
 
 
 def finish(assembly: str) -> str:
-    """Return the assembly with the zones, and with the emulator's functions for some of the libraries', such as `malloc`.
+    """Return the assembly with the zones, and with the emulator's versions of some library functions, such as `malloc`.
 
     A zone is ZONE extra bytes after each function's static variables, so that accesses beyond __shared__ show. Hooks are called
     only for the addresses that they must see.

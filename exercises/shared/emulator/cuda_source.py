@@ -60,8 +60,8 @@ class SourceError(Exception):
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """The output of a preprocessor: its text from the learner's first line on, and the same text with everything blanked out
-    that is not the learner's code.
+    """The output of a preprocessor: its text from the learner's first line on, and the same text in which everything
+    but the learner's code is blanked out.
 
     `head` is what comes before, which is headers. `files` are the learner's files, with the path that the preprocessor used.
     """
@@ -171,7 +171,7 @@ def _find_dynamic(text: str, code: str) -> Iterator[Edit]:
 
 
 def _keep_lines(text: str) -> str:
-    """Return what to put behind the replacement of a text, so that the next line keeps its number."""
+    """Return what to put after the replacement of a text, so that the next line keeps its number."""
     marker = next(reversed(list(_MARKER.finditer(text))), None)  # of a macro, such as __align__
     return f"\n{marker[0]}" + "\n" * text.count("\n", marker.end()) if marker else "\n" * text.count("\n")
 

@@ -56,7 +56,7 @@ struct Arena {
     return owner_of && !owner_of->freed && place >= owner_of->begin && place + size <= owner_of->begin + owner_of->bytes;
   }
 
-  // New memory, filled with ones, as is what is near it: read as a float, it is not a number. Null if there is no more memory.
+  // New memory. It and the bytes around it are filled with ones: read as a float, they are not a number. Null if none is left.
   void* allocate(size_t size, MemoryKind kind) {
     const size_t whole = (size + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
     if (live + whole > MAX_LIVE_BYTES || next + whole > bytes) return nullptr;

@@ -39,7 +39,7 @@ def logs(
     fold: Annotated[bool, typer.Option("--fold", help="Fold lines that several ranks share into one.")] = False,
     times: Annotated[
         bool,
-        typer.Option("--times", help="In order of arrival, with times; a line that came later has the time of its collection."),
+        typer.Option("--times", help="In order of arrival, with times; a line collected later has the time of its collection."),
     ] = False,
     tail: Annotated[
         int | None, typer.Option("--tail", "-n", min=0, help="Only the last N lines of each rank.", metavar="N")

@@ -49,7 +49,7 @@ class Way:
 
 
 def plant_ways(ways: Mapping[str, Way], judge_file: str) -> Iterator[tuple[str, ModuleType]]:
-    """Yield each way with the course's solution as a module, after the change of this way.
+    """Yield the name of each way, and the course's solution with the change of this way, as a module.
 
     `judge_file`: the `__file__` of the judge. Yield nothing if there is no solution, as on a learner's computer.
     """

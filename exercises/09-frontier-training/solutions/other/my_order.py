@@ -1,4 +1,4 @@
-"""A stage that decides from what it has done: weight gradients if more than `stage` wait, then forward if it may."""
+"""A stage that counts its work: if more than `stage` weight gradients wait, one of them is next; else forward if possible."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def share(length, ranks, rank):
 
 
 def merge(out, lse, part, part_lse):
-    """Use that exp(a) / (exp(a) + exp(b)) is the sigmoid of a - b."""
+    """Use the fact that exp(a) / (exp(a) + exp(b)) is the sigmoid of a - b."""
     difference = torch.nan_to_num(part_lse - lse, nan=0.0)
     return torch.lerp(out, part, torch.sigmoid(difference).expand_as(out)), torch.logaddexp(lse, part_lse)
 

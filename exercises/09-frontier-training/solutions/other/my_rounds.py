@@ -25,7 +25,7 @@ def _list_steps(ranks: int, first: int, last: int) -> list[list[tuple[int, int, 
 
 
 def halving_doubling(ranks: int, numbers: int) -> list[list[Message]]:
-    """Return the rounds: there with sums, back with finished numbers."""
+    """Return the rounds: first those that send sums, then those that send finished numbers back."""
     if ranks not in (1 << level for level in range(30)):
         raise ValueError("the number of ranks must be a power of two")
     steps = _list_steps(ranks, 0, numbers)
