@@ -20,7 +20,7 @@ def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, f
 
     Return a dictionary, with all times in seconds:
     "ttft_s": the time to the first token.
-    "e2e_s": the time in which the reader has the whole answer.
+    "e2e_s": the time until the reader has the whole answer.
     "tpot_s": the time per token after the first, or None if the answer has no such token.
     "tok_per_s": the tokens of the answer per second of `e2e_s`.
     """
