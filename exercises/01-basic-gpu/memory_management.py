@@ -140,7 +140,7 @@ with memory:
     del repeated
     memory.empty_cache()
 
-    # --- fragments: small tensors share segments of 2 MiB, and one that stays keeps its segment --------------------------
+    # --- fragments: small tensors fill half of the memory, and every fourth of them stays ------------------------------
     free, reserved_before = memory.capacity() - memory.used(), memory.reserved()
     pieces = [torch.empty(PIECE, dtype=torch.uint8, device=device) for _ in range(free // 2 // PIECE)]
     note(f"{len(pieces):,} small tensors")

@@ -15,14 +15,13 @@ from collections.abc import Sequence
 def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, float | None]:
     """Return TTFT, TPOT, the time of the whole answer, and the tokens per second of one streamed answer.
 
-    `sent_s` is when the request was sent, in seconds on the client's clock. `events` are the events of the stream, in order.
-    Each has its time of arrival on the same clock, and its number of tokens. An event may bring several tokens or none: some
-    engines begin with an empty event, and most end with an event that only reports the usage. There is at least one token.
+    `sent_s` is when the request was sent, in seconds on the client's clock. `events` are the events of the stream, in order:
+    each has its time of arrival on the same clock, and its number of tokens, which is 0 or more. There is at least one token.
 
-    Return a dictionary:
-    "ttft_s": from the request to the first token.
-    "e2e_s": from the request to the last token.
-    "tpot_s": per token after the first. It is None if there is only one token.
-    "tok_per_s": all tokens divided by the time of the whole answer.
+    Return a dictionary, with all times in seconds:
+    "ttft_s": the time to the first token.
+    "e2e_s": the time until the reader has the whole answer.
+    "tpot_s": the time per token after the first, or None if the answer has no such token.
+    "tok_per_s": the tokens of the answer per second of `e2e_s`.
     """
-    raise NotImplementedError("summarise: which event brought the first token, and which the last?")
+    raise NotImplementedError("summarise: what happened in the stream between the request and its last event?")
