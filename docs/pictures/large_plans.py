@@ -1,5 +1,6 @@
-"""Pictures of module 6 about plans: ways to divide one training, and the faster half of the valid plans of another, according to
-the formulas of 6.6.
+"""Pictures of module 6 about plans: ways to divide one training, and the faster half of the valid plans of another.
+
+Both follow the formulas of 6.6.
 """
 
 from __future__ import annotations

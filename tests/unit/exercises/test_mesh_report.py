@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.course import CATALOG
 from tests.parts import needs_module
 from tests.unit.exercises.scripts import beside_the_script
 
