@@ -86,11 +86,13 @@ def draw_all_plans() -> Canvas:
     usable = work.cluster.usable_bytes / 1e9
     faster = valid[: len(valid) // 2]
     half = faster[-1][0]
+    sizes = [plans.memory(work, plan)["total"] / 1e9 for _, plan in faster]
     picture = Canvas(
         "The faster half of the valid plans for a 70B model on 64 H100s",
         f"{len(faster)} points, the faster half of {len(valid)} valid plans. The horizontal axis shows the GB on the fullest "
         f"GPU of a plan, the vertical axis the least time of its step, from {fastest:.1f} to {half:.1f} s. The fastest plan is "
-        f"{best.dp} x {best.pp} x {best.tp} with ZeRO {best.zero}. There are plans of every size, with any number of slices.",
+        f"{best.dp} x {best.pp} x {best.tp} with ZeRO {best.zero}. The plans take {min(sizes):.0f} to {max(sizes):.0f} GB, and "
+        "have 1 to 8 slices.",
         360,
     )
     left, top, wide, high, first, last = 64.0, 20.0, 660.0, 270.0, 7.0, 14.0
@@ -106,8 +108,8 @@ def draw_all_plans() -> Canvas:
         picture.note(at(mark, first)[0], top + high + 18, f"{mark} GB", anchor="middle")
     x = at(usable, first)[0]
     picture.line(x, top, x, top + high, "line")
-    for seconds, plan in reversed(faster):
-        picture.dot(*at(plans.memory(work, plan)["total"] / 1e9, seconds), SLICES[plan.tp])
+    for size, (seconds, plan) in reversed([*zip(sizes, faster, strict=True)]):
+        picture.dot(*at(size, seconds), SLICES[plan.tp])
     for column, (tp, kind) in enumerate(SLICES.items()):
         picture.dot(left + 8 + column * 120, 334, kind)
         picture.label(left + 20 + column * 120, 338, f"{tp} slice{'s' if tp > 1 else ''}")
