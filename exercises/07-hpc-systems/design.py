@@ -33,7 +33,7 @@ args = parser.parse_args()
 if args.puzzle < 1:
     parser.error("--puzzle must be at least 1")
 
-# --- four decisions with numbers, for the questions of the exercise --------------------------------------------------------
+# --- four decisions with numbers, for the tasks of the exercise ------------------------------------------------------------
 passthrough, machines = cases.make_passthrough(args.puzzle), cases.make_machines(args.puzzle)
 networks, files = cases.make_networks(args.puzzle), cases.make_checkpoints(args.puzzle)
 say(f"PCI devices; the host needs {', '.join(sorted(passthrough[0].host_needs))}:\n\n{passthrough[0].listing}\n")

@@ -178,9 +178,9 @@ def _check_base(number: int, image: str, driver: str) -> Iterator[Fault]:
     if tag in ("", "latest") and not digest.startswith("sha256:"):
         yield Fault("latest", number, f"{image} may be a different image tomorrow: name a version")
     elif match := re.match(r"(\d+)\.(\d+)", tag) if "cuda" in name.removesuffix(tag) else re.search(r"cuda(\d+)\.(\d+)", tag):
-        image_version, newest = (int(match[1]), int(match[2])), newest_cuda(driver)
-        if image_version > newest:
-            complaint = f"CUDA {match[1]}.{match[2]} is newer than driver {driver} supports: at most {newest[0]}.{newest[1]}"
+        newest = newest_cuda(driver)
+        if int(match[1]) > newest[0]:  # a newer minor version usually runs
+            complaint = f"CUDA {match[1]}.{match[2]} needs a newer driver than {driver}, which supports {newest[0]}.{newest[1]}"
             yield Fault("cuda", number, complaint)
 
 
@@ -192,7 +192,7 @@ def _check_install(number: int, command: str) -> Iterator[Fault]:
                 yield Fault(
                     "torch",
                     number,
-                    "torch without a version may be a different one tomorrow, and need a different CUDA: torch==2.13.0",
+                    "torch without a version may be a different one tomorrow, and need a different CUDA: torch==2.10.0",
                 )
     if SECRET.search(command):
         yield Fault("secret", number, "a secret in a RUN line stays in the image's history: pass it at run time")

@@ -37,7 +37,7 @@ parser.add_argument(
     "--engines", type=str, default="bare,namespaces,charliecloud,docker,podman,apptainer", help="which engines to try"
 )
 parser.add_argument(
-    "--driver", type=str, default="580.126", help="version of NVIDIA's driver with which the images have to work"
+    "--driver", type=str, default="570.172", help="version of NVIDIA's driver with which the images have to work"
 )
 parser.add_argument("--repeats", type=int, default=5, help="number of starts of each engine; the median counts")
 args = parser.parse_args()
@@ -45,7 +45,7 @@ engines = args.engines.split(",")
 if unknown := [name for name in engines if name not in containers.ENGINES]:
     parser.error(f"there is no engine {unknown[0]}: {', '.join(containers.ENGINES)}")
 if not args.driver.partition(".")[0].isdigit() or args.repeats < 1:
-    parser.error("--driver must be a version such as 580.126, and --repeats at least 1")
+    parser.error("--driver must be a version such as 570.172, and --repeats at least 1")
 containers.need_linux()
 device = bench.here()
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")

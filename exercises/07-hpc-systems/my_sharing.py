@@ -15,21 +15,19 @@ from __future__ import annotations
 
 
 def way(service: dict, card: dict) -> str:
-    """Return the cheapest way that gives the service what it needs.
+    """Return the cheapest way in which the service can run: "time-slicing", "mps", "mig" or "none", which is a separate GPU.
 
-    From the cheapest to the most expensive: "time-slicing", "mps", "mig", and "none", a separate GPU. What a service needs:
-
-    - memory and processors: a card is shared only by services that leave at least half of both to the others.
-    - isolation, if `isolated`: no other service on the card can end it, use up its memory, or compete for its caches.
-    - an answer within `within_ms`, if that is not None, even while the other services compute.
+    An `isolated` service belongs to a customer whom no other customer may harm. A service with `within_ms` has promised its
+    users an answer in that time, whatever else runs on the card. For all other services it is enough if they get their turn.
+    A service that needs more than half of the card's memory, or of its processors, does not share the card.
     """
-    raise NotImplementedError("way: which of the needs does the cheapest way not meet?")
+    raise NotImplementedError("way: who can harm this service if it shares the card in the cheapest way?")
 
 
 def profile(service: dict, card: dict) -> str:
-    """Return the card's smallest profile with enough GiB and processors.
+    """Return the card's smallest profile whose instance is enough for the service.
 
-    A profile's share of the processors is its `compute`, divided by the card's.
+    `percent` is what the service needs of the processors of the whole card.
     """
     raise NotImplementedError("profile: what share of the processors does a profile have?")
 

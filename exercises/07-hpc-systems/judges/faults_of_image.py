@@ -8,7 +8,7 @@ import images
 
 from gpucourse.judge import Part, Verdict
 
-DRIVER = "580.126"
+DRIVER = "570.172"
 
 
 def judge_image(part: Part, required: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from gpucourse.judge import Part, Way
 WAYS = {
     "cuda": Way("{fault}", ("FROM python:3.12-slim-bookworm", "FROM nvidia/cuda:13.2.0-runtime-ubuntu24.04")),
     "latest": Way("{fault}", ("FROM python:3.12-slim-bookworm", "FROM python")),
-    "torch": Way("{fault}", ("torch==2.13.0 numpy", "torch numpy")),
+    "torch": Way("{fault}", ("torch==2.10.0 numpy", "torch numpy")),
     "secret": Way("{fault}", ("WORKDIR /course\n", "WORKDIR /course\nENV HF_TOKEN=hf_0123456789\n")),
     "data": Way("{fault}", ("gpus.json /course/", "gpus.json data/ /course/")),
     "root": Way("{fault}", ("USER learner\n", "")),

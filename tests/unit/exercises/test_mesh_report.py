@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.course import CATALOG
 from tests.parts import needs_module
 from tests.unit.exercises.scripts import beside_the_script
 
@@ -123,3 +124,16 @@ def test_price_by_dimension_is_what_varies_slowest(
     sizes = [traffic.predict_message_bytes(shape, layout, stages[rank]) for rank in range(8)]
     assert traffic.price_by_dimension(mesh, ON_TWO_NODES, sizes) == crossing
     assert sum(traffic.price_by_dimension(mesh, ["node0"] * 8, sizes).values()) == 0
+
+
+def test_questions_about_bytes_have_the_constants_of_the_counts(model: ModuleType, traffic: ModuleType, shape: Any) -> None:
+    constants = {question.id: question.value for question in CATALOG.exercise("6.3")[1].questions}
+    layout, crossing = model.Layout(1, 2, 4), {}
+    for slowest in ("tp", "pp"):
+        mesh = model.lay_out(layout, (slowest, *(name for name in ("dp", "pp", "tp") if name != slowest)))
+        stages = {mesh[0, stage, piece].item(): stage for stage in range(2) for piece in range(4)}
+        sizes = [traffic.predict_message_bytes(shape, layout, stages[rank]) for rank in range(8)]
+        crossing[slowest] = sum(traffic.price_by_dimension(mesh, ON_TWO_NODES, sizes).values())
+    assert constants["four-slices"] == crossing["tp"] / crossing["pp"]
+    of_sequence = 4 * 64 * 128  # bytes of its activations between two layers
+    assert constants["copies-in-a-log"] == 24 / (3_145_728 / (4 * 6) / of_sequence)

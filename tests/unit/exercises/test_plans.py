@@ -231,3 +231,8 @@ def test_questions_have_the_constants_of_the_formulas(plans: ModuleType, targets
     for words, cluster, digits in (("takes {} times as long", "4xl4", 0), ("by a factor of {}.", "8xa100-80", 1)):
         valid = plans.list_valid_plans(targets.work_of("1.3b", cluster, 1))
         assert words.format(f"{valid[-1][0] / valid[0][0]:.{digits}f}") in (exercise.predict.explanation or "")
+    valid = plans.list_valid_plans(work)
+    slow = [plan for seconds, plan in valid if seconds > 25]
+    assert all(plan.zero >= 2 for plan in slow)
+    words = f"64 H100s: {valid[0][0]:.1f} to {valid[-1][0]:.0f} s, and all {len(slow)} plans above 25 s use ZeRO 2 or 3"
+    assert words in (exercise.predict.explanation or "")

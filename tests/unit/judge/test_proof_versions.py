@@ -17,7 +17,7 @@ BOTH, ALIAS = f"requests: {ONE}\n        limits: {ONE}", f"requests: &it {ONE}\n
 RIGHTS = "SYS_PTRACE]}\n"
 REPLICAS = "resources:\n          - name: nvidia.com/gpu\n            replicas: 3"
 SPEC = "  name: chat\nspec:\n"
-PIP = "RUN pip install --no-cache-dir torch==2.13.0 numpy"
+PIP = "RUN pip install --no-cache-dir torch==2.10.0 numpy"
 BASE = "python:3.12-slim-bookworm"
 VERSIONS = {  # folder, file, the change to the solution, the verdict
     "tokenizers-is-no-secret": (HPC, "my_dockerfile.txt", PIP, "ENV TOKENIZERS_PARALLELISM=no\n" + PIP, True),
@@ -27,7 +27,7 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "entrypoint": (HPC, "my_dockerfile.txt", "CMD [", "ENTRYPOINT [", True),
     "run-in-two-lines": (HPC, "my_dockerfile.txt", "all --shm", "all \\\n#  --shm", True),
     "user-that-is-not-there": (HPC, "my_dockerfile.txt", "RUN useradd --create-home learner\n", "", False),
-    "torch-in-quotes": (HPC, "my_dockerfile.txt", "torch==2.13.0", '"torch"', False),
+    "torch-in-quotes": (HPC, "my_dockerfile.txt", "torch==2.10.0", '"torch"', False),
     "pip-as-a-list": (HPC, "my_dockerfile.txt", PIP, 'RUN ["pip", "install", "torch"]', False),
     "command-in-a-comment": (HPC, "my_dockerfile.txt", "CMD [", "# CMD [", False),
     "python-by-its-path": (HPC, "my_definition.def", "exec python", "exec /opt/course/bin/python", True),
