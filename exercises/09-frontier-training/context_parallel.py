@@ -42,8 +42,6 @@ parser.add_argument("--kv-heads", type=int, default=8, help="heads of keys and v
 parser.add_argument("--head-width", type=int, default=64, help="width of a head")
 parser.add_argument("--causal", action=argparse.BooleanOptionalAction, default=True, help="a token sees no later token")
 parser.add_argument("--shares", default="contiguous,striped,zigzag", help="who holds which tokens; zigzag is your share")
-parser.add_argument("--peak-tflops", type=float, default=312.0, help="arithmetic of a GPU in the question about hiding")
-parser.add_argument("--gb-per-s", type=float, default=12.5, help="bandwidth of a link in the question about hiding")
 args = parser.parse_args()
 size = int(os.environ.get("WORLD_SIZE", "1")) * args.ranks_per_node
 names = list(dict.fromkeys(args.shares.split(",")))
@@ -152,8 +150,7 @@ metrics = {
     "gradient_off": max(row["gradient_off"] for row in gathered_rows),
     "bytes_off": max(abs(row["forward_bytes"] - formulas[row["way"]][0]) for row in gathered_rows),
     "contiguous_over_mean": max(contiguous) * size / sum(contiguous), "last_contiguous_pairs": contiguous[-1],
-    "hidden_from_tokens": 1000 * args.peak_tflops / args.gb_per_s, "kv_share": args.kv_heads / args.heads,
-    "ring_forward_bytes": formulas["ring"][0], "ring_messages": 6 * size - 4,
+    "kv_share": args.kv_heads / args.heads, "ring_forward_bytes": formulas["ring"][0], "ring_messages": 6 * size - 4,
     "contiguous_ways": [row for row in ways if row["share"] == "contiguous"],
 }  # fmt: skip
 titles = {"way": "way", "share": "share", "whose": "whose", "output_off": "output off", "gradient_off": "gradients off",

@@ -181,24 +181,24 @@ class SlowJob:
     step_s: torch.Tensor
 
 
-def slow_down(layout: Layout, kind: str, seed: int, *, steps: int = 10, pauses: float = 3.0) -> SlowJob:
+def slow_down(layout: Layout, kind: str, seed: int, *, steps: int = 10, pauses: float = 3.0, slower: float = SLOWER) -> SlowJob:
     """Return a job of `steps` steps, in which a part is sick as `kind` says. `seed` decides which.
 
-    A sick GPU computes 12 % longer. A slow link makes the rings of its stage slower. A slow data loader makes a copy begin
-    later. In each step, about `pauses` ranks, not always the same, collect garbage for as long as four forwards take. The first
-    stage also has the embedding, the last one the loss.
+    A sick GPU computes `slower` times as long. A slow link makes the rings of its stage slower. A slow data loader makes a copy
+    begin later. In each step, about `pauses` ranks, not always the same, collect garbage for as long as four forwards take. The
+    first stage also has the embedding, the last one the loss.
     """
     chance = random.Random(seed)
     number = {"gpu": layout.ranks, "link": layout.pp, "data": layout.dp}.get(kind)
     sick = None if number is None else chance.randrange(number)
     source = torch.Generator().manual_seed(seed)
-    rows = [_simulate_step(layout, kind, sick, source, pauses) for _ in range(steps)]
+    rows = [_simulate_step(layout, kind, sick, source, pauses, slower) for _ in range(steps)]
     seconds = {name: torch.stack([row[name] for row, _ in rows]) for name in rows[0][0]}
     return SlowJob(layout, (kind, sick), seconds, torch.tensor([end for _, end in rows]))
 
 
 def _simulate_step(
-    layout: Layout, kind: str, sick: int | None, source: torch.Generator, pauses: float
+    layout: Layout, kind: str, sick: int | None, source: torch.Generator, pauses: float, slower: float
 ) -> tuple[Seconds, float]:
     """Return the seconds of all ranks in one step, and its length."""
     dp, pp, tp = layout.dp, layout.pp, layout.tp
@@ -207,7 +207,7 @@ def _simulate_step(
     speed[:, 0] *= 1.15
     speed[:, -1] *= 1.1
     if kind == "gpu" and sick is not None:
-        speed.view(-1)[sick] *= SLOWER
+        speed.view(-1)[sick] *= slower
     if kind == "data" and sick is not None:
         start[sick] = LATE_S
     pause = torch.zeros(shape, dtype=torch.float64)

@@ -45,6 +45,11 @@ WAYS = {
         "block {block} has the scale {answer:g}, but {right:g} is enough: half of the format's range is not used",
         ("torch.exp2(torch.ceil(torch.log2(exact)))", "torch.exp2(torch.ceil(torch.log2(exact)) + 1)"),
     ),
+    "exact-power-doubled": Way(
+        "block {block} has the scale {answer:g}, but divided by {right:g} its largest number, {x:g}, is exactly {largest:g} in "
+        "size, and fits: if the exact scale is a power of two, it is the smallest one",
+        ("torch.exp2(torch.ceil(torch.log2(exact)))", "torch.exp2(torch.floor(torch.log2(exact)) + 1)"),
+    ),
     "not-a-power": Way(
         "{answer:g} is not a power of two: E8M0 has nothing but an exponent",
         ('    if kind == "float32":', '    if kind in ("float32", "E8M0"):'),
@@ -95,7 +100,7 @@ WAYS = {
 
 
 def make_blocks() -> dict[str, torch.Tensor]:
-    """Return blocks to scale: of sizes 2**-30 to 2**9, and with a block of zeros, one of negatives and a power."""
+    """Return blocks to scale: of sizes 2**-30 to 2**9, and with a block of zeros, one of negatives, two with exact powers."""
     source = torch.Generator().manual_seed(9)
     even = torch.randn(24, SIZE, generator=source)
     sizes = torch.exp2(torch.linspace(-30, 9, 40))[:, None]
@@ -104,6 +109,8 @@ def make_blocks() -> dict[str, torch.Tensor]:
     special[4] = -special[4].abs() * 5
     special[5] = 0.01
     special[5, 0] = 448.0
+    special[6] = 0.01
+    special[6, 3] = -1.5
     return {
         "blocks of very different sizes": torch.randn(40, SIZE, generator=source) * sizes, "blocks of one size": even,
         "zeros, negative numbers, and the largest number of the format": special,
@@ -150,6 +157,7 @@ def _judge_scales(part: Part, case: str, kind: str, largest: float, blocks: torc
         off = (answer.double() - exact).abs() > 1e-5 * exact
     elif kind == "E8M0":
         off = (answer.double() < exact * (1 - 1e-6)) | (answer.double() >= 2 * exact * (1 + 1e-6)) | (answer.log2() % 1 != 0)
+        off |= (exact.log2() % 1 == 0) & (answer.double() != exact)
     else:
         off = _find_wrong_codes(exact, answer)
     off[zeros] = False

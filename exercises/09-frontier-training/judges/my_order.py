@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pieces import FORWARD, INPUTS, WEIGHTS, Piece, Slot, Times, count_held, predict_bubble_time, simulate
 
-from gpucourse.judge import Case, Part, Way
+from gpucourse.judge import Case, Part, Verdict, Way
 
 KINDS = FORWARD, INPUTS, WEIGHTS
 WAYS = {
@@ -39,6 +39,12 @@ WAYS = {
         "stage {stage} holds {held} micro-batches, but {room} are enough: it runs {ahead} of them forward before its first "
         "input gradients. Begin with the gradients as soon as they can arrive",
         ("min(stages - stage - 1, micro_batches)", "micro_batches"),
+    ),
+    "warm-up-short": Way(
+        "the bubble takes {bubble:g}, but {right:g} is possible: stage {stage} of {stages} runs {ahead} micro-batches forward "
+        "before its first input gradients. How many can it run while the first one goes to the last stage and its gradient "
+        "comes back?",
+        ("min(stages - stage - 1, micro_batches)", "min(max(0, stages - stage - 2), micro_batches)"),
     ),
     "too-early": Way(
         "the bubble takes {bubble:g}, but {right:g} is possible: stage {stage} delays the weight gradients of at most "
@@ -161,8 +167,23 @@ def _check_together(part: Part, orders: list[list[Slot]], name: str) -> None:
             is_last = all(slot[0].kind == WEIGHTS for slot in orders[fullest][-held[fullest] :])
             way = "weights-last" if is_last else "too-much-and-slow" if is_slow else "too-much"
             raise part.wrong(way, name, **values)
-        stage = max(range(stages), key=lambda number: number - delays[number])
+        _explain_gap(part, orders, name, values)
+
+
+def _explain_gap(part: Part, orders: list[list[Slot]], name: str, values: dict[str, float | int]) -> None:
+    """Raise the verdict on orders that fit and whose bubble is too large: which stage starts or delays too little, if any."""
+    stages = len(orders)
+    starts, delays = [_count_ahead(order) for order in orders], [_count_delayed(order) for order in orders]
+    stage = max(range(stages), key=lambda number: stages - number - starts[number])
+    if starts[stage] < stages - stage:
+        raise part.wrong("warm-up-short", name, **values | {"stage": stage, "stages": stages, "ahead": starts[stage]})
+    stage = max(range(stages), key=lambda number: number - delays[number])
+    if delays[stage] < stage:
         raise part.wrong("too-early", name, **values | {"stage": stage, "delay": delays[stage]})
+    text = (
+        f"the bubble takes {values['bubble']:g}, but {values['right']:g} is possible: where does a stage wait for a gradient?"
+    )
+    raise Verdict("failed", "other", text, name)
 
 
 def _count_delayed(order: Sequence[Slot]) -> int:

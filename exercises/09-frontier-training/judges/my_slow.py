@@ -1,4 +1,4 @@
-"""Judges my_slow.py of 9.8 with 24 small jobs: a GPU, a link, a data loader, or nothing is sick."""
+"""Judges my_slow.py of 9.8 with 24 small jobs: a GPU, a link, a data loader, or nothing is sick; GPUs are 12 % or 8 % slow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from gpucourse.judge import Part, Verdict, Way
 
-JOBS, STEPS = 24, 12
+JOBS, STEPS, LEAST = 24, 12, 1.08  # LEAST: the least that my_slow.py promises for a sick GPU
 WAYS = {
     "most-waiting": Way(
         "in {case_name} you blame rank {blamed}, which waits most. It waits because others are slow: it is a victim",
@@ -41,6 +41,11 @@ WAYS = {
         "slowest",
         ("relative.max() > 1.05", "relative.max() > 1.001"),
     ),
+    "eight-percent-missed": Way(
+        "GPUs that compute 12 % longer are found. In {case_name} one computes 8 % longer than its stage in every step, and "
+        "you returned {kind}. How far apart are the ranks of one stage in a healthy job, once pauses are gone?",
+        ("relative.max() > 1.05", "relative.max() > 1.1"),
+    ),
     "links-forgotten": Way(
         "in {case_name} the rings of one stage take much longer than the others, in every step: its link "
         "is slow, but you returned {kind}",
@@ -60,7 +65,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge 24 jobs of 96 ranks over 12 steps, six of each kind."""
+    """Judge 24 jobs of 96 ranks over 12 steps, six of each kind. In half of the jobs, a sick GPU is 8 % slow."""
     import torch
     from jobs import SICK, Layout, slow_down
 
@@ -69,7 +74,7 @@ def judge(part: Part) -> None:
     layout = Layout(6, 4, 4, 3)
     answers = []
     for seed in range(JOBS):
-        job = slow_down(layout, SICK[seed % 4], seed, steps=STEPS)
+        job = slow_down(layout, SICK[seed % 4], seed, steps=STEPS, slower=_slower(seed))
         case = f"job {seed} of 96 ranks"
         answer = part.call(find_slow, {name: seconds.clone() for name, seconds in job.seconds.items()}, case=case)
         if not isinstance(answer, (tuple, list)) or len(answer) != 2 or answer[0] not in SICK:
@@ -81,6 +86,11 @@ def judge(part: Part) -> None:
     if wrong:
         _explain(part, answers, wrong)
     part.note(f"{JOBS} of {JOBS} jobs")
+
+
+def _slower(seed: int) -> float:
+    """Return how many times as long the sick GPU of a job computes."""
+    return LEAST if seed // 4 % 2 else 1.12
 
 
 def _relative(job: Any, compute: Any, *, by_stage: bool = True) -> int:
@@ -114,6 +124,9 @@ def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
                 stage = answer[1] // job.layout.tp % job.layout.pp
                 values |= {"case_name": case, "blamed": answer[1], "place": "first" if stage == 0 else "last"}
                 raise part.wrong(way, case, **values)
+    missed = [(answer, case) for job, answer, case in wrong if job.sick[0] == "gpu" and answer[0] != "gpu"]
+    if len(missed) == len(wrong) and all(_slower(int(case.split()[1])) == LEAST for _, case in missed):
+        raise part.wrong("eight-percent-missed", name, **values)
     for word, way in (("link", "links-forgotten"), ("data", "data-forgotten")):
         if {job.sick[0] for job, _, _ in wrong} == {word} and all(answer[0] != word for _, answer, _ in wrong):
             raise part.wrong(way, name, **values)

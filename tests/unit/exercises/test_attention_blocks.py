@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from tests.system.exercising import needs_torch
 from tests.unit.exercises.scripts import beside_the_script
@@ -86,6 +87,8 @@ def test_lesson_figures_of_pairs_and_bytes_follow_from_the_sizes(blocks: ModuleT
     assert f"| all keys gathered | {ring:,} | | {2 * (ranks - 1)} |" in text
     assert f"| ring | {ring:,} | {ring + (4 * (ranks - 1) + 2) * keys:,} | {6 * ranks - 4} |" in text
     assert f"| Ulysses | {exchange:,} | {2 * exchange:,} | {8 * (ranks - 1)} |" in text
+    questions = {question.id: question for question in load(find_course({})).exercise("9.3")[1].questions}
+    assert questions["hidden-grouped"].value == 312e12 / 12.5e9 * 2 * 8 / 128
     lse = math.log(math.exp(2) + math.exp(3))
     shares = [f"{100 * math.exp(one - lse):.0f} %" for one in (2, 3)]
     assert f"logsumexp {lse:.1f}, with shares of {shares[0]} and {shares[1]}" in text

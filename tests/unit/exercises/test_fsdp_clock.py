@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from tests.unit.exercises.scripts import beside_the_script
 
@@ -65,4 +66,11 @@ def test_figures_of_the_lesson_are_those_of_the_clock() -> None:
         exposed[gather] = clock.measure_exposure(list_forward(8), spans)
     assert (exposed[2].end, exposed[1].end) == (17, 17)
     assert clock.predict_forward(8, 2, 1, 1) == 24
+    uneven = {"gather": [1, 1, 6, 1], "forward": [4, 4, 1, 1]}
+    ends = [
+        clock.measure_exposure(list_forward(4), clock.simulate_step(list_forward(4), uneven, room)).end for room in (2, 3, 4)
+    ]
+    assert ends == [13, 11, 11]
+    questions = {question.id: question for question in load(find_course({})).exercise("9.6")[1].questions}
+    assert questions["long-gather"].value == ends[0] - ends[1]
     assert f"only {exposed[1].exposed} of the 17 is exposed instead of {exposed[2].exposed}" in lesson

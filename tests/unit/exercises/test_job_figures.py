@@ -117,3 +117,4 @@ def test_questions_about_the_accounts_have_the_numbers_of_the_sources() -> None:
     average = 100 * 6 * 405e9 * 15.6e12 / (30.84e6 * 3600 * 989e12)
     assert questions["average-mfu"].value == pytest.approx(average, abs=0.1)
     assert questions["hours-of-many"].value == pytest.approx(50677 / 1e5, abs=0.001)
+    assert questions["memory-of-yours"].value == pytest.approx(24 * 54 * 16384 / 72 / 2000, abs=0.1)

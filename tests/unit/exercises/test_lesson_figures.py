@@ -358,12 +358,6 @@ def test_shares_that_prefix_caches_find_are_those_of_the_search() -> None:
         assert f"| {pages:,} | " + " | ".join(f"{percent:.1f} %" for percent in percents) in text
     sizes = [prefixes.find_percent(requests, prefixes.find_beginnings(requests, size)) for size in (16, 64, 256)]
     assert "{:.1f} percent with 16 tokens, {:.1f} with 64, {:.1f} with 256.".format(*sizes) in text
-    for place, words in (
-        ("front", "{:.1f} percent of the tokens of the 300 requests above are found"),
-        ("behind", "{:.1f} percent are found"),
-    ):
-        stamped = prefixes.make_requests(300, 8, stamp=place)
-        assert words.format(prefixes.find_percent(stamped, prefixes.find_beginnings(stamped, 16))) in text
     prompt, previous = 500 + 2 * (60 + 140) + 60, 500 + 2 * (60 + 140)
     assert f"500 + 2 × 200 + 60 = {prompt} tokens. The first {previous} are those of turn 2" in text
     assert f"they fill {previous // 16} whole pages of 16, which are {previous // 16 * 16} tokens" in text

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from tests.unit.exercises.scripts import beside_the_script
 
@@ -80,6 +81,10 @@ def test_figures_of_the_lesson_are_those_of_the_clock(lesson: str) -> None:
     bubbles = [pieces.simulate(schedules.order_dual_pipe(p, 2 * p), p, unequal.of).bubble / (p // 2 - 1) for p in (4, 8)]
     assert bubbles == [24, 24]
     assert pieces.predict_bubble_time("dualpipe", 4, unequal) == 26
+    questions = {question.id: question for question in load(find_course({})).exercise("9.4")[1].questions}
+    pair = 147 / (16 / 2 - 1) - (12 + 8) + 3 * 8
+    assert questions["pair-saves"].value == 10 + 12 + 8 - pair
+    assert pieces.predict_bubble_time("dualpipe", 16, pieces.Times(10, 12, 8, 25)) == 147
     assert "the bubble is (p/2 - 1) · 24 on the clock and (p/2 - 1) · 26 by the formula" in lesson
 
 
