@@ -41,8 +41,8 @@ WAYS = {
         ('steps.setdefault(row["step"], [])', "steps.setdefault(len(steps), [])"),
     ),
     "one-slowest-rank": Way(
-        "you took the median of each rank, then the slowest rank. But a different rank is the slowest in each step, and all the "
-        "others wait for it: first find the slowest rank of each step, then take the median of the steps",
+        "you took the median of each rank, then the slowest rank. But a different rank is the slowest in each step, and all "
+        "the others wait for it: first find the slowest rank of each step, then take the median of the steps",
         (
             'steps.setdefault(row["step"], []).append(row["compute_s"] + row["communicate_s"])\n'
             "    step_s = median(max(seconds)",

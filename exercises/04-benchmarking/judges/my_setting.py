@@ -298,7 +298,9 @@ def _list_choice_cases(
         "lucky-round": _choose(rates, good, by=max), "largest": _choose(rates, good, take=max),
         "one-accident": min((b for b in good if max(rates[b]) >= min(rates[best])), default=None),
         **{
-            ("fixed-share", share): min((b for b in good if median(rates[b]) >= (1 - share) * median(rates[best])), default=None)
+            ("fixed-share", share): min(
+                (b for b in good if median(rates[b]) >= (1 - share) * median(rates[best])), default=None
+            )
             for share in FIXED_SHARES
         },
     }  # fmt: skip
