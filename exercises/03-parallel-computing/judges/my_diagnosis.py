@@ -44,8 +44,8 @@ WAYS = {
         ('"bottleneck": larger if named else None', '"bottleneck": None'),
     ),
     "too-careful": Way(
-        "you named nothing, though your losses are right: {right} costs {loss:.3g} ms, {lead:.3g} ms more than the other cause, "
-        "and half of the times of one size are within {half:.2g} ms of each other. Your limit for noise is too wide",
+        "you named nothing, though your losses are right: {right} costs {loss:.3g} ms, {lead:.3g} ms more than the other, and "
+        "half of the times of one size are within {half:.2g} ms of each other. Your limit for noise is too wide",
         ("noise = step_spread + silent_spread + share * one_spread", "noise = 0.5 * step"),
     ),
     "smaller-named": Way(
