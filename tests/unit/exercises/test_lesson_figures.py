@@ -75,7 +75,7 @@ def test_a_small_product_takes_as_long_as_its_launch(text: str) -> None:
 def test_spot_costs_what_the_price_table_says() -> None:
     shares = [[spot / price.usd_per_hour for spot in price.spot] for price in costs.prices()[0] if price.spot]
     low, high = (100 * limit(share for pair in shares for share in pair) for limit in (min, max))
-    assert f"**Spot** instances cost {low:.0f} to {high:.0f} % of the on-demand price, depending on type" in lesson("4")
+    assert f"**Spot** instances in us-east-1 cost {low:.0f} to {high:.0f} % of the on-demand price, depending on type" in lesson("4")
     assert max(min(pair) for pair in shares) < 0.5
     assert "in the cheapest zone they cost less than half" in lesson("4")
     assert any(
