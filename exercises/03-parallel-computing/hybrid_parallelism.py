@@ -195,7 +195,8 @@ if rank == 0:
     alone |= {"tp_message_bytes": 0, "dp_message_bytes": 0, "loss_after": solo["losses"][-1].item()}
     alone["tokens_per_s"] = args.batch_size * args.length / bench.percentile(solo["seconds"], 50)
     yours, main = compare_layers(outcome), layouts[0]
-    slice_bytes, copy_bytes = main["tp_messages"] * main["tp_message_bytes"], main["dp_message_bytes"]
+    with_slices, with_copies = (next((row for row in layouts if row[key] > 1), main) for key in ("tp", "dp"))
+    slice_bytes, copy_bytes = with_slices["tp_messages"] * with_slices["tp_message_bytes"], with_copies["dp_message_bytes"]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": layouts[0]["ranks"], "layouts": layouts,
         "compared": [alone, *layouts, *yours["rows"]], "yours": yours,

@@ -43,6 +43,15 @@ WAYS = {
         "{scatter:.2g} ms",
         ('"bottleneck": larger if named else None', '"bottleneck": None'),
     ),
+    "too-careful": Way(
+        "you named nothing, though your losses are right: {right} costs {loss:.3g} ms, {lead:.3g} ms more than the other, and "
+        "half of the times of one size are within {half:.2g} ms of each other. Your limit for noise is too wide",
+        ("noise = step_spread + silent_spread + share * one_spread", "noise = 0.5 * step"),
+    ),
+    "smaller-named": Way(
+        "your losses are right, but you named {given}, although {right} costs {lead:.3g} ms more",
+        ('"bottleneck": larger if', '"bottleneck": smaller if'),
+    ),
     "swapped": Way(
         "you swapped the two causes. Communication is what AllReduce adds to the same step without it. The rest of the loss is "
         "there without AllReduce, too",
@@ -100,6 +109,8 @@ CURVES = (
     Curve("strong, much scatter", True, ((1, 100, 0), (2, 50.3, 50.2), (4, 25.3, 25.2), (8, 12.8, 12.7)), 0.3, None, False),
     Curve("strong, nearly constant", True, ((1, 100, 0), (2, 55, 54.9), (4, 32.52, 32.4), (8, 21.3, 21.2)), 0.06,
           "slower computing", False),
+    Curve("weak, wide scatter", False, ((1, 10, 0), (2, 10.6, 10.1), (4, 11.4, 10.2)), 0.4, None, None),
+    Curve("strong, wide scatter", True, ((1, 100, 0), (2, 53, 51.5), (4, 31, 28), (8, 23, 17)), 0.4, None, False),
     Curve("strong, only two points", True, ((1, 60, 0), (2, 41, 31)), 0.01, "communication", False),
 )  # fmt: skip
 
@@ -193,13 +204,11 @@ def _losses(curve: Curve) -> tuple[float, float]:
 
 def _find_wrong_name(curve: Curve, name: object, answers: list[tuple[Curve, Mapping[str, Any]]]) -> str | None:
     if name is None:
-        if any(answer["bottleneck"] == "communication" for _, answer in answers) and curve.strong:
-            return "whole-step" if curve.bottleneck == "slower computing" else None
-        return "never-named" if all(answer["bottleneck"] is None for _, answer in answers) else None
-    if name not in ("communication", "slower computing"):
+        return "never-named" if all(answer["bottleneck"] is None for _, answer in answers) else "too-careful"
+    if name not in CAUSES:
         return None
     if curve.bottleneck is not None:
-        return "whole-step" if curve.strong and curve.bottleneck == "slower computing" else "swapped"
+        return "smaller-named"
     communication, computing = _losses(curve)
     return "close-named" if min(communication, computing) > curve.points[-1][1] * curve.scatter else "noise-named"
 
@@ -218,6 +227,7 @@ def _describe(curve: Curve, answer: object) -> dict[str, Any]:
     serial = [(step / curve.points[0][1] - 1 / n) / (1 - 1 / n) for n, step, _ in curve.points[1:]]
     return {
         "workers": curve.points[-1][0], "given": answer, "communication": communication, "computing": computing,
+        "right": curve.bottleneck, "lead": abs(communication - computing), "half": curve.scatter * curve.points[-1][1],
         "loss": max(communication, computing), "scatter": 2 * curve.scatter * curve.points[-1][1], "serial": serial[-1],
         "percent": 100 * curve.scatter, "first": serial[0], "last": serial[-1], "difference": serial[-1] - serial[0],
     }  # fmt: skip

@@ -63,6 +63,11 @@ WAYS = {
             "",
         ),
     ),
+    "warm-up-too-long": Way(
+        "stage {stage} of {stages} starts micro-batch {number}, but there are only {micro_batches}, numbered from 0. How long "
+        "is the warm-up of a stage that has more later stages than there are micro-batches?",
+        ("min(stages - stage - 1, micro_batches)", "stages - stage - 1"),
+    ),
     "from-one": Way(
         "you numbered the micro-batches from 1: they are numbered from 0",
         ("    return order", "    return [(kind, number + 1) for kind, number in order]"),
@@ -79,12 +84,12 @@ def judge(part: Part) -> None:
         for stage in range(stages):
             name = f"stage {stage} of {stages}, {micro_batches} micro-batches"
             order = part.call(order_of_stage, stage, stages, micro_batches, case=name)
-            orders.append(_check_pieces(part, order, stage, micro_batches, name))
+            orders.append(_check_pieces(part, order, stage, stages, micro_batches, name))
         _check_together(part, orders, micro_batches, f"{stages} stages, {micro_batches} micro-batches")
     part.note(f"right for {len(PIPELINES)} pipelines; 4 stages and 8 micro-batches leave a bubble of {3 / 11:.0%}")
 
 
-def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, name: str) -> list[Piece]:
+def _check_pieces(part: Part, order: object, stage: int, stages: int, micro_batches: int, name: str) -> list[Piece]:
     """Return the order as a list of pairs. Raises Verdict unless it contains each forward and each backward once."""
     right = [(kind, number) for kind in SECONDS for number in range(micro_batches)]
     listed = isinstance(order, Sequence) and all(isinstance(piece, Sequence) and len(piece) == 2 for piece in order)
@@ -93,6 +98,9 @@ def _check_pieces(part: Part, order: object, stage: int, micro_batches: int, nam
     pieces = [(kind, number) for kind, number in order]  # type: ignore[attr-defined]
     if set(pieces) == {(kind, number + 1) for kind, number in right}:
         raise part.wrong("from-one", name)
+    beyond = [number for kind, number in pieces if kind == FORWARD and isinstance(number, int) and number >= micro_batches]
+    if beyond and micro_batches < stages - stage - 1:
+        raise part.wrong("warm-up-too-long", name, stage=stage, stages=stages, number=beyond[0], micro_batches=micro_batches)
     back = sum(kind == BACKWARD for kind, _ in pieces)
     if back < micro_batches == len(pieces) - back:
         raise part.wrong("not-drained", name, stage=stage, count=back, micro_batches=micro_batches)

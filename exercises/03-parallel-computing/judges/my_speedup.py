@@ -1,5 +1,5 @@
 """Judges my_speedup.py of 3.4 on artificial training runs, strong and weak: each has a cold start, one delayed step and a slow
-rank."""
+rank, which is a different one in each step."""
 
 from __future__ import annotations
 
@@ -39,6 +39,16 @@ WAYS = {
         "you took the median of all rows, whatever their step and rank. First find one time for each step, that of its "
         "slowest rank; then take the median of the steps",
         ('steps.setdefault(row["step"], [])', "steps.setdefault(len(steps), [])"),
+    ),
+    "one-slowest-rank": Way(
+        "you took the median of each rank, then the slowest rank. But a different rank is the slowest in each step, and all "
+        "the others wait for it: first find the slowest rank of each step, then take the median of the steps",
+        (
+            'steps.setdefault(row["step"], []).append(row["compute_s"] + row["communicate_s"])\n'
+            "    step_s = median(max(seconds)",
+            'steps.setdefault(row["rank"], []).append(row["compute_s"] + row["communicate_s"])\n'
+            "    step_s = max(median(seconds)",
+        ),
     ),
     "one-too-many": Way(
         "you left out one step more than the {warm_up} warm-up steps: steps are numbered from 0, so step {warm_up} counts",
@@ -114,13 +124,13 @@ def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:
     """Return raw times: one rank computes slowest and waits least, cold steps take ten times as long, and one warm step is
     delayed.
 
-    With more than two ranks, rank 0 is neither the slowest, nor the fastest, nor in the middle.
+    The ranks take turns: each step has a different slowest rank.
     """
     rows = []
     for step in range(steps):
         factor = 10.0 if step < warm_up else 6.0 if step == warm_up + 1 else 1.0 + 0.03 * (step * 5 % 7)
         for rank in range(ranks):
-            place = (rank + 1) % ranks  # from the fastest to the slowest
+            place = (rank + step) % ranks  # from the fastest to the slowest
             compute = factor * 1e-4 * batch * (1 + 0.1 * place**2)
             wait = (0.0 if ranks == 1 else 1e-3 + 3e-6 * batch * (ranks - 1 - place)) + 1e-5 * step
             rows.append({"step": step, "rank": rank, "compute_s": compute, "communicate_s": wait})
@@ -161,6 +171,7 @@ def _ways(alone: Training, together: Training, right: tuple[float, float]) -> di
         "mean-of-ranks": compare_as(alone, together, of_ranks=statistics.fmean),
         "ranks-added": compare_as(alone, together, of_ranks=sum),
         "rows-mixed": compare_as(alone, together, group="row"),
+        "one-slowest-rank": compare_as(alone, together, group="rank", of_ranks=statistics.median, of_steps=max),
         "one-too-many": compare_as(alone, together, warm=lambda training: training["warm_up_steps"] + 1),
         "compute-only": compare_as(alone, together, keys=("compute_s",)),
         "maxima-added": compare_as(_add_maxima(alone), _add_maxima(together)),

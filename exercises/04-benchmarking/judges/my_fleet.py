@@ -54,6 +54,17 @@ WAYS = {
         "What counts is the price of the day, in whole instances: not the price of an hour, nor of a token at full load",
         ("plans.append((sum(cost for cost, _, _ in mixes),", "plans.append((offer[\"usd_per_hour\"] / speeds[batch],"),
     ),
+    "fewest-on-demand": Way(
+        "in each hour you rent as few instances on demand as are allowed, and then the rest on spot. In hour {hour} these are "
+        "{steady} on demand and {spot} on spot for {usd:.2f} dollars, but {best_mix} do it for {best_usd:.2f}",
+        ("return min(mixes)", "return mixes[0]"),
+    ),
+    "each-share-alone": Way(
+        "you rent for the two shares of the demand separately, and round each up. In hour {hour} these are {steady} on demand "
+        "and {spot} on spot for {usd:.2f} dollars, but {best_mix} do it for {best_usd:.2f}: one share leaves a part of an "
+        "instance idle, which can serve the other",
+        ("max(0, tokens - steady * speed)", "spot_share * tokens"),
+    ),
     "largest-batch": Way(
         "you took the largest batch within the limit, {batch}. It is not the fastest one: look at the tokens/s",
         ("batch = max(speeds, key=speeds.get)", "batch = max(speeds)"),
@@ -106,6 +117,7 @@ def _judge_plan(part: Part, name: str, service: Service) -> None:
             )
             raise Verdict("failed", "other", text, name)
         values = {"gpu": plan.gpu, "other": cheapest.gpu, "batch": plan.batch, "share": service.spot_share}
+        values |= _describe_waste(service, plan)
         raise part.wrong(way, name, cost=cost, best=best, **values)
 
 
@@ -125,10 +137,44 @@ def _name_waste(service: Service, plan: Plan, cost: float) -> str | None:
         return "other-gpu"
     if not any(plan.spot) and cost <= find_best(single_offer, spot=False)[0] * (1 + 1e-9):
         return "no-spot"
+    if plan != rent(service, offer, plan.batch):
+        for way, alone in (("fewest-on-demand", False), ("each-share-alone", True)):
+            if plan == rent_shares(service, offer, plan.batch, alone=alone) and _describe_waste(service, plan):
+                return way
     batches = allowed_batches(service, offer)
     if plan.batch == max(batches) and offer.batches[plan.batch][0] < max(offer.batches[batch][0] for batch in batches):
         return "largest-batch"
     return None
+
+
+def rent_shares(service: Service, offer: Offer, batch: int, *, alone: bool) -> Plan:
+    """Return the plan with as few instances on demand as are allowed, and the rest on spot.
+
+    With `alone`, spot serves its whole share of the demand, even if instances on demand could serve a part of it.
+    """
+    speed, works = offer.batches[batch][0], working_share(offer)
+    steady = [math.ceil((1 - service.spot_share) * demand / speed - 1e-9) for demand in service.demand]
+    rest = [
+        service.spot_share * demand if alone else max(0.0, demand - count * speed)
+        for demand, count in zip(service.demand, steady, strict=True)
+    ]
+    return Plan(offer.gpu, batch, tuple(steady), tuple(math.ceil(tokens / (speed * works) - 1e-9) for tokens in rest))
+
+
+def _describe_waste(service: Service, plan: Plan) -> dict[str, object]:
+    """Return the figures of the first hour that costs more than it has to with this GPU and batch size, or none."""
+    offer = next(offer for offer in service.offers if offer.gpu == plan.gpu)
+    best = rent(service, offer, plan.batch)
+    for hour in range(HOURS):
+        usd, best_usd = (
+            each.on_demand[hour] * offer.usd_per_hour + each.spot[hour] * offer.spot_usd_per_hour for each in (plan, best)
+        )
+        if usd > best_usd + 1e-9:
+            return {
+                "hour": hour, "steady": plan.on_demand[hour], "spot": plan.spot[hour], "usd": usd, "best_usd": best_usd,
+                "best_mix": f"{best.on_demand[hour]} on demand and {best.spot[hour]} on spot",
+            }  # fmt: skip
+    return {}
 
 
 def record(puzzle: int) -> dict[str, object]:

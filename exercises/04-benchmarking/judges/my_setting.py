@@ -16,6 +16,7 @@ Limits = tuple[float, float]  # of TTFT and TPOT in ms
 
 TOKENS = 25  # of each answer in a sweep
 LIMITS: Limits = (500.0, 50.0)
+FIXED_SHARES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1)  # of the highest goodput, from which a difference counts by mistake
 WAYS = {
     "all-tokens": Way(
         "you counted the tokens of all requests: that is the throughput. Of the {count} requests, {late} exceeded a limit",
@@ -109,13 +110,13 @@ WAYS = {
         ("key=lambda batch: median(rates[batch])", "key=lambda batch: max(rates[batch])"),
     ),
     "one-accident": Way(
-        "one round of {right} was slow by accident, and its other rounds are all faster than those of {given}: the extreme "
-        "rounds say nothing about a typical one",
+        "one round of {right} was slow by accident, and its other rounds are all faster than those of {given}: one round must "
+        "not decide",
         ("quarter(rates[best], 25)", "min(rates[best])"),
     ),
     "fixed-share": Way(
-        "{given} is slower than {right} in every round. A fixed share of the highest goodput ignores how exact the measurement "
-        "is: here rounds of one batch size hardly differ",
+        "your choice is {given}, as if a difference counted from a fixed share of the highest goodput. What a measurement can "
+        "tell depends on its rounds: in some of these sweeps rounds of one batch size differ by 0.1 %, in others by 12 %",
         ("quarter(rates[batch], 75) >= slow_round", "median(rates[batch]) >= 0.95 * median(rates[best])"),
     ),
     "largest": Way(
@@ -249,6 +250,13 @@ SWEEPS: dict[str, tuple[dict[int, Rounds], float]] = {
     "a sweep with a small and certain difference": (
         {8: _make_rounds(640, 0.2), 16: _make_rounds(660, 0.2), 4: _make_rounds(400, 0.2)}, 99.0,
     ),
+    "a sweep with a certain difference below one percent": (
+        {8: _make_rounds(640, 0.05), 16: _make_rounds(645, 0.05), 4: _make_rounds(400, 0.05)}, 99.0,
+    ),
+    "a sweep with an uncertain difference of three percent": (
+        {12: _make_rounds(657, 6), 32: _make_rounds(650, 6), 16: _make_rounds(659, 6), 8: _make_rounds(638, 6),
+         4: _make_rounds(400, 6)}, 99.0,
+    ),
     "a sweep in which nothing keeps the promise": (
         {1: _make_rounds(50, 1, slow=6)[:1], 2: _make_rounds(90, 1, waited=9)[:1]}, 90.0,
     ),
@@ -289,7 +297,12 @@ def _list_choice_cases(
         "throughput-decides": _choose(speeds, good), "noise-decides": best or None,
         "lucky-round": _choose(rates, good, by=max), "largest": _choose(rates, good, take=max),
         "one-accident": min((b for b in good if max(rates[b]) >= min(rates[best])), default=None),
-        "fixed-share": min((b for b in good if median(rates[b]) >= 0.95 * median(rates[best])), default=None),
+        **{
+            ("fixed-share", share): min(
+                (b for b in good if median(rates[b]) >= (1 - share) * median(rates[best])), default=None
+            )
+            for share in FIXED_SHARES
+        },
     }  # fmt: skip
     own_share = shares.get(answer, 0.0) if isinstance(answer, int) else 0.0
     values = {"good": own_share, "percent": percent, "right_good": shares.get(right, 0.0) if right else 0.0}

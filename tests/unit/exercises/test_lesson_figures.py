@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from typing import Any
 
 import pytest
@@ -224,6 +225,9 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
     }
     assert constants == {
         "bytes-on-the-wire": pytest.approx(bandwidth.bus_factor("all_reduce", 8) * 100e6 / 12.5e9 * 1e3),
+        "eight-to-thirty-two": pytest.approx(
+            0.28 / 14 * 62 + (11.5 - 0.28) * bandwidth.bus_factor("all_reduce", 32) / 1.75, abs=5e-3
+        ),
         "more-ranks": pytest.approx(3e9 * bandwidth.bus_factor("all_reduce", 32) / 24e9 * 1e3, abs=0.05),
         "four-gib": pytest.approx(bandwidth.bus_factor("all_reduce", 4) * 4 * GIB / 50e9 * 1e3, abs=5e-4),
         "one-way-times": pytest.approx(1800 / 2 / 63, abs=5e-3),
@@ -242,7 +246,16 @@ def test_constants_of_questions_about_training_and_serving_follow_from_their_for
     }
     strong_hours, fractions = 40 / 5.6, [(seconds - 1 / n) / (1 - 1 / n) for seconds, n in ((0.56, 2), (0.38, 4))]
     peak, reached = 142 * 512 * 2 * 2.52e9, 2 * 8192**3 / 3.9e-3
+    rounds = {8: [620, 610, 625], 16: [700, 640, 712], 32: [705, 640, 711], 64: [722, 716, 600]}
+    medians = {batch: statistics.median(speeds) for batch, speeds in rounds.items()}
+    pixels, width, classes = 784, 1024, 10
+    weights = pixels * width + width + width**2 + width + classes * width + classes
     expected = {
+        "3.4 same-accuracy": (12 * 500 * 20) / (30 * 125 * 25), "3.5 saved-seconds": 15 * 4 * weights / 125e6,
+        "3.5 short-piece": ((1 + 1 + 4) / 4) / ((32 * 1 + 32 * 1 + 8 * 4) / 72),
+        "4.3 ninety-percent": min(batch for batch, speed in medians.items() if speed >= 0.9 * max(medians.values())),
+        "4.3 goodput-of-a-log": (40 - (6 + 5 - 3)) * 128 / 8.2,
+        "4.3 missing-cache": (64 * (512 + 512) - 21504) * 196608 / 1e9,
         "3.2 hidden-or-not": 60 - 15, "3.4 price-of-a-result": (16 * strong_hours - 80) / (40 - strong_hours),
         "3.5 tokens-not-pieces": (2.0 + 4.0) / 2 - (900 * 2.0 + 100 * 4.0) / 1000, "3.5 worth-it": 8 * 200 / (8 * 80 + 120),
         "3.6 pieces-for-ten-percent": next(m for m in range(1, 100) if bubble.predict_bubble(8, m) <= 0.1 + 1e-12),
