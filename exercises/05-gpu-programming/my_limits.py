@@ -27,8 +27,8 @@ def find_limit(launches: Sequence[Launch], device: Device) -> str:
     "latency"     the kernel is near no roof: its warps wait
     "issue"       the kernel is near no roof, although its warps seldom wait
 
-    Half decides everywhere: a roof is near from half of it on, bytes are used from half of them on, and warps wait if they do so
-    in more than half of the clocks. A kernel that is near both roofs is limited by the nearer one. Time in which two kernels run
-    together counts once; they then have the same limit.
+    Half decides everywhere: a kernel is near a roof from half of it on, it uses what it fetches from half of the bytes on, and
+    its warps wait if they do so in more than half of the clocks. A kernel that is near both roofs is limited by the nearer one.
+    Time in which two kernels run together counts once; they then have the same limit.
     """
     raise NotImplementedError("find_limit: which share of each roof does a kernel reach while it runs, and for how long?")
