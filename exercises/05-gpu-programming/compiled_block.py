@@ -205,8 +205,8 @@ if on_gpu:
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "habits": habit_rows, "static_graphs": static_graphs, "static_uncompiled": static_uncompiled,
-    "recompile_limit": compilations.RECOMPILE_LIMIT, "lengths": len(lengths), "blocks": blocks, "breaks": breaks,
-    "delivered_first": blocks[0]["first"], "delivered_uncompiled": blocks[0]["uncompiled"], "broken": broken,
+    "graphs_by_setting": compilations.RECOMPILE_LIMIT, "lengths": len(lengths), "blocks": blocks, "breaks": breaks,
+    "delivered_first": blocks[0]["first"], "delivered_compiled": len(delivered) - blocks[0]["uncompiled"], "broken": broken,
     "values_off": values_off, "first_graphs": yours.get("first"), "total_graphs": yours.get("total"),
     "outside": yours.get("outside"), "uncompiled": yours.get("uncompiled"), "bytes": byte_rows, "bytes_broken": bytes_broken,
     "eager_times": recorded.bytes / by_formula, "least_off": None if least is None else abs(least - by_formula),

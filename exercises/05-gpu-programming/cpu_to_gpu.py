@@ -74,6 +74,10 @@ def train_as_delivered(steps: int, _dtype: torch.dtype) -> torch.Tensor:
     return loops.train_on_cpu(loops.make_model(args.hidden), inputs, labels, args.batch_size, steps=steps)
 
 
+def train_watched(model, rows, row_labels, batch_size: int, _device: torch.device, steps: int, _dtype) -> torch.Tensor:
+    return loops.train_on_cpu(model, rows, row_labels, batch_size, steps=steps)
+
+
 def time_training(train, steps: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
     """Return how many seconds `steps` steps take until all queued work is done, and the losses of the steps.
 
@@ -105,14 +109,14 @@ def run_way(way: str, train, dtype: torch.dtype, place: torch.device) -> dict:
     return row
 
 
-def count_zero_gradients(scale: float) -> float:
-    """Return the percentage of a small loss's gradients that are 0 in float16. Multiply the loss by `scale` before backward."""
+def count_zero_gradients(scale: float, dtype: torch.dtype = torch.float16) -> float:
+    """Return the percentage of a small loss's gradients that are 0 in `dtype`. Multiply the loss by `scale` before backward."""
     torch.manual_seed(SEED)
     model = nn.Sequential(*[layer for _ in range(6) for layer in (nn.Linear(64, 64), nn.Tanh())], nn.Linear(64, 4)).to(device)
     source = torch.Generator().manual_seed(SEED)
     x = torch.randn(64, 64, generator=source)
     y = (x @ torch.randn(64, 4, generator=source)).argmax(dim=1)
-    with torch.autocast(device.type, torch.float16):
+    with torch.autocast(device.type, dtype):
         loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device)) * 1e-3  # such as one small term of a loss
     (loss * scale).backward()
     zeros = sum(int((weight.grad == 0).sum()) for weight in model.parameters())
@@ -139,19 +143,26 @@ if meta.line:
 say("")
 runs = [run_way("as delivered", train_as_delivered, torch.float32, torch.device("cpu"))]
 broken = watched = plain = None
+sizes = {"width": args.hidden, "batch_size": args.batch_size, "steps": WATCHED}
+read = loops.watch(train_watched, torch.device("cpu"), torch.float32, **sizes).operations.values_read
+read_rows = [{"loop": "as delivered", "values_read": read / WATCHED}]
 try:
     placed = device if meta.kind == "fine" else torch.device("cpu")
     runs.append(run_way("yours, float32", train_yours, torch.float32, placed))
     if mixed != torch.float32:
         runs.append(run_way(f"yours, {str(mixed).removeprefix('torch.')}", train_yours, mixed, placed))
-    sizes = {"width": args.hidden, "batch_size": args.batch_size, "steps": WATCHED}
     plain = loops.watch(my_loop.train, device, torch.float32, **sizes)
     watched = loops.watch(my_loop.train, device, mixed, **sizes)
+    read_rows.append({"loop": "yours", "values_read": watched.operations.values_read / WATCHED})
 except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
     broken = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
     traceback.print_exc(file=sys.stdout)
 
 zeros, zeros_scaled = count_zero_gradients(1.0), count_zero_gradients(65536.0)
+zero_rows = [
+    {"format": "float16", "percent": zeros}, {"format": "float16, loss scaled", "percent": zeros_scaled},
+    {"format": "bfloat16", "percent": count_zero_gradients(1.0, torch.bfloat16)},
+]  # fmt: skip
 say(f"\ngradients of a small loss that are 0 in float16: {zeros:.1f} %, with the loss scaled by 65,536: {zeros_scaled:.1f} %")
 profiled = train_as_delivered if broken else train_yours
 profiled(WARMUP, mixed)
@@ -186,6 +197,7 @@ metrics = {
     "mixed_speedup": divide(half, yours) if half else None,
     "speedup": divide(half or yours, reference) if yours and on_gpu else None,
     "unscaled_zero_gradient_percent": zeros, "scaled_zero_gradient_percent": zeros_scaled,
+    "zeros": zero_rows, "watched": read_rows,
     "profile": profile.rows, "top_operation_percent": profile.rows[0]["self_percent"],
     "gpu_busy_percent": profile.gpu_busy_percent, "refused": sum(row["samples_per_s"] is None for row in runs),
 }  # fmt: skip

@@ -21,13 +21,14 @@ def find_limit(launches: Sequence[Launch], device: Device) -> str:
     device     its two roofs, `gflop_per_s` and `gb_per_s`
 
     "launches"    no kernel runs: the GPU waits for the next launch
-    "arithmetic"  a kernel performs at least half of the operations that the device can
-    "memory"      memory delivers at least half of the bytes that it can, and the threads use at least half of them
-    "access"      memory delivers at least half of the bytes that it can, and the threads use less than half of them
-    "latency"     neither, and in most clocks no warp can issue an instruction
-    "issue"       neither, but in most clocks a warp issues an instruction
+    "arithmetic"  the kernel is near the roof of arithmetic
+    "memory"      the kernel is near the roof of memory, and uses what it fetches
+    "access"      the kernel is near the roof of memory, and wastes what it fetches
+    "latency"     the kernel is near no roof: its warps wait
+    "issue"       the kernel is near no roof, although its warps seldom wait
 
-    A kernel that is near both roofs is limited by the nearer one. Time in which two kernels run together counts once; they then
-    have the same limit.
+    Half decides everywhere: a kernel is near a roof from half of it on, it uses what it fetches from half of the bytes on, and
+    its warps wait if they do so in more than half of the clocks. A kernel that is near both roofs is limited by the nearer one.
+    Time in which two kernels run together counts once; they then have the same limit.
     """
     raise NotImplementedError("find_limit: which share of each roof does a kernel reach while it runs, and for how long?")

@@ -3,7 +3,7 @@
 You will learn    what a graph keeps (operations and addresses), and what it does not see: new tensors, Python, values
 You will produce  a server that launches one graph per request, and returns answers that do not change later
 Try it            gpucourse try 5.5
-Your part         repair `Server`: it has three faults. Keep its name, and the parameters of its methods
+Your part         repair `Server`; keep its name, and the parameters of its methods
 Reading           modules/05-gpu-programming/lesson-7-graphs.md, "A graph: one launch for a whole model"
 """
 

@@ -17,7 +17,7 @@ events without a category:
                                function, NVTX)
 
 Each has "name", "ts" (its start) and "dur", both in microseconds. A call and the work that it launched have the same
-correlation. NCCL communicates in kernels whose names begin with "nccl".
+correlation. Communication has a name that begins with "nccl".
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ def test_the_training_state_of_a_model_is_sixteen_bytes_a_parameter() -> None:
 
 
 def test_what_the_slow_training_reads_in_a_step() -> None:
-    assert f"1 + 32 x (10 + 1) = {1 + 32 * (10 + 1)}" in lesson("5")
     (question,) = [item for item in CATALOG.exercise("5.9")[1].questions if item.id == "values-read"]
+    assert f"1 + 32 x (10 + 1) = {1 + 32 * (10 + 1)}" in (question.explanation or "")
     assert f"{2048 // 32 * 353:,} at 2,048 samples" in (question.explanation or "")
 
 
@@ -297,6 +297,38 @@ def test_constants_of_questions_about_memory_and_traces_follow_from_their_formul
         "B.3 one-variable": 1_048_576 - 4096,
     }
     assert constants == pytest.approx(expected, rel=3e-3)
+
+
+SIDES = (8, 16, 32, 64, 128)
+WARPS = [range(first, first + 32) for first in range(0, 256, 32)]
+
+
+def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas() -> None:
+    constants = {
+        f"5.{part} {question.id}": question.value
+        for part in range(13)
+        for question in CATALOG.exercise(f"5.{part}")[1].questions
+        if isinstance(question.value, float)
+    }
+    t4, l4, a100 = (next(gpu for gpu in gpus.table() if gpu.gpu == name) for name in ("T4", "L4", "A100 40 GB SXM"))
+    longest = max([lane * 40 % 32 for lane in range(32)].count(bank) for bank in range(32))
+    sectors = sum(len({(24 * lane + field) // 32 for lane in range(32)}) for field in (0, 4, 8))
+    lengths = [
+        sum(size for size, of_kind in ((40, range(100)), (4, range(100, 256))) if {*warp} & {*of_kind}) for warp in WARPS
+    ]
+    ridge = 1e3 * a100.fp32 / a100.gb_per_s
+    shrink = math.exp(-2)
+    expected = {
+        "5.0 last-turn": 64 - 300 % 64, "5.1 idle-threads": math.ceil(10000 / 192) * 192 - 10000, "5.1 wide-rows": longest - 1,
+        "5.1 particles": 32 * sectors / 32, "5.1 instructions": sum(lengths), "5.2 idle-share": 100 * 15 / (24 * 10 + 15),
+        "5.3 flat-block": 2 * 8 * 32 / (4 * (8 + 32)), "5.3 smallest-square": min(m for m in SIDES if m / 4 >= ridge),
+        "5.3 tensor-share": 100 * 8 * a100.gb_per_s / (1e3 * a100.fp16), "5.4 slow-engine": 30 * 4 + (4 + 1 + 2) - 4,
+        "5.6 loads-of-1504": 3 * (2048 // 128) / 4, "5.6 no-mma": 1e3 * 2 * 4096**3 / (1e12 * t4.fp32),
+        "5.7 batch-at-the-ridge": 1e3 * l4.fp16 / l4.gb_per_s, "5.7 room-above": 3.2e-3 / (8 * 4096**2 / (1e9 * t4.gb_per_s)),
+        "5.8 new-scores": math.ceil(57600000 / (4096 - 999)), "5.8 ring-of-4096": 4000 + 300 - 1 - 4096,
+        "5.10 next-block": (32 * shrink + 10) / (3.5 * shrink + 1), "5.12 seven-batches": len({"7", "any size", "1"}),
+    }  # fmt: skip
+    assert constants == pytest.approx(expected, rel=5e-3)
 
 
 def test_how_long_the_gradients_of_a_resnet_50_take_over_a_network() -> None:
