@@ -101,4 +101,4 @@ def test_share_counts_no_rounds_if_the_loop_begins_with_a_comparison_of_the_last
 def test_finish_calls_a_hook_only_for_an_address_that_it_must_see(emulator: Any, hook: str) -> None:
     assembly = importlib.import_module(f"{emulator.__name__}.assembly")
     text = assembly.finish(f"\tcall\t{hook}\n\tret\n")
-    assert re.search(rf"\tcmpq\temulator_seen\+8\(%rip\), %rax\n\tjae\t1f\n\tcall\t{hook}\n1:\n\tret\n", text)
+    assert re.search(rf"\tcmpq\temulator_seen\+8\(%rip\), %rax\n\tja\t1f\n\tcall\t{hook}\n1:\n\tret\n", text)
