@@ -20,18 +20,18 @@ _LIBRARY = "".join(  # symbols of the C and C++ libraries, and the emulator's fu
         "new": ("_Znwm", "_Znam"),
         "delete": ("_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
         "assert_fail": ("__assert_fail",),
-        "rand": ("rand",),
-        "srand": ("srand",),
     }.items()
     for symbol in symbols
 )
+_RANDOM = {"rand": "rand", "random": "rand", "srand": "srand", "srandom": "srand"}  # the same, unless the program defines them
+_UNWATCHED = ".unwatched"  # ends the names of the second build's functions
 _STATIC = r"(?P<function>_ZZ\w*E)\d+[A-Za-z_]\w*"
 _ZEROED = re.compile(
     rf"(?P<size>\.size\t(?P<symbol>{_STATIC}), )(?P<bytes>\d+)(?P<zero>\n(?P=symbol):\n\t\.zero\t)(?P=bytes)\n"
 )
 _COMMON = re.compile(rf"(?P<comm>\.comm\t{_STATIC},)(?P<bytes>\d+),")
 _HOOK = re.compile(r"^\tcall\t__tsan_(?:unaligned_)?(?:read|write)\d+$", re.MULTILINE)  # on x86-64
-_ASK = "\tmovq\t%rdi, %rax\n\tsubq\temulator_seen(%rip), %rax\n\tcmpq\temulator_seen+8(%rip), %rax\n\tjae\t1f\n"
+_ASK = "\tmovq\t%rdi, %rax\n\tsubq\temulator_seen(%rip), %rax\n\tcmpq\temulator_seen+8(%rip), %rax\n\tja\t1f\n"
 _FUNCTION = re.compile(r"^\t\.type\t([^\s,]+), @function$", re.MULTILINE)
 _OBJECT = re.compile(  # a variable with its contents, or one without
     r"^\t\.type\t(?P<name>[^\s,]+), @(?:object|gnu_unique_object|tls_object)\n\t\.size\t(?P=name), \d+\n(?P=name):\n"
@@ -68,7 +68,10 @@ def finish(assembly: str) -> str:
         return f"{match['size']}{bytes_}{match['zero']}{bytes_}\n"
 
     assembly = _HOOK.sub(rf"{_ASK}\g<0>\n1:", _ZEROED.sub(widen_zeroed, assembly))
-    return _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly) + _LIBRARY
+    assembly = _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly)
+    defined = {name.removesuffix(_UNWATCHED) for name in _FUNCTION.findall(assembly)}
+    random = "".join(f"\t.set {symbol}, emulator_{name}\n" for symbol, name in _RANDOM.items() if symbol not in defined)
+    return assembly + _LIBRARY + random
 
 
 def count_static_bytes(assembly: str) -> Counter[str]:
@@ -91,7 +94,7 @@ def share(watched: str, unwatched: str) -> tuple[str, str]:
     shared = {name for name in shared if not _MADE_BY_COMPILER.search(name)}
     lines = _remove_variables(unwatched, shared).split("\n")
     lines = [*_rename(_add_turns(lines), functions & shared), '\t.section\temulator_unwatched,"a"', "\t.balign\t8"]
-    lines += [f"\t.quad\t{name}, {name}.unwatched" for name in sorted(functions & shared) if _LAUNCHED.fullmatch(name)]
+    lines += [f"\t.quad\t{name}, {name}{_UNWATCHED}" for name in sorted(functions & shared) if _LAUNCHED.fullmatch(name)]
     watched = _LOCAL.sub(lambda match: "" if match[1] in shared else match[0], watched)
     exported = sorted(shared - set(_VISIBLE.findall(watched)))
     return watched + "".join(f"\t.globl\t{name}\n" for name in exported), "\n".join(lines) + "\n"
@@ -114,7 +117,7 @@ def _rename(lines: Iterable[str], functions: set[str]) -> Iterator[str]:
         names = functions.intersection(match.groups()) if match else ()
         new = line
         for name in names:
-            new = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", f"{name}.unwatched", new)
+            new = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", f"{name}{_UNWATCHED}", new)
         yield new
 
 

@@ -153,7 +153,7 @@ __attribute__((noinline)) void pass(void* pointer, size_t bytes, Kind kind, void
 }
 
 // Most accesses of the host are to memory of its own.
-inline bool is_own_of_host(void* pointer) { return Place(pointer) - seen.begin >= seen.bytes; }
+inline bool is_own_of_host(void* pointer) { return Place(pointer) - seen.begin > seen.last; }
 
 inline void see(void* pointer, unsigned size, Kind kind, void* caller) {
   if (is_own_of_host(pointer)) return;

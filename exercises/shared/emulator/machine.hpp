@@ -109,7 +109,7 @@ extern Launching now;
 // compares with them before it calls a hook (assembly.py).
 struct Seen {
   Place begin;
-  size_t bytes;
+  size_t last;  // the offset of the last one
 };
 extern Seen seen asm("emulator_seen");
 inline Seen seen_of_host{};

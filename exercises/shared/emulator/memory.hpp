@@ -35,7 +35,7 @@ struct Arena {
         madvise(place, bytes, MADV_HUGEPAGE);  // allocate() fills it
         begin = (Place(place) + PAGE - 1) / PAGE * PAGE;
         bytes -= PAGE;
-        seen = seen_of_host = {begin, bytes};
+        seen = seen_of_host = {begin, bytes - 1};
         return;
       }
     }

@@ -101,12 +101,13 @@ cudaError_t cudaDeviceSynchronize() {
 }
 
 namespace emulator {
-// The numbers of glibc's `rand`, which takes a lock for each of them: many programs fill large arrays with them.
+// The numbers of glibc's `rand` and `random`, which take a lock for each of them: many programs fill large arrays with them.
+// `constexpr`, because the program's variables, which are initialized before the emulator's, may take some.
 struct Random {
-  uint32_t numbers[31];
+  uint32_t numbers[31] = {};
   unsigned next = 0;  // the oldest one, which is replaced by its sum with one of the later ones
 
-  explicit Random(unsigned seed) {
+  constexpr explicit Random(unsigned seed) {
     int32_t word = seed ? int32_t(seed) : 1;
     for (unsigned i = 0; i < 31; ++i) {
       numbers[(i + 28) % 31] = uint32_t(word);
@@ -116,7 +117,7 @@ struct Random {
     for (int i = 0; i < 310; ++i) take();
   }
 
-  int take() {
+  constexpr int take() {
     uint32_t& number = numbers[next];
     number += numbers[next < 3 ? next + 28 : next - 3];
     next = next == 30 ? 0 : next + 1;
@@ -129,7 +130,7 @@ inline Random random{1};
 // assembly.py makes these of `malloc`, `free`, `new`, `delete`, `assert`, `rand` and `srand` in the learner's program. A kernel
 // gets memory of the device.
 extern "C" {
-int emulator_rand() { return emulator::random.take(); }
+long emulator_rand() { return emulator::random.take(); }
 void emulator_srand(unsigned seed) { emulator::random = emulator::Random(seed); }
 void* emulator_malloc(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : malloc(bytes); }
 void emulator_free(void* pointer) {

@@ -97,7 +97,8 @@ class CudaFault:
 class CudaKernel:
     """All launches of one kernel.
 
-    The counts cover only the `watched_threads` of its `threads`. `block` is the size of a block in threads along x, y and z,
+    The counts cover only the `watched_threads` of its `threads`, which were watched to their end, and the first 34 million
+    accesses of a larger block. `block` is the size of a block in threads along x, y and z,
     and `shared_bytes` is the shared memory of a block, both in the launch with the most threads. Occupancy depends on these
     two and on registers. `block` is empty if the size is unknown. `atomics` counts the calls of atomic functions on global
     memory, one for each lane. `requests` has one request for each source line, if the run was asked to record them.

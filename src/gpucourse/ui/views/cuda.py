@@ -84,7 +84,7 @@ def _tabulate(kernel: CudaKernel) -> Table:
     rows = [(WORDS[access], *_format(kernel.count(access))) for access in ACCESSES if kernel.count(access).bytes]
     atomics = f", {format_count(kernel.atomics, 'atomic call')}" if kernel.atomics else ""
     launches = f"{format_count(kernel.launches, 'launch', 'launches')}, {format_count(kernel.threads, 'thread')}"
-    sample = f" ({kernel.watched_threads:,} of them watched)" if kernel.watched_threads < kernel.threads else ""
+    sample = f" ({kernel.watched_threads:,} of them watched to the end)" if kernel.watched_threads < kernel.threads else ""
     block = f", blocks of {_name_block(kernel.block)}" if kernel.block else ""
     shared = f" with {format_bytes(kernel.shared_bytes)} of shared memory" if block and kernel.shared_bytes else ""
     title = f"{kernel.name}: {launches}{sample}{block}{shared}{atomics}"

@@ -42,6 +42,9 @@ __global__ void globals(float* y, int n) {
 __global__ void copy(const float* x, float* y) {
   y[threadIdx.x] = x[threadIdx.x];  // reads what was given
 }
+__global__ void last_address(const char* x, float* y, int n) {
+  y[0] = x[-n];  // reads before a null pointer
+}
 __global__ void pairs(const float* x, float* y, int shift) {
   const float2* p = (const float2*)(x + shift);
   y[threadIdx.x] = p[threadIdx.x].x + 1;
@@ -122,6 +125,7 @@ int main(int argc, char** argv) {
     copy<<<1, 32>>>(x, y);
   }
   CASE(null) copy<<<1, 32>>>(number ? nullptr : x, y);
+  CASE(last_address) last_address<<<1, 1>>>(number ? nullptr : (const char*)x, y, number);
   CASE(host) copy<<<1, 32>>>(number ? host : x, y);
   CASE(far) copy<<<1, 32>>>(x + number * (1 << 24), y);
   CASE(pairs) pairs<<<1, 16>>>(x, y, number);

@@ -69,6 +69,10 @@ ILLEGAL = {  # the comment of the line, what the first thread does there, and wh
         "reads what was given", "reads 4 bytes of the host's memory: a kernel sees only what cudaMalloc allocated",
         ILLEGAL_ACCESS,
     ),
+    "last_address 1": (
+        "reads before a null pointer", "reads 1 bytes of the host's memory: a kernel sees only what cudaMalloc allocated",
+        ILLEGAL_ACCESS,
+    ),
     "far 1": ("reads what was given", "reads 4 bytes far from everything that cudaMalloc allocated", ILLEGAL_ACCESS),
     "globals 1": (
         "reads a variable of the host",

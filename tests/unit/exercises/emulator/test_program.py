@@ -36,15 +36,26 @@ def numbers(program: Any, name: str, order: int) -> list[int]:
     return [int(word) for word in words]
 
 
-def test_rand_returns_the_numbers_of_the_c_library(build: Callable[..., Any]) -> None:
-    take = 'for (int i = 0; i < 100; ++i) printf("%d ", rand());'
-    output = build(f"int main() {{ {take} srand(0); {take} srand(7); {take} srand(-5); {take} }}").run().output
+def test_rand_and_random_return_the_numbers_of_the_c_library(build: Callable[..., Any]) -> None:
+    take = 'for (int i = 0; i < 50; ++i) printf("%d ", rand()), printf("%ld ", random());'
+    seeds = "srand(0);", "srandom(7);", "srand(-5);"
+    output = build(f"int main() {{ {take} {' '.join(seed + take for seed in seeds)} }}").run().output
     library = ctypes.CDLL(None)
     expected = []
     for seed in (1, 0, 7, -5):  # without srand, as if the seed were 1
         library.srand(seed)
         expected += [library.rand() for _ in range(100)]
     assert [int(word) for word in output.split()] == expected
+
+
+def test_rand_of_a_global_variable_returns_the_first_number(build: Callable[..., Any]) -> None:
+    program = build('int first = rand();\nint main() { srand(1); printf("%d", first == rand()); }')
+    assert program.run().output == "1"
+
+
+def test_rand_of_the_program_itself_is_called(build: Callable[..., Any]) -> None:
+    program = build('extern "C" int rand() noexcept { return 4; }\nint main() { printf("%d", rand()); }')
+    assert program.run().output == "4"
 
 
 @pytest.mark.slow

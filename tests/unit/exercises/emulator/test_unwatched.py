@@ -101,4 +101,35 @@ def test_share_counts_no_rounds_if_the_loop_begins_with_a_comparison_of_the_last
 def test_finish_calls_a_hook_only_for_an_address_that_it_must_see(emulator: Any, hook: str) -> None:
     assembly = importlib.import_module(f"{emulator.__name__}.assembly")
     text = assembly.finish(f"\tcall\t{hook}\n\tret\n")
-    assert re.search(rf"\tcmpq\temulator_seen\+8\(%rip\), %rax\n\tjae\t1f\n\tcall\t{hook}\n1:\n\tret\n", text)
+    assert re.search(rf"\tcmpq\temulator_seen\+8\(%rip\), %rax\n\tja\t1f\n\tcall\t{hook}\n1:\n\tret\n", text)
+
+
+@pytest.mark.slow
+def test_run_of_a_block_with_very_many_accesses_watches_the_first_ones(build: Callable[..., Any]) -> None:
+    """The last access that is watched is the read before a loop around atomicCAS, which is no race."""
+    program = build("""
+      __global__ void add(unsigned* sum, volatile unsigned* other, int reads) {
+        if (threadIdx.x < 32) {
+          atomicAdd(sum, 1);
+          return;
+        }
+        for (int i = 0; i < reads; ++i) *other;
+        unsigned old = *sum, expected;
+        do {
+          expected = old;
+          old = atomicCAS(sum, expected, expected + 1);
+        } while (old != expected);
+      }
+      int main() {
+        unsigned* memory;
+        cudaMallocManaged(&memory, 8);
+        memory[0] = memory[1] = 0;
+        add<<<1, 33>>>(memory, memory + 1, (1 << 25) - 1);
+        cudaDeviceSynchronize();
+        printf("%u", *memory);
+      }
+    """)
+    result = program.run()
+    kernel = result.kernels["add"]
+    assert (result.output, result.first_fault()) == ("33", None)
+    assert (kernel.threads, kernel.watched_threads, kernel.atomics, kernel.global_load.requests) == (33, 0, 32, 1 << 25)

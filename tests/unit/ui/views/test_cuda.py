@@ -37,7 +37,9 @@ def draw(view: View) -> str:
 
 def test_show_cuda_has_a_table_with_sample_block_and_atomics() -> None:
     text = draw(show_cuda("my.cu", make_report(make_kernel())))
-    assert "copy: 2 launches, 256 threads (128 of them watched), blocks of 64 x 2 with 2.0 KiB of shared memory" in text
+    assert (
+        "copy: 2 launches, 256 threads (128 of them watched to the end), blocks of 64 x 2 with 2.0 KiB of shared memory" in text
+    )
     assert ", 3 atomic calls" in text
     rows = {line[:12].strip(): line.split()[2:] for line in text.splitlines() if line.startswith(("global ", "shared "))}
     assert rows == {
