@@ -308,9 +308,10 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
 
 
 def load_judge(path: Path, extra_paths: tuple[Path, ...] = ()) -> Any:
-    """Return a judge file of the course as a module with `WAYS` and `judge`. It may import files from the folders `extra_paths`
-    and from its own folder."""
-    sys.path += [folder for folder in map(str, (path.parent, *extra_paths)) if folder not in sys.path]
+    """Return a judge file of the course as a module with `WAYS` and `judge`. It imports files from its own folder and from the
+    folders `extra_paths` first, since other exercises may have files of the same name."""
+    folders = [str(folder) for folder in (path.parent, *extra_paths)]
+    sys.path[:] = [*folders, *(folder for folder in sys.path if folder not in folders)]
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
