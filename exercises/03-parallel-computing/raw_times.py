@@ -85,8 +85,8 @@ def edit(training: Training) -> dict[str, Training]:
 
 def compare_all(_: ranks.World | None, alone: Training, together: dict[str, Training]) -> dict[str, dict[str, Any]]:
     """Return what the learner's compare returns for each training: "speedup", "efficiency", and the samples per second of one
-    rank ("alone") and of this training ("together"), each with those of the edited copies. These speeds are speed-ups over a
-    training of one sample a second."""
+    rank ("alone") and of this training ("together"). Also return the last two for each edited copy. They are the speed-ups over
+    a training run that processes one sample a second."""
     from my_speedup import compare
 
     second = {"step": 0, "rank": 0, "compute_s": 0.75, "communicate_s": 0.25}

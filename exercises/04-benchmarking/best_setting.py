@@ -75,9 +75,9 @@ def count_wrong(sweep: Mapping[int, Sequence[Any]], answer: Mapping[str, Any], l
 def _is_choice(speeds: Mapping[int, Sequence[float]], chosen: int | None) -> bool:
     """Return whether the rounds leave room for this choice, whatever rule made it.
 
-    They do not if the fastest batch size is faster by more than its rounds and those of the choice differ. Nor do they if a
-    smaller one is as fast as the fastest: its median is above the slowest third of the rounds of the fastest, and its best
-    round reaches their median.
+    They refute it if the fastest batch size is faster by more than its rounds and those of the choice differ. They also refute
+    it if a smaller batch size is as fast as the fastest: its median is above the slowest third of the rounds of the fastest,
+    and its best round reaches their median.
     """
     if chosen not in speeds:
         return chosen is None and not speeds

@@ -92,7 +92,7 @@ def double(x: torch.Tensor) -> torch.Tensor:
 
 
 def compile_with(function: Block, **options: Any) -> Callable[[Any], Block]:
-    """Return a function of the backend that compiles `function`."""
+    """Return a function that compiles `function` with the backend that it gets."""
     return lambda backend: torch.compile(function, backend=backend, **options)
 
 

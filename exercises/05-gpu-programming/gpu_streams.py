@@ -77,7 +77,7 @@ class CudaDevice:
 
 
 def time_pipeline(run: Run, device: CudaDevice) -> tuple[float, int]:
-    """Return the median milliseconds of several warm runs of a pipeline, and the most wrong chunks in any run."""
+    """Return the median milliseconds of several warm runs of a pipeline, and the highest number of wrong chunks in any run."""
     milliseconds, wrong_count = [], 0
     for _ in range(REPEATS + 1):
         device.reset()

@@ -91,7 +91,7 @@ def time_requests(answer: Answer, size: int) -> dict[str, float | None]:
 
 
 def find_least_us() -> float | None:
-    """Return the microseconds in which the GPU can read all weights once.
+    """Return how many microseconds the GPU needs to read all weights once.
 
     Return None if the weights fit into its cache, or if its bandwidth is unknown.
     """

@@ -14,7 +14,7 @@ def least_bytes(operations: list[tuple[list[str], list[str]]], bytes_of: dict[st
     """Return the minimum number of bytes that one kernel for all the operations reads and writes.
 
     `operations`, in their order: for each, the names of the tensors that it reads, and of those that it writes. No name is
-    written twice. `bytes_of`: the bytes of each named tensor, also of tensors that no operation uses.
+    written twice. `bytes_of`: the bytes of each named tensor, including tensors that no operation uses.
     `results`: what is used after the kernel; a result may be an input that nothing changes.
     Between its operations the kernel keeps everything on the chip.
     """

@@ -15,7 +15,7 @@ import torch
 def step(u: torch.Tensor, out: torch.Tensor, c: float) -> None:
     """Fill the inner points of `out` with out = u + c * (up + down + left + right - 4 * u), in single precision.
 
-    `u` and `out` have the shape (rows, columns), at least 3 of each, and share no memory. Do not change `u`, nor the edge of
+    `u` and `out` have the shape (rows, columns), at least 3 of each, and share no memory. Do not change `u` or the edge of
     `out`: the temperature of its first and last row and column stays the same.
     """
     centre = u[1:-1, 1:-1]

@@ -159,7 +159,7 @@ def compare_yours(learner: Measurement | None, reference: Measurement, plain_pea
 
 
 def find_saving(technique: str, other: str) -> float | None:
-    """Return by how many percent the peak of a technique is below another one's, or None if one of the two did not fit."""
+    """Return how many percent lower the peak of a technique is than another one's, or None if one of the two did not fit."""
     peaks = {item.name: measurement.peak for item, measurement in menu}
     return 100 * (1 - peaks[technique] / peaks[other]) if peaks[technique] and peaks[other] else None
 

@@ -191,7 +191,7 @@ def find_reference(results: Sequence[tuple[Technique, Measurement]]) -> tuple[Te
 
 
 def drop_weights(results: Sequence[tuple[Technique, Measurement]]) -> None:
-    """Of the final weights of training runs, keep only those of the reference.
+    """Drop the final weights of all training runs except the reference's.
 
     A copy of a GPU's model takes gigabytes of the node's memory.
     """

@@ -34,8 +34,8 @@ class Plan:
     A step has these parts:
 
     1. For each micro-batch, each block computes forward, later backward. For both it needs its whole weights. If `weights` are
-       divided and `frees`, they are gathered for each of the two and freed after it. If not `frees`, whole weights are gathered
-       once, and stay in addition to the shares until the optimizer's step.
+       divided and `frees` is true, they are gathered for each of the two and freed after it. If `frees` is false, whole weights
+       are gathered once, and stay in addition to the shares until the optimizer's step.
     2. After each micro-batch, a rank adds the new gradients to those that it keeps. If `gradients` are divided, they are first
        summed over the ranks of that division, and the rank keeps only its share.
     3. Before the optimizer's step, a rank needs the sum over all ranks, of the numbers whose optimizer state it has. What is

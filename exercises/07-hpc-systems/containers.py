@@ -132,7 +132,7 @@ def _python_folders() -> list[str]:
 
 
 def _call(words: Sequence[str]) -> tuple[str, str | None]:
-    """Return the output of a command, and None or, if it failed, the last line of its errors."""
+    """Return the output of a command, and the last line of its errors if it failed (otherwise None)."""
     try:
         process = subprocess.run(
             words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/", env=_environment()
@@ -146,14 +146,14 @@ def _call(words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def run(prefix: Sequence[str], code: str) -> tuple[str, str | None]:
-    """Return the output of a Python program in an engine, and None or, if it failed, the reason."""
+    """Return the output of a Python program in an engine, and the reason if it failed (otherwise None)."""
     python = "python" if prefix[:1] in (["docker"], ["podman"], ["apptainer"]) else sys.executable
     output, reason = _call([*prefix, python, "-c", code])
     return output, f"the container does not see {python}" if reason and "No such file" in reason else reason
 
 
 def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
-    """Return what a shell sees in an engine, and None or, if it sees nothing, the reason."""
+    """Return what a shell sees in an engine, and the reason if it sees nothing (otherwise None)."""
     output, reason = _call([*prefix, "sh", "-c", LOOK])
     lines = [line.partition(" ")[::2] for line in output.splitlines()[:100_000]]
     values = dict(lines)
@@ -170,7 +170,7 @@ def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
 
 
 def repeat(prefix: Sequence[str], words: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return the arguments that a command in an engine receives, and None or, if the command failed, the reason."""
+    """Return the arguments that a command in an engine receives, and the reason if it failed (otherwise None)."""
     output, reason = _call([*prefix, "printf", "%s\\n", *words])
     return output.splitlines(), reason
 

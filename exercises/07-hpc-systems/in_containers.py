@@ -93,9 +93,9 @@ elif outcome.state == "failed":
     say(f"my_layers.py: {outcome.text}")
 changed_of_file, why_not_changed = layers.measure_change()
 if changed_of_file is None:
-    say(f"a layer that changes only the rights of a file: not measured: {why_not_changed}")
+    say(f"a layer that changes only the permissions of a file: not measured: {why_not_changed}")
 else:
-    say(f"a layer that changes only the rights of a file has {changed_of_file:.2f} times the bytes of the file")
+    say(f"a layer that changes only the permissions of a file has {changed_of_file:.2f} times the bytes of the file")
 
 # --- the images ----------------------------------------------------------------------------------------------------------
 lint = []

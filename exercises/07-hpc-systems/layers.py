@@ -78,7 +78,7 @@ def see_by_kernel(layers: Sequence[Sequence[str]]) -> tuple[dict[str, int] | Non
 
 
 def measure_change() -> tuple[float | None, str | None]:
-    """Return the size of a layer that changes only the rights of a file, divided by the size of the file; or None and the
+    """Return the size of a layer that changes only the permissions of a file, divided by the size of the file; or None and the
     reason if overlayfs or namespaces are refused here."""
     return _run_inside(CHANGE)
 

@@ -20,7 +20,7 @@ def schedule(queue: list[dict], free: dict[str, int], running: list[dict], rack_
 
     1. A gang starts with all its nodes, in as few racks as its size allows.
     2. The first gang that has to wait starts no later than without the gangs behind it.
-    3. Apart from that, no gang waits that could start.
+    3. Apart from that, every gang that can start does so.
     4. Gangs wait as little as these rules allow: which rack you choose makes a difference.
     """
     raise NotImplementedError("schedule: when can the first gang that waits start, and what may pass it?")

@@ -146,7 +146,7 @@ def ways() -> dict[str, tuple[Callable[[Path], int], bool]]:
 
 
 def forget(path: Path) -> None:
-    """Remove a file from the page cache. This needs no special rights, and does not reach the cache of a virtual machine's
+    """Remove a file from the page cache. This needs no special privileges, and does not reach the cache of a virtual machine's
     host."""
     if hasattr(os, "posix_fadvise"):
         descriptor = os.open(path, os.O_RDONLY)

@@ -1,6 +1,6 @@
 """Shapes of published language models, from their configuration files (config.json) and reports.
 
-`parameters` counts all weights, also those of experts that a token does not use.
+`parameters` counts all weights, including those of experts that a token does not use.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Step = tuple[dict[str, Any], list[tuple[int, int]], float]
 def compute_yours(
     _world: None, steps: list[Step], caches: list[tuple[dict[str, Any], int, float]], experts: list[tuple[int, int, int]]
 ) -> dict[str, Any]:
-    """Return the learner's costs: of each step {operations, read, held}, of each cache its bytes, of each batch its experts.
+    """Return the learner's costs: {operations, read, held} of each step, the bytes of each cache, the experts of each batch.
 
     A step has the fields of its card, its rows (past, new), and the bytes of a number. A cache has a card, the tokens, and the
     bytes of a number.

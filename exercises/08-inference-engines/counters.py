@@ -30,7 +30,7 @@ class Counts:
 
 
 class Kinds:
-    """The kinds of storages: weights, cache, other. All views of a tensor share its storage, also on the device "meta"."""
+    """The kinds of storages: weights, cache, other. All views of a tensor share its storage, even on the device "meta"."""
 
     def __init__(self) -> None:
         self._kinds: dict[int, tuple[str, torch.Tensor]] = {}  # with the tensor, so that no other storage gets its address

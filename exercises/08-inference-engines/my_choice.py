@@ -16,8 +16,8 @@ import torch.distributed as dist
 def choose(scores: torch.Tensor, first: int, group: dist.ProcessGroup | None = None) -> int:
     """Return the number of the token with the highest score over all ranks of `group`; every rank returns the same.
 
-    `scores` (one row, at least one number) are this rank's scores, of the tokens `first`, `first` + 1 and so on. Of equal
-    scores, that of the lowest token wins. A rank passes at most 16 bytes to collectives, in all calls together. Scores may have
-    16 bits, and a vocabulary more than 100,000 tokens.
+    `scores` (one row, at least one number) are this rank's scores, of the tokens `first`, `first` + 1 and so on. If scores are
+    equal, the token with the lowest number wins. A rank passes at most 16 bytes to collectives, in all calls together. Scores
+    may have 16 bits, and a vocabulary more than 100,000 tokens.
     """
     raise NotImplementedError("choose: which two numbers of a rank are enough for the others?")

@@ -31,9 +31,8 @@ def forward(
     the numbers of each token's experts, and `gates` (tokens, k) their weights. A token's output is the sum over its experts of
     weight times output.
 
-    Of `experts` experts, a multiple of the number of ranks, rank r of n has those from r * experts / n up to, but not
-    including, (r + 1) * experts / n. `compute(expert, rows)` returns the output of an expert of this rank for rows (any number,
-    width).
+    Rank r of n has the experts from r * experts / n up to, but not including, (r + 1) * experts / n. The number `experts` is a
+    multiple of n. `compute(expert, rows)` returns the output of an expert of this rank for rows (any number, width).
 
     All of `group` call this at the same time. A rank sends a row of `x` only to ranks that have one of the token's experts:
     once to each of them, even if that rank has several of these experts, and gets one row back for it. At most k gates may go

@@ -15,7 +15,7 @@ Rows = list[tuple[int, int]]
 
 
 def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
-    """Return by how many nanoseconds a step becomes longer if it also computes `tokens` tokens of a preempted request again.
+    """Return how many nanoseconds longer a step takes if it also computes `tokens` tokens of a preempted request again.
 
     `rows` are the other requests of the step, with a pair for each: (tokens in its cache, new tokens). Without other requests,
     there would be no step. `clock.ns(rows)` is the time of a step. None of the `tokens` tokens is in the cache.

@@ -15,8 +15,9 @@ from paged_engine import PagePool, Request
 def schedule(waiting: list[Request], running: list[Request], pages: PagePool, budget: int, max_requests: int) -> dict[str, int]:
     """Return how many tokens each request computes in the next step: {"r0007": 64}. Change the two lists as you decide.
 
-    Of a request you may use: name, prompt_tokens, generated_tokens, computed_tokens. It has prompt_tokens + generated_tokens -
-    computed_tokens tokens to compute: a prompt, one token of an answer, or, after a preemption, everything again.
+    You may use these attributes of a request: name, prompt_tokens, generated_tokens, computed_tokens. It has
+    prompt_tokens + generated_tokens - computed_tokens tokens to compute: a prompt, one token of an answer, or, after a
+    preemption, everything again.
     `pages.grow(request, tokens)` lets it hold pages for `tokens` tokens in all; it returns False, and changes nothing, if too
     few pages are free. `pages.release(request)` frees its pages.
 

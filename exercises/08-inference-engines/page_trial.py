@@ -44,7 +44,8 @@ class Planned:
         self.pages, self.lengths = whole + answer_pages * samples, dict.fromkeys(self.tables, 0)
 
     def extend(self, name: str, tokens: int) -> list[tuple[int, int]]:
-        """Return the copies, (from, to), before these tokens are written: the prompt's last page, for all but the first."""
+        """Return the copies (from, to) to make before these tokens are written. Each answer but the first copies the last page
+        of the prompt."""
         start = self.lengths[name]
         self.lengths[name] += tokens
         original, page = (self.tables[which][start // self.size] for which in (next(iter(self.tables)), name))

@@ -187,7 +187,7 @@ class Service:
         return 100 * sum(self.found[:first]) / sum(request.prompt_tokens for request in self.requests[:first])
 
     def good_tokens(self, ttft_ms: float, tpot_ms: float) -> int:
-        """Return how many tokens the answers within both limits have."""
+        """Return the number of tokens in the answers that are within both limits."""
         return sum(request.answer_tokens for request in self.requests if is_within(request, ttft_ms, tpot_ms))
 
 

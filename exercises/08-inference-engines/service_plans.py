@@ -159,8 +159,8 @@ def describe(plan: Plan) -> str:
 
 
 def list_plans(load: Load, trace: Sequence[Request]) -> list[dict[str, Any]]:
-    """Return for each machine and format the plan with the fewest engines in one pool that meets the limits, the cheapest
-    first."""
+    """Return a plan for each machine and format, the cheapest first: the one with the fewest engines in one pool that meets the
+    limits."""
     pairs = [(offer, number_format) for offer in list_offers() for number_format in FORMATS]
     rows = [row for pair in pairs if (row := _find_fewest(load, trace, *pair, MAX_ENGINES))]
     return sorted(rows, key=lambda row: row["usd_per_million"])

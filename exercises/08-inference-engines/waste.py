@@ -38,7 +38,7 @@ class Reserved:
         self._rule, self._rooms, self._total = rule, dict[str, int](), 0
 
     def grow(self, request: Request, tokens: int) -> bool:
-        """Make room for the first `tokens` tokens of the request. There always is."""
+        """Make room for the first `tokens` tokens of the request. There is always enough."""
         room = self._rule(request.prompt_tokens, request.answer_tokens, tokens)
         self._total += room - self._rooms.get(request.name, 0)
         self._rooms[request.name] = room

@@ -47,7 +47,7 @@ def forward(
     """Return the output (tokens, width) for this rank's tokens: for each, the sum over its experts of weight times output.
 
     `x` (tokens, width) are this rank's tokens, `chosen` (tokens, k) the experts of each, and `weights` (tokens, k) their
-    weights. Each rank has its own number of tokens. Of `experts` experts, rank r of n has those from r * experts / n up
+    weights. Each rank has its own number of tokens. Rank r of n has the experts from r * experts / n up
     to, but not including, (r + 1) * experts / n. All ranks call this at the same time.
 
     `exchange_counts(counts)` sends the number of rows for each expert, int64 (experts), and returns int64 (n, experts / n): how

@@ -18,6 +18,6 @@ def order(layers: int, ahead_forward: int, ahead_backward: int, frees: bool) -> 
     and of the next `ahead_forward` layers (in backward: `ahead_backward`) in the order in which they will be needed, each once.
     After its computation, a layer is freed immediately. In backward, its gradient is reduced after that.
 
-    If not `frees`, layers stay whole after forward, and are freed only in backward.
+    If `frees` is false, layers stay whole after forward, and are freed only in backward.
     """
     raise NotImplementedError("order: which layers are gathered before the first forward, and before the first backward?")

@@ -37,7 +37,7 @@ GPU_TOKENS = 8192  # of the step that a GPU times
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="Muon in shares, and learning rates by width")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
-parser.add_argument("--layers", type=int, default=4, help="layers of the model whose matrices are shared")
+parser.add_argument("--layers", type=int, default=4, help="layers of the divided model")
 parser.add_argument("--width", type=int, default=256, help="width of that model")
 parser.add_argument("--steps", type=int, default=4, help="steps of its training")
 parser.add_argument("--plan", choices=("quintic", "hybrid", "cubic"), default="quintic", help="coefficients of the iterations")

@@ -105,7 +105,7 @@ def list_updates(update: float) -> list[dict[str, Any]]:
 
 
 def describe_update(way: str, whose: str, value: float, update: float) -> dict[str, Any]:
-    """Return a row: the weight in the end, and the percentage of the updates' sum that arrived in it."""
+    """Return a row: the final weight, and the percentage of the updates' sum that arrived in it."""
     arrived = 100 * (value - 1) / (UPDATES * update)
     return {"way": way, "whose": whose, "value": value, "arrived_percent": arrived}
 

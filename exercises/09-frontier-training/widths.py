@@ -117,7 +117,7 @@ def measure_yours(world: Any, widths: list[int], rates: list[int], steps: int) -
 
 
 def find_slope(checks: list[dict[str, Any]]) -> float:
-    """Return by how many powers of 2 the change of the scores grows if the width doubles (least squares)."""
+    """Return how many powers of 2 the change of the scores grows by if the width doubles (least squares)."""
     x = [math.log2(row["width"]) for row in checks]
     y = [math.log2(max(row["change"], 1e-30)) for row in checks]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)

@@ -156,5 +156,5 @@ def compute_ceiling(tflops: float, parameters: float) -> float:
 
 
 def cpu_limit_tflops(cores: int) -> float:
-    """Return more float32 TFLOP/s than any CPU reaches: 6 GHz on every core, two multiply-adds of 16 numbers each per clock."""
+    """Return a limit in float32 TFLOP/s for any CPU: 6 GHz on every core, two multiply-adds of 16 numbers each per clock."""
     return cores * 6 * 2 * 16 * 2 / 1e3

@@ -169,7 +169,7 @@ def _read_limits(sheet: dict[str, Any], rules: Rules) -> dict[str, float]:
 
 
 def _read_tests(sheet: dict[str, Any], tests: list[dict[str, Any]], rules: Rules) -> dict[str, float]:
-    """Return the least that each figure must be, because a test shows it: TFLOP/s, TFLOP/s, GB/s."""
+    """Return the minimum of each figure that the tests prove: TFLOP/s, TFLOP/s, GB/s."""
     shown: dict[str, float] = {}
     for test in tests:
         if test["work"] == "copy" and (rules.counts_cache or 2 * test["mb"] > sheet["l2_mb"]):

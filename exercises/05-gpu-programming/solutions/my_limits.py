@@ -1,4 +1,4 @@
-"""A solution of 5.7: the limit of each kernel by the shares of the roofs that it reaches, weighted by time."""
+"""A solution of 5.7: it finds the limit of each kernel from the shares of the roofs that it reaches, and weights it by time."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the file's entries, then the plan's rules, memory, time and checkpoints, and last the reasons."""
+    """Judge the file's entries, then the plan's rules, memory, time and checkpoints, and finally the reasons."""
     file = read_plan(part.document.data)
     if file.faults:
         raise Verdict("failed", "not-a-plan", file.faults[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def place(kept: list[int], left: list[int], operations: list[int], limit: int) -> list[int] | None:
-    """When the backward of a block begins, it is whole, and the blocks before it have what forward kept of them."""
+    """Return the placement. When a block's backward begins, the block is whole; those before it have what forward kept."""
     sums: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
     for number, (all_bytes, few_bytes, count) in enumerate(zip(kept, left, operations, strict=True)):
         fitting = [item for item in sums if item[0] + all_bytes <= limit]

@@ -46,7 +46,7 @@ def fit(nodes: int, free: dict[str, int], size: int) -> dict[str, int] | None:
 
 
 def find_wait(nodes: int, free: dict[str, int], ends: list[tuple[int, dict[str, int]]], size: int) -> int:
-    """Return in how many minutes a gang fits, if nothing else starts."""
+    """Return the number of minutes until a gang fits, if nothing else starts."""
     minute = 0
     for end, place in sorted(ends, key=lambda item: item[0]):
         if fit(nodes, free, size):

@@ -62,7 +62,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the file's entries, then the plan's rules, limits and price, and last the reasons."""
+    """Judge the file's entries, then the plan's rules, limits and price, and finally the reasons."""
     file = read_service(part.document.data)
     if file.faults:
         raise Verdict("failed", "not-a-plan", file.faults[0])

@@ -1,4 +1,4 @@
-"""The formulas of the lesson."""
+"""A solution of 8.8: the formulas of the lesson."""
 
 from __future__ import annotations
 

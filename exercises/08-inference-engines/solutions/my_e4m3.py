@@ -6,7 +6,7 @@ import torch
 
 
 def to_e4m3(x):
-    """Return the nearest multiple of the step around each number."""
+    """Round each number to the nearest multiple of its step."""
     size = x.float().abs().clamp(max=448.0)
     exponent = torch.frexp(size).exponent - 1
     step = torch.ldexp(torch.ones_like(size), exponent.clamp(min=-6) - 3)

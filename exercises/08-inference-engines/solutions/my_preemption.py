@@ -1,4 +1,4 @@
-"""The difference between two steps, and the bytes and the copies twice."""
+"""A solution of 8.3: one cost is the difference between two steps, the other counts the bytes and the copies twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Rows = list[tuple[int, int]]
 
 
 def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
-    """Return by how many nanoseconds the step becomes longer."""
+    """Return how many nanoseconds longer the step takes."""
     return clock.ns([*rows, (0, tokens)]) - (clock.ns(rows) if rows else 0)
 
 

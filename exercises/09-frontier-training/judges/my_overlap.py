@@ -25,7 +25,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the file's entries, then the limits of the job, the step, and last the room."""
+    """Judge the file's entries, then the limits of the job, the step, and finally the room."""
     file = read_choice(part.document.data)
     if file.faults:
         raise Verdict("failed", "not-a-choice", file.faults[0])

@@ -50,7 +50,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the file's entries, then the limits of the job and the step, and last the reasons."""
+    """Judge the file's entries, then the limits of the job and the step, and finally the reasons."""
     file = read_pipeline(part.document.data)
     if file.faults:
         raise Verdict("failed", "not-a-choice", file.faults[0])

@@ -1,7 +1,7 @@
 """Edit the assembly that g++ makes of a program: zones after shared memory, and a second build of the kernels without hooks.
 
-The program is built twice from the same source. The first build calls a hook at each access. Of the second one, which has no
-hooks, only the kernels run, for the blocks that are not watched (launching.hpp). It uses the variables of the first build. In
+The program is built twice from the same source. The first build calls a hook at each access. The second one has no hooks,
+and only its kernels run, for the blocks that are not watched (launching.hpp). It uses the variables of the first build. In
 each of its loops a thread gives others their turn after a number of rounds, so that a lock or a flag does not wait for ever.
 """
 

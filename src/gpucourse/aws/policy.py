@@ -1,4 +1,4 @@
-"""Documents for the administrator of an account: the least permissions that an identity needs, and the set-up of an account."""
+"""Documents for the administrator of an account: the minimum permissions of an identity, and the set-up of an account."""
 
 from __future__ import annotations
 

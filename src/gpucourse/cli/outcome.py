@@ -233,7 +233,7 @@ def show_line(session: Session, label: str, start_run: Callable[[Context], RunRe
 
 def find_exit_code(record: RunRecord, verdict: ExerciseVerdict | None) -> ExitCode:
     """Return the exit code of a run: 0 if it succeeded and no check or part failed. If the learner predicted which check would
-    fail, that check may fail as well. A drill that ended is always 0, because it fails on purpose.
+    fail, that check may fail as well. The code of a drill that ended is always 0, because it fails on purpose.
 
     Raises CheckFailed if that prediction was wrong.
     """

@@ -18,7 +18,7 @@ class ListedRunDocument(RunDocument):
 
 
 class Runs(JsonDocument):
-    """The output of `runs`: all runs, or with --limit the newest, the oldest first."""
+    """The output of `runs`: all runs or, with --limit, only the newest. The list begins with the oldest run."""
 
     runs: list[ListedRunDocument]
 

@@ -110,7 +110,7 @@ class LevelReader:
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """Replace every character that says nothing about the end with a blank, so that positions stay the same.
+    """Replace with a blank every character that says nothing about the end, so that positions stay the same.
 
     `ended_itself`: the process chose its exit code and no signal ended it. Only then may its last lines say why it ended.
     """

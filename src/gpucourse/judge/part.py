@@ -255,7 +255,7 @@ class Part:
         return verdict
 
     def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
-        """Check that every case is right. The difference of two numbers, also in nested sequences and tensors, may be at most
+        """Check that every case is right. The difference of two numbers, even in nested sequences and tensors, may be at most
         `tolerance` times the larger one.
 
         If a case is wrong, raise Verdict with the wrong way that produces the learner's value in every case. If no way does,

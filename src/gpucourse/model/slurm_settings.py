@@ -182,7 +182,7 @@ class SlurmClusters(SlurmSettings):
         return SlurmSettings(**{item.name: getattr(self, item.name) for item in fields(SlurmSettings)})
 
     def choose(self, *, cluster: str = "", login: str = "") -> SlurmSettings:
-        """Return the settings of the cluster with that name or that login, otherwise of the default one.
+        """Return the settings of the cluster with that name or that login, otherwise those of the default cluster.
 
         A login that belongs to no cluster is combined with the common settings. Raises UsageError for an unknown name, or if
         several clusters are named and none is the default.

@@ -378,7 +378,7 @@ class _NodeFollower(threading.Thread):
     def _append(self, owner: LogOwner, offset: int, data: bytes) -> None:
         node, rank = owner
         if owner not in self.logs and len(self.logs) >= self._max_logs:
-            raise self._distrust("a piece of a log", f"this run can have {self._max_logs} logs, and this is one more")
+            raise self._distrust("a piece of a log", f"this run can have at most {self._max_logs} logs")
         log = self._log(owner)
         was_full = log.full
         stored = log.append(offset, data)

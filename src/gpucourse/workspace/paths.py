@@ -144,7 +144,7 @@ class WorkspacePaths(Folder):
         return self.deliverables("final") / f"report.{ending}"
 
     def receipt(self, stamp: str, stack: str) -> Path:
-        """Return the receipt of one destroy."""
+        """Return the file with the receipt of one destroy."""
         return self.receipts / f"{stamp}-{stack}.json"
 
     def drill(self, run_id: str) -> Path:
@@ -156,7 +156,7 @@ class WorkspacePaths(Folder):
         return (self.reset_backups / suffix if suffix else self.root) / "broken" / exercise
 
     def deployment(self, stack: str) -> Path:
-        """Return the record of one stack."""
+        """Return the file with the record of one stack."""
         return self.deployments / f"{stack}.json"
 
     def stack(self, stack: str) -> StackPaths:

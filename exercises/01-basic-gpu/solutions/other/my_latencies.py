@@ -1,4 +1,4 @@
-"""The same figures, from the time of each single token."""
+"""Another solution of 1.2: the figures follow from the time of each single token."""
 
 from __future__ import annotations
 

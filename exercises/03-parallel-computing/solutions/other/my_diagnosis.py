@@ -1,4 +1,4 @@
-"""The same with the errors of medians: each is estimated from many samples drawn from the times themselves (bootstrap)."""
+"""Another solution of 3.7: the error of each median is estimated from many samples drawn from the times (bootstrap)."""
 
 from __future__ import annotations
 

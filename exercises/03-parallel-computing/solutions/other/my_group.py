@@ -1,4 +1,4 @@
-"""The same step with sums instead of means: one no_sync around all pieces but the last, and one division at the end."""
+"""Another solution of 3.5, with sums instead of means: no_sync around all pieces but the last, and one division at the end."""
 
 from __future__ import annotations
 

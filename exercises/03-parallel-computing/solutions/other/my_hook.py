@@ -1,4 +1,4 @@
-"""The same hook on the scale of the mean: divide first, write into the bucket, and wait for the sum before returning."""
+"""Another solution of 3.8: divide first, write into the bucket, and wait for the sum before returning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same figures from a ratio of times per sample, with medians by sorting."""
+"""Another solution of 3.4: the figures come from a ratio of times per sample, with medians by sorting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same by the residual time of the current service, which a request finds when it arrives."""
+"""Another solution of 8.8, by the residual time of the service that is under way when a request arrives."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def bytes_read(card: Any, rows: list[tuple[int, int]], number_bytes: float) -> f
 
 
 def experts_touched(experts: int, per_token: int, tokens: int) -> float:
-    """Return the expected number of experts, token by token: a new token adds its experts that no earlier token has."""
+    """Return the expected number of experts, token by token: a new token adds those that no earlier token has."""
     touched = 0.0
     for _ in range(tokens):
         touched += per_token * (1 - touched / experts)

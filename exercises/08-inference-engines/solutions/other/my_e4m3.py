@@ -1,4 +1,4 @@
-"""The same on bits: 20 of the 23 bits of fraction are rounded away; near 0 an addition of a large number rounds."""
+"""Another solution of 8.6, on bits: 20 of the 23 fraction bits are rounded away; near 0, adding a large number rounds."""
 
 from __future__ import annotations
 

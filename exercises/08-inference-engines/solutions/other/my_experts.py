@@ -1,4 +1,4 @@
-"""Without an all-to-all: each pair of ranks sends in turn, and a token goes to a rank once, with its gates."""
+"""Another solution of 8.7: each pair of ranks sends in turn, and a token goes to a rank once, with its gates."""
 
 from __future__ import annotations
 

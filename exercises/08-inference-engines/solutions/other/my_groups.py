@@ -1,4 +1,4 @@
-"""The same group by group: a row of columns at a time, and bytes by arithmetic."""
+"""Another solution of 8.6, group by group: a row of columns at a time, and bytes by arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By arithmetic alone: a head's copies are neighbours, and they send in turn."""
+"""Another solution of 8.7, by arithmetic alone: a head's copies are neighbours, and they send in turn."""
 
 from __future__ import annotations
 

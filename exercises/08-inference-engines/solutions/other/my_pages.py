@@ -1,4 +1,4 @@
-"""Without counts: the users of a page are the requests whose table has it, and the free pages are those that no table has."""
+"""Another solution of 8.2, without counts: a page's users are the requests whose table has it; others are free."""
 
 from __future__ import annotations
 

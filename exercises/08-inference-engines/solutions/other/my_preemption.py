@@ -1,4 +1,4 @@
-"""The same in seconds first, one direction after the other."""
+"""Another solution of 8.3: it computes in seconds, one direction after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Rows = list[tuple[int, int]]
 
 
 def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
-    """Return by how many nanoseconds the step becomes longer."""
+    """Return how many nanoseconds longer the step takes."""
     before = clock.ns(rows) if rows else 0
     nothing = 0
     return clock.ns((*rows, (nothing, tokens))) - before

@@ -1,4 +1,4 @@
-"""The same with logarithms, and with the outputs themselves compared."""
+"""Another solution of 8.6: it uses logarithms, and compares the outputs themselves."""
 
 from __future__ import annotations
 

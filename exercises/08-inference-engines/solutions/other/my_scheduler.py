@@ -1,4 +1,4 @@
-"""With a queue: running requests leave the front of a deque for the plan, and victims leave its end."""
+"""Another solution of 8.3 with a deque: running requests leave its front for the plan, and victims leave its end."""
 
 from __future__ import annotations
 

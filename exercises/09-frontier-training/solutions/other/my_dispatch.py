@@ -1,4 +1,4 @@
-"""The same with lists of rows for each rank and expert, and with inverse permutations instead of copies by index."""
+"""Another solution of 9.2: lists of rows for each rank and expert, and inverse permutations instead of copies by index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 class AllToAll(torch.autograd.Function):
-    """The same with the sizes in a tensor that is saved."""
+    """An all-to-all that saves the sizes in a tensor."""
 
     @staticmethod
     def forward(

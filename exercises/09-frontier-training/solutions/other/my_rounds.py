@@ -1,4 +1,4 @@
-"""The same from intervals of numbers: recursion on halves; and halves instead of rings inside a node if possible."""
+"""Another solution of 9.1: recursion on intervals of numbers, and halves instead of rings inside a node if possible."""
 
 from __future__ import annotations
 
