@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import STUCK_S
+
 SOURCE = Path(__file__).with_name("verdicts.cu")
 LINES = SOURCE.read_text(encoding="utf-8").splitlines()
 FIRST = "thread (0,0,0) of block (0,0,0)"
@@ -149,7 +151,8 @@ def test_lines_have_the_counts_of_each_kind_of_access(program: Any) -> None:
 
 def test_run_watches_a_sample_of_the_blocks_of_a_large_launch(program: Any) -> None:
     """64 blocks of 64 threads with 4000 loads each: eight million accesses are 32.7 blocks; of the others none is a 64th."""
-    sample, again, whole = (program.run("square", "4000", every=every).kernels["square"] for every in (False, False, True))
+    results = [program.run("square", "4000", limit_s=STUCK_S, every=every) for every in (False, False, True)]
+    sample, again, whole = (result.kernels["square"] for result in results)
     assert sample == again
     assert (sample.threads, sample.watched_threads, whole.watched_threads) == (4096, 33 * 64, 4096)
     assert sample.global_load.requests == whole.global_load.requests * 33 // 64
