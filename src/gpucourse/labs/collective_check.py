@@ -82,7 +82,7 @@ def run(
         messages = "\n".join(f"{name}: {_last(result)}" for name, result in failures)
         raise InfrastructureError(
             f"one small all-reduce over the nodes, which meet at {head.private_address}:{port}, failed\n{messages}",
-            hint="the nodes' security group lets all of them reach each other: has it been changed?",
+            hint="check that the nodes' security group still lets all of them reach each other",
         )
 
 

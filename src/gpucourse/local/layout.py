@@ -183,7 +183,7 @@ def remove_node_files(folder: Path, name: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with its content, even if its owner has no permission to write in the folder."""
+    """Remove a file, or a folder with its contents, even if its owner has no permission to write in the folder."""
     import shutil
 
     if path.is_symlink() or not path.is_dir():

@@ -154,7 +154,7 @@ class Prediction(Question):
         if strange := {"key", "low", "high", "tolerance", "tolerance_percent"} & self.model_fields_set:
             raise ValueError(f"{min(strange)} cannot be combined with ranges")
         if not self.reads:
-            raise ValueError("ranges need value, the path to a number that the run measures")
+            raise ValueError("ranges need a value: the path to a number that the run measures")
         self._check_options()
         if unknown := [letter for letter in self.ranges if letter not in self.choices]:
             raise ValueError(f"ranges: {unknown[0]} is not the letter of an option, {', '.join(self.choices)}")

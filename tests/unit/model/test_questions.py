@@ -43,7 +43,7 @@ def test_prediction_is_a_choice_if_it_has_options() -> None:
         ({"ranges": {"e": [1, 2]}}, "e is not the letter of an option, a, b, c, d"),
         ({"ranges": {"a": [1, 3], "b": [2, None], "c": [None, 2.5]}}, "a, b, c are right for 2, which is more than half"),
         ({"ranges": {"a": [1, 2]}, "key": "a"}, "key cannot be combined with ranges"),
-        ({"ranges": {"a": [1, 2]}, "value": 1.0}, "ranges need value, the path to a number that the run measures"),
+        ({"ranges": {"a": [1, 2]}, "value": 1.0}, "ranges need a value: the path to a number that the run measures"),
     ],
 )
 def test_prediction_with_wrong_ranges_is_refused(keys: dict[str, Any], complaint: str) -> None:

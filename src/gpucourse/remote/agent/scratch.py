@@ -85,7 +85,7 @@ def make_shared(job: Job, on_one_machine: Callable[[], bool], max_length: int = 
 
 
 def remove(job: Job, links: str = LINKS) -> None:
-    """Remove the folder with its content, and the links to it."""
+    """Remove the folder with its contents, and the links to it."""
     for link in (link_of(job, links), link_of(job, _links_nearby())):
         if _leads_to(link, job.path("tmp")):
             with suppress(FileNotFoundError):  # the process that removes the node removes the link as well
