@@ -60,8 +60,8 @@ def list_points(
     points: list[dict[str, object]] = [
         {"line": "median of the calls", "bytes": size, "us": 1e6 * statistics.median(times[size])} for size in sorted(times)
     ]
-    own = tuple(outcome.results[0][name][:2]) if outcome.state == "ran" else None
-    for title, line in (("line through all sizes", through_all), ("your line", own)):
+    own_line = tuple(outcome.results[0][name][:2]) if outcome.state == "ran" else None
+    for title, line in (("line through all sizes", through_all), ("your line", own_line)):
         if line and min(line) > 0:
             points += [{"line": title, "bytes": size, "us": 1e6 * (line[0] + size / line[1])} for size in sorted(times)]
     return points

@@ -202,13 +202,13 @@ backward_row = {"error": None, "bytes": (3 * inputs[0].numel() + inputs[1].numel
 try:
     memory = KernelMemory(my_norm_backward.gradient_of_row) if interpreted else None
     with limit_time(LIMIT_S), memory or nullcontext():
-        own = my_norm_backward.backward(grad, *inputs[:2], args.p, SEED)
+        own_gradient = my_norm_backward.backward(grad, *inputs[:2], args.p, SEED)
     x = inputs[0].double().requires_grad_()
     norm = torch.nn.functional.layer_norm(x, x.shape[1:], inputs[1].double(), inputs[2].double(), EPS)
     y = call(inputs, args.p, SEED)
     if y is not None:  # the places that your forward pass kept are the places through which a gradient comes back
         (norm * (y != 0) / (1 - args.p)).backward(grad.double())
-        backward_row["error"] = ((own - x.grad).abs().max() / x.grad.abs().max()).item()
+        backward_row["error"] = ((own_gradient - x.grad).abs().max() / x.grad.abs().max()).item()
     if memory is not None:
         backward_row["counted"] = memory.loaded_bytes(distinct=True) + memory.stored_bytes(distinct=True)
     backward_row["broken"] = "no error"
