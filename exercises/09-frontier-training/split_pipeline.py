@@ -231,8 +231,9 @@ def measure(
 ) -> dict[str, Any]:
     """Return a row of results for `orders`: differences from one process, what ranks hold, and the bubble from busy times.
 
-    Every rank calls this and gets the same row. The first step warms up, and counts the matrix products. The time of a piece is
-    the shortest of all steps, because other programs on the computer only make it longer.
+    Every rank calls this and gets the same row. The first step warms up, and counts the matrix products. Other programs on the
+    computer only make a piece longer. So its time is the shortest of all steps, and the replay takes the median of a stage's
+    micro-batches.
     """
     pipeline = Pipeline(world, shape, orders, stages, kind)
     with Products() as products:
@@ -256,8 +257,10 @@ def measure(
         "duration": median(durations),
     }  # fmt: skip
     rows = world.gather(own_row)
-    seconds = {slot: duration for row in rows for slot, duration in row["seconds"]}
-    clock = simulate(orders, stages, seconds.__getitem__)
+    seconds: dict[tuple[str, int], list[float]] = {}
+    for slot, duration in (pair for row in rows for pair in row["seconds"]):
+        seconds.setdefault(slot[0][:2], []).append(duration)
+    clock = simulate(orders, stages, lambda slot: median(seconds[slot[0][:2]]))
     busy = sum(clock.busy)
     return {
         "schedule": name,
@@ -269,7 +272,7 @@ def measure(
         "products": sum(row["products"] for row in rows) / (shape.layers * shape.micro_batches),
         "bubble_replayed_percent": 100 * (1 - busy / (len(orders) * clock.end)),
         "times_ms": {kind: 1e3 * median(values) for kind in KINDS
-                     if (values := [duration for slot, duration in seconds.items() if slot[0].kind == kind])},
+                     if (values := [duration for key in seconds if key[0] == kind for duration in seconds[key]])},
         "median_ms": 1e3 * max(row["duration"] for row in rows),
     }  # fmt: skip
 

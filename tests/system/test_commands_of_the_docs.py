@@ -48,7 +48,7 @@ Answer = tuple[int, str]
 REFUSALS = (
     (3, "there are no AWS credentials", "cost deploy doctor leaks"),
     (3, "GPUCOURSE_TERRAFORM", "deploy doctor"),
-    (3, "gpucourse deploy ", "break keep report run ssh stop"),
+    (3, "gpucourse deploy ", "break report run ssh"),
     (3, "gpucourse run ", "answer"),
     (2, "gpucourse answer 3.2", "answer"),
     (2, "gpucourse quiz 3 --list", "quiz"),
@@ -66,6 +66,7 @@ REFUSALS = (
     (3, "still needs a part that is right", "show"),
     (2, "no such workspace", "--workspace"),
     (2, "gpucourse trust --list", "trust"),
+    (3, "has no lab on AWS", "keep stop"),
     (2, "gpucourse destroy --all", "destroy"),
     (2, "gpucourse list", "run"),
     (2, "gpucourse dev new DIR", "dev"),

@@ -18,7 +18,7 @@ OF_YOURS = {
     "order-gradients", "order-bubble", "order-memory", "split-gradients", "split-late", "split-products", "choice-fits",
     "choice-best", "choice-reasons",
 }  # fmt: skip
-SMALL = {"layers": "8", "width": "32", "micro_batches": "8", "stages": "4"}
+SMALL = {"layers": "8", "width": "256", "micro_batches": "8", "stages": "4"}
 
 
 @pytest.mark.slow
