@@ -1,4 +1,4 @@
-"""Trains a small model with a given attention, and counts the bytes that the attention saves for its backward pass."""
+"""Train a small model with a given attention, and count the bytes that the attention saves for its backward pass."""
 
 from __future__ import annotations
 

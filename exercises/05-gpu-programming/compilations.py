@@ -56,7 +56,7 @@ class Graph:
 
 @dataclass
 class Call:
-    """Holds what one call did: the graphs that it compiled, and the tensors into and out of the graphs that it ran."""
+    """Hold what one call did: the graphs that it compiled, and the tensors into and out of the graphs that it ran."""
 
     compiled: list[Graph] = field(default_factory=list)
     inputs: list[torch.Tensor] = field(default_factory=list)

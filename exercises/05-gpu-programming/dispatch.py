@@ -39,7 +39,7 @@ class Move:
 
 
 class Reads(TorchFunctionMode):
-    """Records Python calls that read values of a tensor on the CPU directly. `inside` is the call that is running."""
+    """Record Python calls that read values of a tensor on the CPU directly. `inside` is the call that is running."""
 
     def __init__(self, note: Callable[[], None]) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Reads(TorchFunctionMode):
 
 
 class Operations(TorchDispatchMode):
-    """Counts the operations that the code inside the `with` asks torch for.
+    """Count the operations that the code inside the `with` asks torch for.
 
     `operations`: number of all operations.
     `values_read`: numbers that the program's own lines read from a tensor. Reads by torch's optimizers and scalers do not

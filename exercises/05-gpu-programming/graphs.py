@@ -25,7 +25,7 @@ class CaptureError(RuntimeError):
 
 
 class Graphs:
-    """Creates graphs, and counts captures, failed attempts and replays.
+    """Create graphs, and count captures, failed attempts and replays.
 
     `moved` counts the replays of a graph after one of its tensors was moved to other memory.
     """
@@ -93,7 +93,7 @@ class Mode(TorchDispatchMode):
 
 
 class Recorder(Mode):
-    """Records every operation, and refuses an operation that reads a value.
+    """Record every operation, and refuse an operation that reads a value.
 
     A capture on a GPU also begins with a recorder, because a failed capture leaves the GPU's allocator in a bad state.
     """
@@ -143,7 +143,7 @@ class Recorder(Mode):
 
 
 class OperationCounter(Mode):
-    """Counts the operations that compute something. Views and empty tensors do not launch anything."""
+    """Count the operations that compute something. Views and empty tensors do not launch anything."""
 
     def __init__(self) -> None:
         super().__init__()

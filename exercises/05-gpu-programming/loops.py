@@ -99,7 +99,7 @@ class MetaRun:
 
 
 class _LastCall(TorchFunctionMode):
-    """Records the name of the last Python call to reach torch."""
+    """Record the name of the last Python call to reach torch."""
 
     name = ""
 

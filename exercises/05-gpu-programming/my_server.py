@@ -16,7 +16,7 @@ import torch
 
 
 class Server:
-    """Answers requests with `model`, using a graph for each batch size.
+    """Answer requests with `model`, using a graph for each batch size.
 
     `capture(call)` runs `call()` once and returns a graph of it: graph.output is the tensor that `call` returned, and
     graph.replay() repeats on the device everything that `call` did, on the same memory. capture raises RuntimeError if a call

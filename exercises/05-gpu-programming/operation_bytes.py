@@ -40,7 +40,7 @@ class Trace:
 
 
 class Tracer(TorchDispatchMode):
-    """Records which tensors each operation of torch reads and writes. `names` has the names of the tensors so far."""
+    """Record which tensors each operation of torch reads and write. `names` has the names of the tensors so far."""
 
     def __init__(self, names: dict[str, torch.Tensor]) -> None:
         super().__init__()

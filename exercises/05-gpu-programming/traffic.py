@@ -17,7 +17,7 @@ NOTHING_READ = ("copy_", "fill_", "zero_", "normal_", "uniform_")  # in-place op
 
 
 class ByteCounter(TorchDispatchMode):
-    """Counts bytes inside a `with`: `read`, `written` and their sum `total`, and the number of `operations`."""
+    """Count bytes inside a `with`: `read`, `written` and their sum `total`, and the number of `operations`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -101,7 +101,7 @@ def _convert_to_tensor(value: Any) -> torch.Tensor:
 
 
 class _Door:
-    """Watches the input of the model: which samples come in, and which graphs of the previous step still exist."""
+    """Watch the input of the model: which samples come in, and which graphs of the previous step still exist."""
 
     def __init__(self, operations: Operations) -> None:
         self.operations, self.batches = operations, []

@@ -55,7 +55,7 @@ def fewest_operations(points: int) -> float:
 
 
 class TransformCounter(TorchDispatchMode):
-    """Counts the FFTs inside a `with`: calls, rows (single transforms) and lengths, forward and inverse."""
+    """Count the FFTs inside a `with`: calls, rows (single transforms) and lengths, forward and inverse."""
 
     def __init__(self) -> None:
         super().__init__()

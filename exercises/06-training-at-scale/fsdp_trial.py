@@ -33,7 +33,7 @@ Divide = Callable[[nn.Sequential], tuple[nn.Module, Sequence[nn.Parameter]]]
 
 
 class _Mark(torch.autograd.Function):
-    """Passes a tensor on, and calls `report` when its gradient comes back."""
+    """Pass a tensor on, and call `report` when its gradient comes back."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, report: Callable[[], None]) -> torch.Tensor:

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 class _AtGradient(torch.autograd.Function):
-    """Passes a tensor on, and calls `report` when its gradient comes back."""
+    """Pass a tensor on, and call `report` when its gradient comes back."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, report: Callable[[], None]) -> torch.Tensor:
@@ -34,7 +34,7 @@ class _AtGradient(torch.autograd.Function):
 
 
 class _Recomputed(torch.autograd.Function):
-    """Computes a block without keeping its activations, and again in backward. torch.utils.checkpoint does the same."""
+    """Compute a block without keeping its activations, and again in backward. torch.utils.checkpoint does the same."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, block: nn.Module, report: Callable[[], None]) -> torch.Tensor:

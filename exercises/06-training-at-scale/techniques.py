@@ -237,7 +237,7 @@ def _run(
 
 
 class Products(TorchDispatchMode):
-    """Adds up the operations of all matrix products: 2 m n k each. Attention's own kernel does not count as a product.
+    """Add up the operations of all matrix products: 2 m n k each. Attention's own kernel does not count as a product.
 
     torch's FlopCounterMode counts the same, but its hooks keep values that a checkpoint would recompute, which changes the
     peak.

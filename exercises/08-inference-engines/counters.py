@@ -53,7 +53,7 @@ def _address(tensor: torch.Tensor) -> int:
 
 
 class ProductReads(TorchDispatchMode):
-    """Adds up the bytes that matrix products read, by kind of storage."""
+    """Add up the bytes that matrix products read, by kind of storage."""
 
     def __init__(self, kinds: Kinds) -> None:
         super().__init__()

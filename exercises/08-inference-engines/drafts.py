@@ -14,7 +14,7 @@ from small_llm import ContiguousCache, SmallModel
 
 Row = list[float]
 Choose = Callable[[list[int], list[Row], list[Row], Callable[[], float]], list[int]]
-"""Turns guesses, the rows of the draft and the rows of the model into the tokens that are certain: verify of my_accept.py."""
+"""Turn guesses, the rows of the draft and the rows of the model into the tokens that are certain: verify of my_accept.py."""
 
 
 class Draft(Protocol):

@@ -162,7 +162,7 @@ def draw_requests(requests: int, longest: int) -> list[Any]:
 
 
 class LargestTensor(TorchDispatchMode):
-    """Records the size, in numbers, of the largest tensor that an operation creates. Views do not count."""
+    """Record the size, in numbers, of the largest tensor that an operation creates. Views do not count."""
 
     def __init__(self, *inputs: torch.Tensor) -> None:
         super().__init__()

@@ -67,7 +67,7 @@ def watch_inputs(model: SmallModel, tokens: torch.Tensor) -> dict[Name, torch.Te
 
 @dataclass
 class Ruler:
-    """Compares models with one whose predictions are the reference, on held-out text."""
+    """Compare models with one whose predictions are the reference, on held-out text."""
 
     rows: torch.Tensor  # [sequences, length + 1]
     reference: torch.Tensor  # logarithms of probabilities, [tokens, vocabulary]

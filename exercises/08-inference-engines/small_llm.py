@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""Keeps the keys and values of a layer's new tokens, and returns what the queries read:
+"""Keep the keys and values of a layer's new tokens, and return what the queries read:
 (layer, query [T, heads, d], key [T, kv_heads, d], value [T, kv_heads, d]) -> [T, heads, d]."""
 Multiply = Callable[[tuple[int, str], torch.Tensor, torch.Tensor], torch.Tensor]
 """Multiplies an input [T, in] by a weight [in, out]; the first argument names the layer and the weight."""

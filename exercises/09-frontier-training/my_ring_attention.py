@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 SendOn = Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]
-"""Sends tensors to the next rank, rank + 1 or 0, and returns those of the previous rank. All ranks call it equally often."""
+"""Send tensors to the next rank, rank + 1 or 0, and return those of the previous rank. All ranks call it equally often."""
 
 
 def share(length: int, ranks: int, rank: int) -> torch.Tensor:

@@ -210,7 +210,7 @@ class Pipeline:
 
 
 class Products(TorchDispatchMode):
-    """Counts matrix products."""
+    """Count matrix products."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -295,7 +295,7 @@ def _start_tracer(pod: Pod, result: Play, *, look: bool) -> Iterator[Sidecar | N
 
 
 class Sidecar:
-    """Runs sidecar.sh in its container and reads its output line by line. The container ends when the block ends."""
+    """Run sidecar.sh in its container and read its output line by line. The container ends when the block ends."""
 
     def __init__(self, words: Sequence[str], sight: Sight) -> None:
         self._words, self._sight = words, sight

@@ -189,7 +189,7 @@ def mend_numbers(interpreter: Any, version: str) -> None:
 
 
 class KernelMemory:
-    """Counts the loads and stores of `@triton.jit` functions that run in the interpreter inside a `with`.
+    """Count the loads and stores of `@triton.jit` functions that run in the interpreter inside a `with`.
 
     `tensors` has the traffic of each tensor, over all launches, by the name of the kernel's parameter,
     and `atomic_bytes` what atomic operations changed. Raises a KernelFault:
@@ -523,7 +523,7 @@ def find_undefined(handles: Sequence[Any], operation: Any, shape: tuple[int, ...
 
 
 class Operations(TorchDispatchMode):
-    """Records PyTorch's operations inside a `with`, each with the bytes of its arguments and of its results.
+    """Record PyTorch's operations inside a `with`, each with the bytes of its arguments and of its results.
 
     `rows` lists them in order. Views move nothing and are left out.
     """

@@ -13,7 +13,7 @@ STALE = 9.0  # numbers in a page before it is written, as in a used cache
 PagedAttention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, list[int], int], torch.Tensor]
 """(query [T, heads, d] of the last T tokens, keys and values [pages, size, kv_heads, d], table, length) -> [T, heads, d]"""
 Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""Keeps the keys and values of a layer's new tokens, and returns what the queries read:
+"""Keep the keys and values of a layer's new tokens, and return what the queries read:
 (layer, query [T, heads, d], key [T, kv_heads, d], value [T, kv_heads, d]) -> [T, heads, d]."""
 
 
@@ -143,7 +143,7 @@ class PagedModel:
 
 
 class Runner:
-    """Computes the steps of an engine. `texts` has the tokens of each request: its prompt, and its answer so far."""
+    """Compute the steps of an engine. `texts` has the tokens of each request: its prompt, and its answer so far."""
 
     def __init__(self, paged: PagedModel, pool: PagePool, texts: dict[str, list[int]]) -> None:
         self.paged, self.pool, self.texts = paged, pool, texts

@@ -14,7 +14,7 @@ from torch.distributed.pipelining import PipelineStage
 
 
 class Watch:
-    """Records each piece of work of this rank, and how long the rank computed on it.
+    """Record each piece of work of this rank, and how long the rank computed on it.
 
     On a CPU, that is the thread's processor time, which stops while another rank has the core, so use one thread per rank. On a
     GPU, it is the time between two events around the work.

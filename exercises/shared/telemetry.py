@@ -164,7 +164,7 @@ def source() -> Source:
 
 @dataclass
 class Recorder:
-    """Takes samples at a fixed rate in its own thread, for as long as the block lasts. Each sample names its phase.
+    """Take samples at a fixed rate in its own thread, for as long as the block lasts. Each sample names its phase.
 
     `missed` counts missing samples. Some were late; for `silent` of them, the device did not answer.
     """

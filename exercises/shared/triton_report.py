@@ -90,7 +90,7 @@ class Kernel:
 
 
 class KernelReport(KernelMemory):
-    """Counts the requests of all kernels that run inside a `with`, and collects their faults instead of raising them.
+    """Count the requests of all kernels that run inside a `with`, and collect their faults instead of raising them.
 
     Only a pointer that leaves its tensor still ends the program.
     """
@@ -194,7 +194,7 @@ def split_place(place: str) -> dict[str, Any]:
 
 
 class OnProcessor(TorchFunctionMode):
-    """Creates on the processor the tensors that a program requests on a GPU: `device="cuda"`, `x.to("cuda")`, `x.cuda()`."""
+    """Create on the processor the tensors that a program requests on a GPU: `device="cuda"`, `x.to("cuda")`, `x.cuda()`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class OnProcessor(TorchFunctionMode):
 
 
 class ProcessorDriver:
-    """Stands in for Triton's driver of a GPU: programs ask it for the device, and `triton.autotune` for the times."""
+    """Stand in for Triton's driver of a GPU: programs ask it for the device, and `triton.autotune` for the times."""
 
     def get_active_torch_device(self) -> torch.device:
         """Return the processor."""
@@ -230,7 +230,7 @@ class ProcessorDriver:
 
 
 class NoMeasurements:
-    """Stands in for the measurements of `triton.testing`, which need a GPU. A function is run once, and its time is NaN."""
+    """Stand in for the measurements of `triton.testing`, which need a GPU. A function is run once, and its time is NaN."""
 
     def __init__(self) -> None:
         self.was_used = False
@@ -253,7 +253,7 @@ class NoMeasurements:
 
 
 class BoundedOutput(io.StringIO):
-    """Keeps what a program prints. Raises EndedEarly after a megabyte."""
+    """Keep what a program prints. Raises EndedEarly after a megabyte."""
 
     def write(self, text: str) -> int:
         """Append a text."""

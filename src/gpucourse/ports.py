@@ -55,7 +55,7 @@ class Link(Protocol):
 
 
 class Transport(Protocol):
-    """Makes links to nodes."""
+    """Make links to nodes."""
 
     def connect(self, node: Node, *, timeout_s: float = 10.0, shared: str = "") -> Link:
         """Connect to a node and log in. Raises UnreachableError, including when the node's host key is not the recorded one.

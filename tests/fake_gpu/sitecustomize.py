@@ -15,7 +15,7 @@ from types import ModuleType
 
 
 class TorchFinder(MetaPathFinder):
-    """Finds torch as usual, and imports the GPU after it."""
+    """Find torch as usual, and import the GPU after it."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of torch; None for every other module."""

@@ -22,7 +22,7 @@ FAULT = """    faults:
         explanation: The river is small.
         torch: false
 """
-JUDGE_OF_FAULT = '''"""Judges the litres."""
+JUDGE_OF_FAULT = '''"""Judge the litres."""
 
 from gpucourse.judge import Part, Way
 

@@ -45,7 +45,7 @@ for n in range(int(sys.argv[1])):
     if n % 50 == 0: time.sleep(0.01)
     while str(n) in sys.argv[2:] and not os.path.exists("go"): time.sleep(0.01)
 """
-"""Prints so many lines; after that of the second number it waits to be told to go on."""
+"""Print so many lines; after that of the second number it waits to be told to go on."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Runs under a real Slurm: an exercise, a terminal, and batch files as other people write them, and how each ends."""
+"""Run under a real Slurm: an exercise, a terminal, and batch files as other people write them, and how each ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the reported loss must be measured on the held-out text."""
+"""Judge a repaired copy: the reported loss must be measured on the held-out text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the shares of all ranks must come from one order of the samples."""
+"""Judge a repaired copy: the shares of all ranks must come from one order of the samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: LOCAL_WORLD_SIZE must be the number of processes on the node."""
+"""Judge a repaired copy: LOCAL_WORLD_SIZE must be the number of processes on the node."""
 
 from __future__ import annotations
 

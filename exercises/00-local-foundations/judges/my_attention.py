@@ -1,4 +1,4 @@
-"""Judges my_attention.py of 0.1: the values and the gradients of attention, for several shapes, heads and lines."""
+"""Judge my_attention.py of 0.1: the values and the gradients of attention, for several shapes, heads and lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_environment.py of 0.3, for every process in several groups of nodes."""
+"""Judge my_environment.py of 0.3, for every process in several groups of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_shares.py of 0.2 by the samples of every rank. Any complete and even split is right if it is shuffled again each
+"""Judge my_shares.py of 0.2 by the samples of every rank. Any complete and even split is right if it is shuffled again each
 epoch."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the driver's figure must contain what the allocator does not know."""
+"""Judge a repaired copy: the driver's figure must contain what the allocator does not know."""
 
 from __future__ import annotations
 

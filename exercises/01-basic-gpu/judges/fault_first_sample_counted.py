@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the first sample of a phase describes the time before it, so it must not be counted."""
+"""Judge a repaired copy: the first sample of a phase describes the time before it, so it must not be counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the measurement must wait for the device."""
+"""Judge a repaired copy: the measurement must wait for the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: TTFT must start when the request is sent."""
+"""Judge a repaired copy: TTFT must start when the request is sent."""
 
 from __future__ import annotations
 

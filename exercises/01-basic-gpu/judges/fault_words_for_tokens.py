@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the number of tokens must be the engine's own count."""
+"""Judge a repaired copy: the number of tokens must be the engine's own count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the matrices must not be all zeros."""
+"""Judge a repaired copy: the matrices must not be all zeros."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_decoding.py of 1.2 with a model that counts its computations. Its scores depend on all earlier tokens."""
+"""Judge my_decoding.py of 1.2 with a model that counts its computations. Its scores depend on all earlier tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_fix.py of 1.4 on a simulated device with room for as many rows as in the exercise, but shorter ones."""
+"""Judge my_fix.py of 1.4 on a simulated device with room for as many rows as in the exercise, but shorter ones."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Table:
 
 
 class Calls(TorchFunctionMode):
-    """Counts the results of each call of torch. A SimulatedMemory would see more, but takes a second to import."""
+    """Count the results of each call of torch. A SimulatedMemory would see more, but takes a second to import."""
 
     def __init__(self, memory: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Judges my_latencies.py of 1.2 with streams like those of real engines."""
+"""Judge my_latencies.py of 1.2 with streams like those of real engines."""
 
 from __future__ import annotations
 

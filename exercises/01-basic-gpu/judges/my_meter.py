@@ -1,4 +1,4 @@
-"""Judges my_meter.py of 1.3 on recordings with uneven intervals and gaps."""
+"""Judge my_meter.py of 1.3 on recordings with uneven intervals and gaps."""
 
 from __future__ import annotations
 

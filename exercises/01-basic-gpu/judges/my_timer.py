@@ -1,4 +1,4 @@
-"""Judges my_timer.py of 1.1 on a simulated device with a queue. Its clock advances only with the device."""
+"""Judge my_timer.py of 1.1 on a simulated device with a queue. Its clock advances only with the device."""
 
 from __future__ import annotations
 

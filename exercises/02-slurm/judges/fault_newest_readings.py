@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the highest utilisation of a job must be taken from all of its readings."""
+"""Judge a repaired copy: the highest utilisation of a job must be taken from all of its readings."""
 
 from __future__ import annotations
 

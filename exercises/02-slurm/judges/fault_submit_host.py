@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a job must report the node that it runs on."""
+"""Judge a repaired copy: a job must report the node that it runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: processes work at the same time, so the slowest one decides how long a call takes."""
+"""Judge a repaired copy: processes work at the same time, so the slowest one decides how long a call takes."""
 
 from __future__ import annotations
 

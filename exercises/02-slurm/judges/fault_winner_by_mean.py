@@ -1,4 +1,4 @@
-"""Judges a repaired copy: values whose losses overlap cannot be told apart."""
+"""Judge a repaired copy: values whose losses overlap cannot be told apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_array.sbatch of 2.4: its requests as sbatch reads them, the rate of each task, and the job that compares."""
+"""Judge my_array.sbatch of 2.4: its requests as sbatch reads them, the rate of each task, and the job that compares."""
 
 from __future__ import annotations
 

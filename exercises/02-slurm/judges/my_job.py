@@ -1,4 +1,4 @@
-"""Judges my_job.sbatch of 2.1: its requests as sbatch reads them, its body as bash executes it, and the job that follows."""
+"""Judge my_job.sbatch of 2.1: its requests as sbatch reads them, its body as bash executes it, and the job that follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_multi_node.sbatch of 2.3: its requests as sbatch reads them, and the variables of each process that srun starts."""
+"""Judge my_multi_node.sbatch of 2.3: its requests as sbatch reads them, and the variables of each process that srun starts."""
 
 from __future__ import annotations
 

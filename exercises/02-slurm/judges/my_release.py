@@ -1,4 +1,4 @@
-"""Judges my_release.sh of 2.2 by the jobs that it cancels, with recorded queues and tables of utilisation."""
+"""Judge my_release.sh of 2.2 by the jobs that it cancels, with recorded queues and tables of utilisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts a rank's collectives for judges, and the bytes passed to them. It replaces torch's functions."""
+"""Count a rank's collectives for judges, and the bytes passed to them. It replaces torch's functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: bus bandwidth must include its factor."""
+"""Judge a repaired copy: bus bandwidth must include its factor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the bubble is a share of the whole step, not of the time without a bubble."""
+"""Judge a repaired copy: the bubble is a share of the whole step, not of the time without a bubble."""
 
 from __future__ import annotations
 

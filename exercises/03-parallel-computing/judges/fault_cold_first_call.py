@@ -1,4 +1,4 @@
-"""Judges a repaired copy: warm-up calls must come first."""
+"""Judge a repaired copy: warm-up calls must come first."""
 
 from __future__ import annotations
 

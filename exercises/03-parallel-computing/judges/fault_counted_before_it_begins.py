@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the bytes of a hook must be those of a step in which it compresses."""
+"""Judge a repaired copy: the bytes of a hook must be those of a step in which it compresses."""
 
 from __future__ import annotations
 

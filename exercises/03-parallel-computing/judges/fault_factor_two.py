@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the factor of all_reduce must be 2(n-1)/n."""
+"""Judge a repaired copy: the factor of all_reduce must be 2(n-1)/n."""
 
 from __future__ import annotations
 

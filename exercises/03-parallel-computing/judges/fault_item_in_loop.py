@@ -1,4 +1,4 @@
-"""Judges a repaired copy: no step may wait for the device."""
+"""Judge a repaired copy: no step may wait for the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the losses must be averaged."""
+"""Judge a repaired copy: the losses must be averaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the time of the slowest rank must count."""
+"""Judge a repaired copy: the time of the slowest rank must count."""
 
 from __future__ import annotations
 

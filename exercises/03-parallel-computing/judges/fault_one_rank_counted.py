@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the samples of all ranks must count."""
+"""Judge a repaired copy: the samples of all ranks must count."""
 
 from __future__ import annotations
 

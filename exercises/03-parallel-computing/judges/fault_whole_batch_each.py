@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a step must count the samples that its workers really had."""
+"""Judge a repaired copy: a step must count the samples that its workers really had."""
 
 from __future__ import annotations
 

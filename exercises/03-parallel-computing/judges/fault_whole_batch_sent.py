@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a message within a copy has the activations of this copy's sequences only."""
+"""Judge a repaired copy: a message within a copy has the activations of this copy's sequences only."""
 
 from __future__ import annotations
 

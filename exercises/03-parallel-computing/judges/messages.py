@@ -1,4 +1,4 @@
-"""Watches the messages of a rank: the arguments of isend, irecv, send and recv, in the order of the calls, without a clock.
+"""Watch the messages of a rank: the arguments of isend, irecv, send and recv, in the order of the calls, without a clock.
 
 A message is sent as a copy. It is put into the receiver's tensor only when the receiver waits for it; until then that tensor
 contains NOT_YET. So code that changes or reads a tensor too early is always caught. A wait for a send returns immediately.

@@ -1,4 +1,4 @@
-"""Judges my_ddp.py of 3.2 by comparison with DistributedDataParallel: parameters, gradients, and when the all-reduces begin."""
+"""Judge my_ddp.py of 3.2 by comparison with DistributedDataParallel: parameters, gradients, and when the all-reduces begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_diagnosis.py of 3.7 with curves whose causes are known, and so clear that any reasonable rule for noise finds
+"""Judge my_diagnosis.py of 3.7 with curves whose causes are known, and so clear that any reasonable rule for noise finds
 them."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judges my_group.py of 3.5: the step must be that of the big batch, apart from rounding, and gradients must be sent once."""
+"""Judge my_group.py of 3.5: the step must be that of the big batch, apart from rounding, and gradients must be sent once."""
 
 from __future__ import annotations
 

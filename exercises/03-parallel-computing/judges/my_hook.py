@@ -1,4 +1,4 @@
-"""Judges my_hook.py of 3.8 on real ranks: the mean, the bytes, and the error after many small steps."""
+"""Judge my_hook.py of 3.8 on real ranks: the mean, the bytes, and the error after many small steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_line.py of 3.3 on artificial sweeps with a known latency and bandwidth, and with disturbed calls and sizes."""
+"""Judge my_line.py of 3.3 on artificial sweeps with a known latency and bandwidth, and with disturbed calls and sizes."""
 
 from __future__ import annotations
 

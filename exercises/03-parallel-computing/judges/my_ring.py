@@ -1,4 +1,4 @@
-"""Judges my_ring.py of 3.1: the sums must be exact, the messages small enough, and the order of calls must not deadlock."""
+"""Judge my_ring.py of 3.1: the sums must be exact, the messages small enough, and the order of calls must not deadlock."""
 
 from __future__ import annotations
 

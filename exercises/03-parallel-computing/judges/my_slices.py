@@ -1,4 +1,4 @@
-"""Judges my_slices.py of 3.9 on real ranks: two split layers, with an activation between them, must equal whole layers."""
+"""Judge my_slices.py of 3.9 on real ranks: two split layers, with an activation between them, must equal whole layers."""
 
 from __future__ import annotations
 

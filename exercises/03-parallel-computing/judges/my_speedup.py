@@ -1,4 +1,4 @@
-"""Judges my_speedup.py of 3.4 on artificial training runs, strong and weak: each has a cold start, one delayed step and a slow
+"""Judge my_speedup.py of 3.4 on artificial training runs, strong and weak: each has a cold start, one delayed step and a slow
 rank, which is a different one in each step."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Watches the all-reduces of a rank and the steps of its backward pass, which a small model marks.
+"""Watch the all-reduces of a rank and the steps of its backward pass, which a small model marks.
 
 The result of an all-reduce is put into the caller's tensor only when the caller waits for it. So code that reads or changes a
 gradient too early is always caught.

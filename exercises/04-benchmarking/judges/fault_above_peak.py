@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must refuse an impossible rate."""
+"""Judge a repaired copy: it must refuse an impossible rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must use only times from after the clock has settled."""
+"""Judge a repaired copy: it must use only times from after the clock has settled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must count idle hours as hours that are paid for."""
+"""Judge a repaired copy: it must count idle hours as hours that are paid for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: all answers must have the requested length."""
+"""Judge a repaired copy: all answers must have the requested length."""
 
 from __future__ import annotations
 

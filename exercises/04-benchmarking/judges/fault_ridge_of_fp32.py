@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the ridge of float16 products belongs to the peak of the tensor cores in float16."""
+"""Judge a repaired copy: the ridge of float16 products belongs to the peak of the tensor cores in float16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_fleet.py of 4.4: whether a plan serves the users, then whether a search finds a cheaper one.
+"""Judge my_fleet.py of 4.4: whether a plan serves the users, then whether a search finds a cheaper one.
 
 days.json of the exercise has what `record` returns for each puzzle.
 """

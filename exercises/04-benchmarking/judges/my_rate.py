@@ -1,4 +1,4 @@
-"""Judges my_rate.py of 4.2 with generated runs: cards that heat up, are warm, wake up, or do not settle."""
+"""Judge my_rate.py of 4.2 with generated runs: cards that heat up, are warm, wake up, or do not settle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_setting.py of 4.3: the goodput of single rounds, then the choice in noisy sweeps."""
+"""Judge my_setting.py of 4.3: the goodput of single rounds, then the choice in noisy sweeps."""
 
 from __future__ import annotations
 

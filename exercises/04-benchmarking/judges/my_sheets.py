@@ -1,4 +1,4 @@
-"""Judges my_sheets.py of 4.1 by real data sheets, which are all possible, and by those of invented cards.
+"""Judge my_sheets.py of 4.1 by real data sheets, which are all possible, and by those of invented cards.
 
 invented.json of the exercise has what `make_sheets` returns for each puzzle.
 """

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the matrix is stored row by row, so neighbouring columns are neighbours in memory."""
+"""Judge a repaired copy: the matrix is stored row by row, so neighbouring columns are neighbours in memory."""
 
 from __future__ import annotations
 

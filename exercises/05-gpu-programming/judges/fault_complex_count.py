@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a transform of real numbers must count half the operations of a complex one."""
+"""Judge a repaired copy: a transform of real numbers must count half the operations of a complex one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: its roof must be the loop that moved the most bytes a second, wherever that loop is in the list."""
+"""Judge a repaired copy: its roof must be the loop that moved the most bytes a second, wherever that loop is in the list."""
 
 from __future__ import annotations
 

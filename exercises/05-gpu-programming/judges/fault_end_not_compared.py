@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must compare every score, including the last ones."""
+"""Judge a repaired copy: it must compare every score, including the last ones."""
 
 from __future__ import annotations
 

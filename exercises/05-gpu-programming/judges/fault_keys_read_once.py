@@ -1,4 +1,4 @@
-"""Judges a repaired copy: what a kernel loads again and again must be counted each time."""
+"""Judge a repaired copy: what a kernel loads again and again must be counted each time."""
 
 from __future__ import annotations
 

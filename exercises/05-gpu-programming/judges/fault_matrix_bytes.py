@@ -1,4 +1,4 @@
-"""Judges the repaired versions.py of 5.3: FLOP per byte must follow from the bytes that a kernel requests."""
+"""Judge the repaired versions.py of 5.3: FLOP per byte must follow from the bytes that a kernel requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: an overlap of 100 % must mean the best possible pipeline."""
+"""Judge a repaired copy: an overlap of 100 % must mean the best possible pipeline."""
 
 from __future__ import annotations
 

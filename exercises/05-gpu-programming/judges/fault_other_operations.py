@@ -1,4 +1,4 @@
-"""Judges a repaired copy of fused_norm.py: it must count the operations that a GPU runs."""
+"""Judge a repaired copy of fused_norm.py: it must count the operations that a GPU runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WAYS = {
 
 
 class Counter(TorchDispatchMode):
-    """Counts operations, and the bytes that they read and write."""
+    """Count operations, and the bytes that they read and write."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a microsecond in which two streams work is one microsecond of a busy GPU."""
+"""Judge a repaired copy: a microsecond in which two streams work is one microsecond of a busy GPU."""
 
 from __future__ import annotations
 

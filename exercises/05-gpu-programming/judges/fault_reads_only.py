@@ -1,4 +1,4 @@
-"""Judges a repaired copy: its formula must agree with the bytes that the emulator counts."""
+"""Judge a repaired copy: its formula must agree with the bytes that the emulator counts."""
 
 from __future__ import annotations
 

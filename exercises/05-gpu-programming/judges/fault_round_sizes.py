@@ -1,4 +1,4 @@
-"""Judges a repaired copy: at some of its sizes, a block must be partly empty."""
+"""Judge a repaired copy: at some of its sizes, a block must be partly empty."""
 
 from __future__ import annotations
 

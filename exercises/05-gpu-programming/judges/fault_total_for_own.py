@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must list each operation with its self time, which excludes the operations that it calls."""
+"""Judge a repaired copy: it must list each operation with its self time, which excludes the operations that it calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must count only operations that compute."""
+"""Judge a repaired copy: it must count only operations that compute."""
 
 from __future__ import annotations
 

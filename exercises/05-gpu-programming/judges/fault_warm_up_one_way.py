@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must warm up both trainings before the clock starts, or leave out both first calls."""
+"""Judge a repaired copy: it must warm up both trainings before the clock starts, or leave out both first calls."""
 
 from __future__ import annotations
 

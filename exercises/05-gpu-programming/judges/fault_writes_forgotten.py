@@ -1,4 +1,4 @@
-"""Judges a repaired copy of operation_bytes.py: an operation moves what it reads and what it writes."""
+"""Judge a repaired copy of operation_bytes.py: an operation moves what it reads and what it writes."""
 
 from __future__ import annotations
 

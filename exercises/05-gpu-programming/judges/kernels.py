@@ -84,7 +84,7 @@ class WatchedKernel(WatchedKernels):
 
 
 class Products:
-    """Counts the multiply-adds of each tl.dot in the interpreter from now on, and collects the precisions of float32 products.
+    """Count the multiply-adds of each tl.dot in the interpreter from now on, and collect the precisions of float32 products.
 
     The interpreter itself computes all products exactly.
     """
@@ -105,7 +105,7 @@ class Products:
 
 
 class PartMemory(SimulatedMemory):
-    """Counts the memory that a part allocates, without the copies that Triton's interpreter makes of a kernel's tensors."""
+    """Count the memory that a part allocates, without the copies that Triton's interpreter makes of a kernel's tensors."""
 
     def __init__(self) -> None:
         from triton.runtime.interpreter import GridExecutor

@@ -1,4 +1,4 @@
-"""Judges my_attention.py of 5.10 in Triton's interpreter: full and causal, whole and ragged blocks, and loaded tiles."""
+"""Judge my_attention.py of 5.10 in Triton's interpreter: full and causal, whole and ragged blocks, and loaded tiles."""
 
 from __future__ import annotations
 

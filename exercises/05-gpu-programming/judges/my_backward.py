@@ -1,4 +1,4 @@
-"""Judges my_backward.py of 5.10: gradients against autograd's, then memory, products for each tile, and stores of programs."""
+"""Judge my_backward.py of 5.10: gradients against autograd's, then memory, products for each tile, and stores of programs."""
 
 from __future__ import annotations
 

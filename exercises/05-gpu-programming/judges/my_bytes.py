@@ -1,4 +1,4 @@
-"""Judges my_bytes.py of 5.12 on small graphs whose bytes can be counted by hand, and on the operations of a block."""
+"""Judge my_bytes.py of 5.12 on small graphs whose bytes can be counted by hand, and on the operations of a block."""
 
 from __future__ import annotations
 

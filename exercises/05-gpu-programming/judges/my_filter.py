@@ -1,4 +1,4 @@
-"""Judges my_filter.py of 5.8 by its scores, including the last ones, and by its transforms. No time is measured."""
+"""Judge my_filter.py of 5.8 by its scores, including the last ones, and by its transforms. No time is measured."""
 
 from __future__ import annotations
 

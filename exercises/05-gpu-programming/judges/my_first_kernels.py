@@ -1,4 +1,4 @@
-"""Judges my_first_kernels.cu of 5.0: twelve small kernels, each by itself, by the emulator's findings."""
+"""Judge my_first_kernels.cu of 5.0: twelve small kernels, each by itself, by the emulator's findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_function.py of 5.12 by the graphs that it compiles, the tensors that enter and leave them, and its values."""
+"""Judge my_function.py of 5.12 by the graphs that it compiles, the tensors that enter and leave them, and its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_gemm.cu of 5.3: both kernels in the emulator, by values and accesses, each with two sets of template arguments."""
+"""Judge my_gemm.cu of 5.3: both kernels in the emulator, by values and accesses, each with two sets of template arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_kernels.cu of 5.1: vector_add and block_sum, by the emulator's findings."""
+"""Judge my_kernels.cu of 5.1: vector_add and block_sum, by the emulator's findings."""
 
 from __future__ import annotations
 

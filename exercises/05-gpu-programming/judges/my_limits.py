@@ -1,4 +1,4 @@
-"""Judges my_limits.py of 5.7: find_limit must name the planted limit of each trace."""
+"""Judge my_limits.py of 5.7: find_limit must name the planted limit of each trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_long_filter.py of 5.8: the scores at the seams of the pieces, the transforms, and the chosen length. No time is
+"""Judge my_long_filter.py of 5.8: the scores at the seams of the pieces, the transforms, and the chosen length. No time is
 measured."""
 
 from __future__ import annotations

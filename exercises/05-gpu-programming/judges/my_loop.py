@@ -1,4 +1,4 @@
-"""Judges my_loop.py of 5.2: first on the meta device, which has no data, then on the CPU in three number formats."""
+"""Judge my_loop.py of 5.2: first on the meta device, which has no data, then on the CPU in three number formats."""
 
 from __future__ import annotations
 

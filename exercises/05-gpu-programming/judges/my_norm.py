@@ -1,4 +1,4 @@
-"""Judges my_norm.py of 5.6 in Triton's interpreter: the mask that dropout draws, and rows of several lengths."""
+"""Judge my_norm.py of 5.6 in Triton's interpreter: the mask that dropout draws, and rows of several lengths."""
 
 from __future__ import annotations
 

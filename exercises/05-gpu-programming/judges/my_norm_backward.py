@@ -1,4 +1,4 @@
-"""Judges my_norm_backward.py of 5.6 in Triton's interpreter: the gradient of x, with the mask drawn again."""
+"""Judge my_norm_backward.py of 5.6 in Triton's interpreter: the gradient of x, with the mask drawn again."""
 
 from __future__ import annotations
 

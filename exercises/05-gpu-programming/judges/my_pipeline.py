@@ -1,4 +1,4 @@
-"""Judges my_pipeline.py of 5.4: its operations are replayed, searched for hazards, and executed in the worst order."""
+"""Judge my_pipeline.py of 5.4: its operations are replayed, searched for hazards, and executed in the worst order."""
 
 from __future__ import annotations
 

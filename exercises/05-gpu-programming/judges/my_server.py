@@ -1,4 +1,4 @@
-"""Judges my_server.py of 5.5 with requests of several batch sizes.
+"""Judge my_server.py of 5.5 with requests of several batch sizes.
 
 Each answer is compared with the model's own, kept, and checked again later. Captures, replays and launches are counted. The
 graphs are those that the exercise uses without a GPU.

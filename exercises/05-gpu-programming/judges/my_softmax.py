@@ -1,4 +1,4 @@
-"""Judges my_softmax.py of 5.10: it counts the blocks in memory, and tries scores that rise, fall and overflow."""
+"""Judge my_softmax.py of 5.10: it counts the blocks in memory, and tries scores that rise, fall and overflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_stencil.py of 5.7 by its numbers, by the arrays that must not change, and by its bytes. No time is measured."""
+"""Judge my_stencil.py of 5.7 by its numbers, by the arrays that must not change, and by its bytes. No time is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_trace.py of 5.11 on small traces and on traces with planted faults, whose right answers the planter returns."""
+"""Judge my_trace.py of 5.11 on small traces and on traces with planted faults, whose right answers the planter returns."""
 
 from __future__ import annotations
 

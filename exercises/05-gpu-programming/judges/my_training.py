@@ -1,4 +1,4 @@
-"""Judges my_training.py of 5.9: it must give the same results on new data, without any of the eight faults."""
+"""Judge my_training.py of 5.9: it must give the same results on new data, without any of the eight faults."""
 
 from __future__ import annotations
 

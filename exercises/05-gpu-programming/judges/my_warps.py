@@ -1,4 +1,4 @@
-"""Judges my_warps.cu of 5.1: transpose and clip_sum, by the emulator's findings about their warps."""
+"""Judge my_warps.cu of 5.1: transpose and clip_sum, by the emulator's findings about their warps."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 
 
 class Server:
-    """Answers requests with `model`, using a graph for each batch size."""
+    """Answer requests with `model`, using a graph for each batch size."""
 
     def __init__(
         self, model: Callable[[torch.Tensor], torch.Tensor], capture: Callable[[Callable[[], torch.Tensor]], Any]

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must count the operations of forward and backward passes."""
+"""Judge a repaired copy: it must count the operations of forward and backward passes."""
 
 from __future__ import annotations
 

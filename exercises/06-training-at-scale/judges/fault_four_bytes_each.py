@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a number in bfloat16 has two bytes."""
+"""Judge a repaired copy: a number in bfloat16 has two bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must time the single file from before the slices are gathered until it is on disk."""
+"""Judge a repaired copy: it must time the single file from before the slices are gathered until it is on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the optimizer of a later life must continue where the earlier one stopped."""
+"""Judge a repaired copy: the optimizer of a later life must continue where the earlier one stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a repeated step must see the same batch again."""
+"""Judge a repaired copy: a repeated step must see the same batch again."""
 
 from __future__ import annotations
 

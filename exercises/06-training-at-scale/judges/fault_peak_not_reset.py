@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the peak of a stage must not include earlier stages."""
+"""Judge a repaired copy: the peak of a stage must not include earlier stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must count only the bytes of a rank's own shards."""
+"""Judge a repaired copy: it must count only the bytes of a rank's own shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: it must count the tokens of a step only once."""
+"""Judge a repaired copy: it must count the tokens of a step only once."""
 
 from __future__ import annotations
 

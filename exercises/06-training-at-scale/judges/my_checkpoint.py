@@ -1,4 +1,4 @@
-"""Judges my_checkpoint.py of 6.4: two ranks save a training run, which continues from disk on two ranks and on one."""
+"""Judge my_checkpoint.py of 6.4: two ranks save a training run, which continues from disk on two ranks and on one."""
 
 from __future__ import annotations
 

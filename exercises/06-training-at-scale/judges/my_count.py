@@ -1,4 +1,4 @@
-"""Judges my_count.py of 6.2: bytes held, sent inside and across nodes, and offloaded, compared with a simulated step."""
+"""Judge my_count.py of 6.2: bytes held, sent inside and across nodes, and offloaded, compared with a simulated step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_fsdp.py of 6.7 on real ranks: shares, gradients, losses, bytes, blocks in memory, and the order of gathers."""
+"""Judge my_fsdp.py of 6.7 on real ranks: shares, gradients, losses, bytes, blocks in memory, and the order of gathers."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _train(part: Part, shard: Any, wires: tuple[str, ...], rank: int, size: int)
     first: dict[str, Any] = {}
 
     class Sgd(torch.optim.SGD):
-        """Keeps the gradients of the first step."""
+        """Keep the gradients of the first step."""
 
         def step(self) -> None:  # type: ignore[override]
             grads = [weight.grad for weight in self.param_groups[1]["params"]]

@@ -1,4 +1,4 @@
-"""Judges my_limits.py of 6.3: the largest numbers of ranks, against two queues that are replayed message by message.
+"""Judge my_limits.py of 6.3: the largest numbers of ranks, against two queues that are replayed message by message.
 
 The file exposed.json of the exercise contains what `record` returns for each cluster.
 """

@@ -1,4 +1,4 @@
-"""Judges my_mesh.py of 6.3: places, groups and bytes between nodes, for several meshes, orders and node sizes."""
+"""Judge my_mesh.py of 6.3: places, groups and bytes between nodes, for several meshes, orders and node sizes."""
 
 from __future__ import annotations
 

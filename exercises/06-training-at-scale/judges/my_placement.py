@@ -1,4 +1,4 @@
-"""Judges my_placement.py of 6.1: placements of checkpoints that fit, with as few operations as the best one."""
+"""Judge my_placement.py of 6.1: placements of checkpoints that fit, with as few operations as the best one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_plan.yaml of 6.6 by the formulas of plans.py: rules, memory, time among all valid plans, checkpoints, reasons."""
+"""Judge my_plan.yaml of 6.6 by the formulas of plans.py: rules, memory, time among all valid plans, checkpoints, reasons."""
 
 from __future__ import annotations
 

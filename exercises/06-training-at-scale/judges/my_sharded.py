@@ -1,4 +1,4 @@
-"""Judges my_sharded.py of 6.2 with real ranks: AdamW's weights, and the numbers that a rank keeps and sends."""
+"""Judge my_sharded.py of 6.2 with real ranks: AdamW's weights, and the numbers that a rank keeps and sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_step.py of 6.1: it must train as the plain step does, whether batches divide evenly or not. Then its memory is
+"""Judge my_step.py of 6.1: it must train as the plain step does, whether batches divide evenly or not. Then its memory is
 judged.
 
 The comparison uses plain SGD. AdamW divides by the size of the gradients, which would hide a wrong factor.

@@ -1,4 +1,4 @@
-"""Judges my_worker.py of 6.5: ranks in threads train through lives in which they die, and every call is recorded."""
+"""Judge my_worker.py of 6.5: ranks in threads train through lives in which they die, and every call is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the time of a message over TCP must end after its arrival."""
+"""Judge a repaired copy: the time of a message over TCP must end after its arrival."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIZE = 1 << 16
 
 
 class Socket:
-    """Records its calls, and answers each request for bytes."""
+    """Record its calls, and answer each request for bytes."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: an instance must begin only where its profile allows it to."""
+"""Judge a repaired copy: an instance must begin only where its profile allows it to."""
 
 from __future__ import annotations
 

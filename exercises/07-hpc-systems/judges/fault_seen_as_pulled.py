@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a pull fetches every file of every layer."""
+"""Judge a repaired copy: a pull fetches every file of every layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a gang waits until it starts, not until it ends."""
+"""Judge a repaired copy: a gang waits until it starts, not until it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: before a cold read, the file must not be in the page cache."""
+"""Judge a repaired copy: before a cold read, the file must not be in the page cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_container.sh of 7.4 by what a program sees in it. This needs Linux, with namespaces allowed."""
+"""Judge my_container.sh of 7.4 by what a program sees in it. This needs Linux, with namespaces allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_definition.def of 7.4: an Apptainer definition without faults."""
+"""Judge my_definition.def of 7.4: an Apptainer definition without faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_dockerfile.txt of 7.4: a Dockerfile without faults."""
+"""Judge my_dockerfile.txt of 7.4: a Dockerfile without faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_gangs.py of 7.5: a clock asks for decisions and checks each of them, on small clusters and then on whole days."""
+"""Judge my_gangs.py of 7.5: a clock asks for decisions and checks each of them, on small clusters and then on whole days."""
 
 from __future__ import annotations
 

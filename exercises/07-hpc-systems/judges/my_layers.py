@@ -1,4 +1,4 @@
-"""Judges my_layers.py of 7.4 by what it says of small images, each with one trap."""
+"""Judge my_layers.py of 7.4 by what it says of small images, each with one trap."""
 
 from __future__ import annotations
 

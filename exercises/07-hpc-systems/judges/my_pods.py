@@ -1,4 +1,4 @@
-"""Judges my_pods.yaml of 7.1 by the rules of the device plugin and of Kubernetes."""
+"""Judge my_pods.yaml of 7.1 by the rules of the device plugin and of Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_reader.py of 7.3 on a small shard: every record once and unchanged, windows kept, fewer calls, little memory."""
+"""Judge my_reader.py of 7.3 on a small shard: every record once and unchanged, windows kept, fewer calls, little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_sharing.py of 7.1: ways and profiles by rule, places by the driver's geometry and by the number of GPUs."""
+"""Judge my_sharing.py of 7.1: ways and profiles by rule, places by the driver's geometry and by the number of GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_topology.py of 7.2 on the listings of five computers. All groups and rings are tried to find the best."""
+"""Judge my_topology.py of 7.2 on the listings of five computers. All groups and rings are tried to find the best."""
 
 from __future__ import annotations
 

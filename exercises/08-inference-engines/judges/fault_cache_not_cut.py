@@ -1,4 +1,4 @@
-"""Judges a repaired copy: guesses must not change the text at temperature 0."""
+"""Judge a repaired copy: guesses must not change the text at temperature 0."""
 
 from __future__ import annotations
 

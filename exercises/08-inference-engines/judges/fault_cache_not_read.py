@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a step reads the keys and values of everything before its new tokens."""
+"""Judge a repaired copy: a step reads the keys and values of everything before its new tokens."""
 
 from __future__ import annotations
 

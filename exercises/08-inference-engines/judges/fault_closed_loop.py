@@ -1,4 +1,4 @@
-"""Judges a repaired copy: requests arrive when users send them, however slow the service is."""
+"""Judge a repaired copy: requests arrive when users send them, however slow the service is."""
 
 from __future__ import annotations
 

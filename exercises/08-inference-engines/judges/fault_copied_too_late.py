@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a page is copied before new tokens are written."""
+"""Judge a repaired copy: a page is copied before new tokens are written."""
 
 from __future__ import annotations
 

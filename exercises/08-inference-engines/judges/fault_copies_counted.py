@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the cache of a model with few key heads is read once, not once for each query head."""
+"""Judge a repaired copy: the cache of a model with few key heads is read once, not once for each query head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: weights in fewer bits do not mean fewer products."""
+"""Judge a repaired copy: weights in fewer bits do not mean fewer products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a request takes no memory after its end."""
+"""Judge a repaired copy: a request takes no memory after its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: only tokens of the text count, not guesses that were rejected."""
+"""Judge a repaired copy: only tokens of the text count, not guesses that were rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: after a hand-over, the answer must be that of one process."""
+"""Judge a repaired copy: after a hand-over, the answer must be that of one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the cache of a rank must be counted, and two ranks that hold the same head hold it twice."""
+"""Judge a repaired copy: the cache of a rank must be counted, and two ranks that hold the same head hold it twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the share that is found counts tokens, not requests."""
+"""Judge a repaired copy: the share that is found counts tokens, not requests."""
 
 from __future__ import annotations
 

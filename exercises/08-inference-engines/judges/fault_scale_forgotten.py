@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the bits of a weight include those of its group's scale and zero."""
+"""Judge a repaired copy: the bits of a weight include those of its group's scale and zero."""
 
 from __future__ import annotations
 

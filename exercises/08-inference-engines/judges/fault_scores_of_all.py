@@ -1,4 +1,4 @@
-"""Judges a repaired copy: only the last token of each request is multiplied by the vocabulary."""
+"""Judge a repaired copy: only the last token of each request is multiplied by the vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the wait of a request begins when it arrives."""
+"""Judge a repaired copy: the wait of a request begins when it arrives."""
 
 from __future__ import annotations
 

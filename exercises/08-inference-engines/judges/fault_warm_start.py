@@ -1,4 +1,4 @@
-"""Judges a repaired copy: caches are empty before the first request."""
+"""Judge a repaired copy: caches are empty before the first request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_capacity.py of 8.8 on exact numbers: waits, requests inside, tokens held, prices, and numbers of engines."""
+"""Judge my_capacity.py of 8.8 on exact numbers: waits, requests inside, tokens held, prices, and numbers of engines."""
 
 from __future__ import annotations
 

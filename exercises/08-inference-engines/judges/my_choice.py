@@ -1,4 +1,4 @@
-"""Judges my_choice.py of 8.7 on real ranks: the token, what each rank sends for it, and groups that are not all ranks."""
+"""Judge my_choice.py of 8.7 on real ranks: the token, what each rank sends for it, and groups that are not all ranks."""
 
 from __future__ import annotations
 

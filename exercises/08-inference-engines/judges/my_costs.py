@@ -1,4 +1,4 @@
-"""Judges my_costs.py of 8.1 by its formulas, for published models and for small ones with every combination of features."""
+"""Judge my_costs.py of 8.1 by its formulas, for published models and for small ones with every combination of features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_e4m3.py of 8.6 with all 65,536 numbers of bfloat16 and many of float32, against torch's own float8."""
+"""Judge my_e4m3.py of 8.6 with all 65,536 numbers of bfloat16 and many of float32, against torch's own float8."""
 
 from __future__ import annotations
 

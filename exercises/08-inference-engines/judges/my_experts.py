@@ -1,4 +1,4 @@
-"""Judges my_experts.py of 8.7 on real ranks: each token's output, the rows that experts get, and the bytes that are sent."""
+"""Judge my_experts.py of 8.7 on real ranks: each token's output, the rows that experts get, and the bytes that are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_groups.py of 8.6: shapes and bytes first, then each function together with the course's version of the other."""
+"""Judge my_groups.py of 8.6: shapes and bytes first, then each function together with the course's version of the other."""
 
 from __future__ import annotations
 

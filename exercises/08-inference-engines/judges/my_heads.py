@@ -1,4 +1,4 @@
-"""Judges my_heads.py of 8.7 by what each rank would read, and by what would arrive after a hand-over."""
+"""Judge my_heads.py of 8.7 by what each rank would read, and by what would arrive after a hand-over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_paged.py of 8.2: values against plain attention, on pages in any order with stale numbers, and tensor sizes."""
+"""Judge my_paged.py of 8.2: values against plain attention, on pages in any order with stale numbers, and tensor sizes."""
 
 from __future__ import annotations
 

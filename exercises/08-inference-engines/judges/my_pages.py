@@ -1,4 +1,4 @@
-"""Judges my_pages.py of 8.2 by tags: it writes (request, place) into slots, as an engine writes keys, and reads them again.
+"""Judge my_pages.py of 8.2 by tags: it writes (request, place) into slots, as an engine writes keys, and reads them again.
 
 The part may choose any free page for a request. After every operation each request must read its own tags, then free pages and
 copies are compared with those of another allocator. A wrong part gets the name of a mistake if the solution with that change
@@ -213,7 +213,7 @@ class Difference:
 
 
 class _Run:
-    """Runs one script, with tags in the slots."""
+    """Run one script, with tags in the slots."""
 
     def __init__(self, module: ModuleType, script: Script) -> None:
         self.no_room = getattr(module, "NoRoom", None)

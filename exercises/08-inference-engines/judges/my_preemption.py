@@ -1,4 +1,4 @@
-"""Judges my_preemption.py of 8.3 on several GPUs, models, lengths and links."""
+"""Judge my_preemption.py of 8.3 on several GPUs, models, lengths and links."""
 
 from __future__ import annotations
 

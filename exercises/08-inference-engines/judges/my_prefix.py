@@ -1,4 +1,4 @@
-"""Judges my_prefix.py of 8.4: first the keys, then what requests find, compared with an allocator that compares whole texts."""
+"""Judge my_prefix.py of 8.4: first the keys, then what requests find, compared with an allocator that compares whole texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_router.py of 8.8 by goodput on three traces, compared with simpler routers."""
+"""Judge my_router.py of 8.8 by goodput on three traces, compared with simpler routers."""
 
 from __future__ import annotations
 

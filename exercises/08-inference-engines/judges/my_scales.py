@@ -1,4 +1,4 @@
-"""Judges my_scales.py of 8.6: smooth by its formula, search by what the chosen scales do to the output of a layer."""
+"""Judge my_scales.py of 8.6: smooth by its formula, search by what the chosen scales do to the output of a layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_scheduler.py of 8.3: the rule allows one plan for each step, so plans are compared exactly, in five traces.
+"""Judge my_scheduler.py of 8.3: the rule allows one plan for each step, so plans are compared exactly, in five traces.
 
 A wrong part gets the name of a mistake if the solution with that change has the same plans, or differs from the rule first in
 the same steps, with the same plans.

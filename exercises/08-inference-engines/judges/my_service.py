@@ -1,4 +1,4 @@
-"""Judges my_service.yaml of 8.8 by the clock of a data sheet: rules, limits, the price among all plans, and reasons."""
+"""Judge my_service.yaml of 8.8 by the clock of a data sheet: rules, limits, the price among all plans, and reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_speedup.py of 8.5 with exact cases: tokens of a step, then the number of guesses that is fastest."""
+"""Judge my_speedup.py of 8.5 with exact cases: tokens of a step, then the number of guesses that is fastest."""
 
 from __future__ import annotations
 

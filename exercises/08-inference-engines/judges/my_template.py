@@ -1,4 +1,4 @@
-"""Judges my_template.yaml of 8.4 by what a prefix cache finds of the prompts, compared with all orders of the fields."""
+"""Judge my_template.yaml of 8.4 by what a prefix cache finds of the prompts, compared with all orders of the fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a gradient and its recomputation on another rank may differ only by a flipped bit."""
+"""Judge a repaired copy: a gradient and its recomputation on another rank may differ only by a flipped bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: each rank must count the bytes of the messages that it sends."""
+"""Judge a repaired copy: each rank must count the bytes of the messages that it sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: pairs are dropped in the order in which they come, so dropped pairs weigh as much as others."""
+"""Judge a repaired copy: pairs are dropped in the order in which they come, so dropped pairs weigh as much as others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy of the clock: a layer is in memory until its computation has ended."""
+"""Judge a repaired copy of the clock: a layer is in memory until its computation has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy of the clock: the two halves of a backward pass together take as long as the whole."""
+"""Judge a repaired copy of the clock: the two halves of a backward pass together take as long as the whole."""
 
 from __future__ import annotations
 

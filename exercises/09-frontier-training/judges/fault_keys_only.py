@@ -1,4 +1,4 @@
-"""Judges a repaired copy: gathering keys and values sends as many bytes as its formula says."""
+"""Judge a repaired copy: gathering keys and values sends as many bytes as its formula says."""
 
 from __future__ import annotations
 

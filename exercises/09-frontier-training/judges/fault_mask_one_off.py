@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the output equals that of one process, so every token sees itself."""
+"""Judge a repaired copy: the output equals that of one process, so every token sees itself."""
 
 from __future__ import annotations
 

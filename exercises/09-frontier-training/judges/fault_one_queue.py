@@ -1,4 +1,4 @@
-"""Judges a repaired copy of the clock: a gather does not wait for a reduce."""
+"""Judge a repaired copy of the clock: a gather does not wait for a reduce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the hybrid plan has all of its iterations, and ends at 1."""
+"""Judge a repaired copy: the hybrid plan has all of its iterations, and ends at 1."""
 
 from __future__ import annotations
 

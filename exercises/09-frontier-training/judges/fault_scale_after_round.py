@@ -1,4 +1,4 @@
-"""Judges a repaired copy: with each tensor's own scale, the model learns as in float32."""
+"""Judge a repaired copy: with each tensor's own scale, the model learns as in float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the peak of the data sheet is the one for dense matrices."""
+"""Judge a repaired copy: the peak of the data sheet is the one for dense matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the bytes of each rank must be those that go to other ranks."""
+"""Judge a repaired copy: the bytes of each rank must be those that go to other ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the clock of a ring must agree with 2(n-1) messages of a chunk."""
+"""Judge a repaired copy: the clock of a ring must agree with 2(n-1) messages of a chunk."""
 
 from __future__ import annotations
 

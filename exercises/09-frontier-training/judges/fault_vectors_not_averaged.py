@@ -1,4 +1,4 @@
-"""Judges a repaired copy: every parameter gets the mean of all ranks' gradients, including those that AdamW changes."""
+"""Judge a repaired copy: every parameter gets the mean of all ranks' gradients, including those that AdamW changes."""
 
 from __future__ import annotations
 

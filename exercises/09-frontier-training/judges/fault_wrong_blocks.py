@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a product must equal the sum of products of codes, multiplied by their scales afterwards."""
+"""Judge a repaired copy: a product must equal the sum of products of codes, multiplied by their scales afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_accounts.py of 9.8 with a dense model, one with experts, and a week with interruptions."""
+"""Judge my_accounts.py of 9.8 with a dense model, one with experts, and a week with interruptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_blocks.py of 9.5: scales of three kinds by their conditions, and tensors by the numbers that they stand for."""
+"""Judge my_blocks.py of 9.5: scales of three kinds by their conditions, and tensors by the numbers that they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_dispatch.py of 9.2 on real ranks: what experts compute, what comes back, bytes, outputs and gradients."""
+"""Judge my_dispatch.py of 9.2 on real ranks: what experts compute, what comes back, bytes, outputs and gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_gate.py of 9.2: choices and weights with and without a bias, the loss on ranks, and steps of the bias."""
+"""Judge my_gate.py of 9.2: choices and weights with and without a bias, the loss on ranks, and steps of the bias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_hang.py of 9.8 with 60 small jobs that hang: a rank stops, skips a sum, or swaps two."""
+"""Judge my_hang.py of 9.8 with 60 small jobs that hang: a rank stops, skips a sum, or swaps two."""
 
 from __future__ import annotations
 

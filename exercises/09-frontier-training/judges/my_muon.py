@@ -1,4 +1,4 @@
-"""Judges my_muon.py of 9.7 on real ranks: the weights after each step, and what each rank computes, keeps and sends."""
+"""Judge my_muon.py of 9.7 on real ranks: the weights after each step, and what each rank computes, keeps and sends."""
 
 from __future__ import annotations
 

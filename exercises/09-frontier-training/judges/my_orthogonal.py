@@ -1,4 +1,4 @@
-"""Judges my_orthogonal.py of 9.7 by the singular values of its result, and by the FLOPs of its products."""
+"""Judge my_orthogonal.py of 9.7 by the singular values of its result, and by the FLOPs of its products."""
 
 from __future__ import annotations
 

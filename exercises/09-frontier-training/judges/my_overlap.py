@@ -1,4 +1,4 @@
-"""Judges my_overlap.yaml of 9.6 by the clock of FSDP: the limit of memory, the step among all that fit, and its room."""
+"""Judge my_overlap.yaml of 9.6 by the clock of FSDP: the limit of memory, the step among all that fit, and its room."""
 
 from __future__ import annotations
 

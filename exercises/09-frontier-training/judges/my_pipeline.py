@@ -1,4 +1,4 @@
-"""Judges my_pipeline.yaml of 9.4 by the clock of pipelines: limits, the step among all schedules that fit, and reasons."""
+"""Judge my_pipeline.yaml of 9.4 by the clock of pipelines: limits, the step among all schedules that fit, and reasons."""
 
 from __future__ import annotations
 

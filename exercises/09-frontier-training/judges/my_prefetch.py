@@ -1,4 +1,4 @@
-"""Judges my_prefetch.py of 9.6: the order of issue, for several numbers of layers and of layers ahead."""
+"""Judge my_prefetch.py of 9.6: the order of issue, for several numbers of layers and of layers ahead."""
 
 from __future__ import annotations
 

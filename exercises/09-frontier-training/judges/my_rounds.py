@@ -1,4 +1,4 @@
-"""Judges my_rounds.py of 9.1 on virtual ranks: every sum, the messages of each round, and what crosses the nodes."""
+"""Judge my_rounds.py of 9.1 on virtual ranks: every sum, the messages of each round, and what crosses the nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_seconds.py of 9.1: the time of each algorithm for many ranks, sizes and links, and the choices."""
+"""Judge my_seconds.py of 9.1: the time of each algorithm for many ranks, sizes and links, and the choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_slow.py of 9.8 with 24 small jobs: a GPU, a link, a data loader, or nothing is sick; GPUs are 12 % or 8 % slow."""
+"""Judge my_slow.py of 9.8 with 24 small jobs: a GPU, a link, a data loader, or nothing is sick; GPUs are 12 % or 8 % slow."""
 
 from __future__ import annotations
 

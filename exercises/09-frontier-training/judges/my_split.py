@@ -1,4 +1,4 @@
-"""Judges my_split.py of 9.4: gradients of inputs and weights, when they exist, and what stays in memory until then."""
+"""Judge my_split.py of 9.4: gradients of inputs and weights, when they exist, and what stays in memory until then."""
 
 from __future__ import annotations
 

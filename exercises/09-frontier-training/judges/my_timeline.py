@@ -1,4 +1,4 @@
-"""Judges my_timeline.py of 9.6: compares timelines with an event queue, and names the rule that a wrong one breaks."""
+"""Judge my_timeline.py of 9.6: compares timelines with an event queue, and name the rule that a wrong one breaks."""
 
 from __future__ import annotations
 

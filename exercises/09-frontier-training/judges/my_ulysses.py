@@ -1,4 +1,4 @@
-"""Judges my_ulysses.py of 9.3 on 2 and 4 real ranks: output, gradients, and the number of exchanges."""
+"""Judge my_ulysses.py of 9.3 on 2 and 4 real ranks: output, gradients, and the number of exchanges."""
 
 from __future__ import annotations
 

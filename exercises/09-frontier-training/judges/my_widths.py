@@ -1,4 +1,4 @@
-"""Judges my_widths.py of 9.7 by what Adam sees: the size of each product at the start, and how far one step moves it."""
+"""Judge my_widths.py of 9.7 by what Adam sees: the size of each product at the start, and how far one step moves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the ledger for the comparison must count what was allocated, not what was requested."""
+"""Judge a repaired copy: the ledger for the comparison must count what was allocated, not what was requested."""
 
 from __future__ import annotations
 

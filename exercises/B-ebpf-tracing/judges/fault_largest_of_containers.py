@@ -1,4 +1,4 @@
-"""Judges a repaired copy: a node must have the GPUs of all containers of a pod together."""
+"""Judge a repaired copy: a node must have the GPUs of all containers of a pod together."""
 
 from __future__ import annotations
 

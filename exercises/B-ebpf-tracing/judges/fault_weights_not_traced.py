@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the trace must contain everything in the ledger, including the weights."""
+"""Judge a repaired copy: the trace must contain everything in the ledger, including the weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_deviation.py of B.2 on traces of known causes, by the rules of the engine (engine.c)."""
+"""Judge my_deviation.py of B.2 on traces of known causes, by the rules of the engine (engine.c)."""
 
 from __future__ import annotations
 

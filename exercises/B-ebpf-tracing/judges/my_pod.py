@@ -1,4 +1,4 @@
-"""Judges my_pod.yaml of B.1 by the rules of Kubernetes and the ten policies."""
+"""Judge my_pod.yaml of B.1 by the rules of Kubernetes and the ten policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges my_preload.c of B.3: with it, the stand-in engine allocates, frees and leaks memory, and some calls fail."""
+"""Judge my_preload.c of B.3: with it, the stand-in engine allocates, frees and leaks memory, and some calls fail."""
 
 from __future__ import annotations
 

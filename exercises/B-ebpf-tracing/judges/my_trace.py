@@ -1,4 +1,4 @@
-"""Judges my_trace.bt of B.3: bpftrace runs it while the stand-in engine allocates, frees and leaks, and some calls fail."""
+"""Judge my_trace.bt of B.3: bpftrace runs it while the stand-in engine allocates, frees and leaks, and some calls fail."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ _RANK_LABEL = re.compile(r"(?:\[?rank \d+\]?: ?)?")
 
 
 class LevelReader:
-    """Finds the level of each line of one log: error, warning or info. A traceback is an error up to its last line."""
+    """Find the level of each line of one log: error, warning or info. A traceback is an error up to its last line."""
 
     def __init__(self) -> None:
         self._in_traceback = False

@@ -1,4 +1,4 @@
-"""Checks beyond the manifests themselves: scripts and manifests must agree, and every file must be used.
+"""Check what manifests alone do not show: scripts and manifests must agree, and every file must be used.
 
 python -m gpucourse.course.lint    prints every error, or that there is none
 """

@@ -1,4 +1,4 @@
-"""Checks that the scripts of an exercise agree with its manifest: flags, uploaded imports, packages on the nodes, and keys of
+"""Check that the scripts of an exercise agree with its manifest: flags, uploaded imports, packages on the nodes, and keys of
 the metrics. Nothing is executed.
 
 Every word in a script that can be a key counts as written. So an error here means that no script can write the key. The

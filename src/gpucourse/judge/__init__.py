@@ -1,4 +1,4 @@
-"""Judges a learner's code: a judge file of the course calls the code in a child process and reports what is wrong.
+"""Judge a learner's code: a judge file of the course calls the code in a child process and reports what is wrong.
 
 Judge files use `part`. `cases` compares values, `ranks` starts several ranks, `child` is the child process, and `client` sends
 requests to it.

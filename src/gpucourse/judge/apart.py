@@ -1,4 +1,4 @@
-"""Judges one part in a separate process. If the part crashes, exits, prints 200 MB or never ends, the answer says so.
+"""Judge one part in a separate process. If the part crashes, exits, prints 200 MB or never ends, the answer says so.
 
 The process has its own session and folder, and limits on time, memory and output. At the end, it is stopped together with
 everything that it started. It is a fork of a process that has imported torch. On macOS, such a process must not fork, so the
@@ -43,7 +43,7 @@ _LOOK_S = 0.02
 
 
 class Requests:
-    """Reads requests, one on each line, from the pipe of the client, the process that waits for the answers."""
+    """Read requests, one on each line, from the pipe of the client, the process that waits for the answers."""
 
     def __init__(self, pipe: int) -> None:
         self.pipe = pipe
@@ -122,7 +122,7 @@ def _make_failure(way: str, message: str) -> dict[str, Any]:
 
 
 class _Pipes:
-    """Reads the output of the part's process, up to a limit, and its answer, which ends with a newline.
+    """Read the output of the part's process, up to a limit, and its answer, which ends with a newline.
 
     `end`: why reading ended: an answer arrived, there was too much output, the pipe closed without an answer, time ran out, or
     the client exited.

@@ -1,4 +1,4 @@
-"""Judges a batch file: its options are read as sbatch reads them, and its body runs with programs that only record calls."""
+"""Judge a batch file: its options are read as sbatch reads them, and its body runs with programs that only record calls."""
 
 from __future__ import annotations
 

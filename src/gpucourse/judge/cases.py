@@ -1,4 +1,4 @@
-"""Compares a part's values with the right values, and describes the difference: the input, the place, and an input that
+"""Compare a part's values with the right values, and describe the difference: the input, the place, and an input that
 passes."""
 
 from __future__ import annotations

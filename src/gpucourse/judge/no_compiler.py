@@ -1,4 +1,4 @@
-"""Keeps torch's compiler out of the judging process. The first optimizer or DDP in a process would import it.
+"""Keep torch's compiler out of the judging process. The first optimizer or DDP in a process would import it.
 
 The import would add 2 to 4 seconds to each verdict, although hardly any part compiles anything. The judge of a part that
 compiles calls `bring_compiler_in`.

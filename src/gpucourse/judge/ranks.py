@@ -1,4 +1,4 @@
-"""Runs several ranks in a real gloo process group, for a judge.
+"""Run several ranks in a real gloo process group, for a judge.
 
 Ranks are forks of the judge's process, which has already imported torch, or new processes if it must not fork. This file
 also makes processes end with their parent, and finds the line that a process is executing.

@@ -104,7 +104,7 @@ def collect_runs(
 
 @dataclass(kw_only=True)
 class _Collector:
-    """Collects the runs of one stack.
+    """Collect the runs of one stack.
 
     `lost_nodes`: nodes that cannot be reached, with the reason.
     `labels`: start each message about a run with the run's id.

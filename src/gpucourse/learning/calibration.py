@@ -33,7 +33,7 @@ _PLOT = Plot(
 
 
 DrawPicture = Callable[[Plot, Mapping[str, Any], str], Picture]
-"""Draws a plot of metrics, with a subtitle. Raises MissingError if there is nothing to draw."""
+"""Draw a plot of metrics, with a subtitle. Raises MissingError if there is nothing to draw."""
 
 
 def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: str) -> Picture:

@@ -45,7 +45,7 @@ def _harmless(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Commands:
-    """Builds the commands for one Terraform binary.
+    """Build the commands for one Terraform binary.
 
     `lock_wait_s`: how long each command waits while another Terraform process locks the state.
     """

@@ -40,7 +40,7 @@ _MAX_LINE = 16 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Runner:
-    """Runs Terraform commands in one stack's folder, one at a time.
+    """Run Terraform commands in one stack's folder, one at a time.
 
     `environ`: the environment; variables that control Terraform are removed.
     `stop`: setting it has the effect of one Ctrl-C, for runners in threads that Ctrl-C does not reach.
@@ -198,7 +198,7 @@ class _Careful:
 
 @final
 class _Interrupts:
-    """Counts the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. Use it as a context manager.
+    """Count the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. Use it as a context manager.
 
     At the first SIGINT, Terraform finishes what is in flight, saves its state and ends. At the second, it ends immediately,
     without saving. The second one is therefore sent only if nothing has been changed yet, or if the user presses Ctrl-C a
@@ -260,7 +260,7 @@ SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free in a
 
 
 class DiskReserve:
-    """Watches the disk under one folder."""
+    """Watch the disk under one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -31,7 +31,7 @@ class Diagnostic:
 
 @dataclass
 class Transcript:
-    """Reads the output of one command line by line.
+    """Read the output of one command line by line.
 
     `planned`: the planned changes, as (action, address).
     `finished`: the completed changes, as (action, address).

@@ -62,7 +62,7 @@ def _closed_on_error(connection: T) -> Iterator[T]:
 
 
 class SshTransport:
-    """Makes links with one private key, or with the key that a node's record names. Implements ports.Transport."""
+    """Make links with one private key, or with the key that a node's record names. Implements ports.Transport."""
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file

@@ -233,7 +233,7 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
 
 
 class Tail:
-    """Passes the lines that are added to a run's logs on to a watcher, starting in each log with the selected part."""
+    """Pass the lines that are added to a run's logs on to a watcher, starting in each log with the selected part."""
 
     def __init__(
         self, paths: WorkspacePaths, watch: Watcher, record: RunRecord, rank: int | None, part: LogPart = EVERYTHING

@@ -57,7 +57,7 @@ def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
 
 
 class Console:
-    """Writes results to standard output, and notes, warnings, errors, progress and logs to standard error.
+    """Write results to standard output, and notes, warnings, errors, progress and logs to standard error.
 
     `json`: standard output has one JSON document and nothing else.
     `quiet`: only warnings, errors and the headline of a result are shown, or the whole result if it has no headline.

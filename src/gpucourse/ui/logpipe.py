@@ -14,7 +14,7 @@ MAX_PIECE = 64 << 10  # a line without a newline is broken at this length, so th
 
 
 class LogPipe:
-    """Prints the logs that `feed` receives from any thread, line by line; parts of two lines are never mixed.
+    """Print the logs that `feed` receives from any thread, line by line; parts of two lines are never mixed.
 
     With `fold`, lines of launchers and libraries are counted, not printed. `limit` is the number of bytes of a line that are
     printed, or None for all. A line is printed when its newline arrives, however long that takes, so that a pause in the output

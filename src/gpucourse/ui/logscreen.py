@@ -38,7 +38,7 @@ class _Waiting(NamedTuple):
 
 
 class LogScreen:
-    """Keeps a limited number of lines. Any thread may call `feed`; only the printer calls `take` and `statuses`. With `fold`,
+    """Keep a limited number of lines. Any thread may call `feed`; only the printer calls `take` and `statuses`. With `fold`,
     lines of launchers and libraries are counted, not shown."""
 
     def __init__(self, held_s: float = HELD_S, *, fold: bool = False) -> None:

@@ -15,7 +15,7 @@ _GONE = {errno.EPIPE, errno.EIO, errno.ECONNRESET, errno.ENXIO}
 
 
 class Out:
-    """Writes each text to a stream in one piece, from any thread. After the reader has closed the stream, it writes nothing.
+    """Write each text to a stream in one piece, from any thread. After the reader has closed the stream, it writes nothing.
 
     A full disk behind a redirected stream raises OSError once; after that, nothing more is written.
     """

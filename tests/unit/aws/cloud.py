@@ -25,7 +25,7 @@ Answer = Any
 
 
 class ScriptedAccount(Account):
-    """Answers calls from `answers`, by (service, operation). A value may be an answer, an error, or a function of the call's
+    """Answer calls from `answers`, by (service, operation). A value may be an answer, an error, or a function of the call's
     parameters. Parameters and answers must be valid by the service's model, so that a test cannot invent an API."""
 
     def __init__(self, answers: dict[tuple[str, str], Answer], region: str = REGION) -> None:

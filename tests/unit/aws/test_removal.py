@@ -158,7 +158,7 @@ def test_remove_reports_a_refusal_at_once_and_goes_on(problem: Exception, words:
 
 
 class LingeringStorage(ScriptedAccount):
-    """Lists shared storage as `deleting` three more times after it was removed."""
+    """List shared storage as `deleting` three more times after it was removed."""
 
     looks_left = 3
 

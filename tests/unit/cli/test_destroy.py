@@ -40,7 +40,7 @@ def test_destroy_with_something_left_on_simulated_nodes_names_it_and_the_command
     assert lab.inventory is not None
 
     class Node(socketserver.BaseRequestHandler):
-        """Answers as a node of this lab, from a process that is not marked as a part of the lab."""
+        """Answer as a node of this lab, from a process that is not marked as a part of the lab."""
 
         def handle(self) -> None:
             self.request.sendall(f"SSH-2.0-{banner(lab.uid, 'node0')}\r\n".encode())

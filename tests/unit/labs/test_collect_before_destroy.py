@@ -1,4 +1,4 @@
-"""Runs are collected before their lab is destroyed, and one that fails does not affect the others."""
+"""Run are collected before their lab is destroyed, and one that fails does not affect the others."""
 
 from __future__ import annotations
 

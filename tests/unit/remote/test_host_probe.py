@@ -136,7 +136,7 @@ SEEN: dict[str, Any] = {
 
 
 class Answering(Scripted):
-    """Answers every command with the same document, after a line of noise."""
+    """Answer every command with the same document, after a line of noise."""
 
     def __init__(self, document: object) -> None:
         super().__init__(())

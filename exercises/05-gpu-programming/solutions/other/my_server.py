@@ -29,7 +29,7 @@ def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], A
 
 
 class Server:
-    """Answers requests with `model`, using a graph for each shape."""
+    """Answer requests with `model`, using a graph for each shape."""
 
     def __init__(self, model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any]) -> None:
         self.model, self.capture = model, capture

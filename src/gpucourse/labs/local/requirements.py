@@ -69,7 +69,7 @@ def _slurm(context: Context) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Computer:
-    """Finds out whether this computer can run simulated nodes as separate machines. Tests replace it with an object that
+    """Find out whether this computer can run simulated nodes as separate machines. Tests replace it with an object that
     returns other answers."""
 
     require: Callable[..., None] = requirements.require

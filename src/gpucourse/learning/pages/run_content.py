@@ -109,7 +109,7 @@ class RunContent:
 
 
 class RunReader:
-    """Reads runs of one workspace. It reads the course's GPU record of an exercise only once."""
+    """Read runs of one workspace. It reads the course's GPU record of an exercise only once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

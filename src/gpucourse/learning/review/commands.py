@@ -1,4 +1,4 @@
-"""Runs commands in separate processes, in a workspace other than the user's."""
+"""Run commands in separate processes, in a workspace other than the user's."""
 
 from __future__ import annotations
 

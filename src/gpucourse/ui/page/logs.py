@@ -80,7 +80,7 @@ def _describe_gap(size: int, run_id: str, rank: int | None) -> str:
 
 
 class LogTail:
-    """Reads the logs of a run that is under way: first the lines that the run's page shows, then only lines that were added.
+    """Read the logs of a run that is under way: first the lines that the run's page shows, then only lines that were added.
 
     Only the position in each log is kept; an unfinished last line is read again until it is whole.
     """

@@ -1,4 +1,4 @@
-"""Judges a repaired copy: the sum in order is rounded after every addition."""
+"""Judge a repaired copy: the sum in order is rounded after every addition."""
 
 from __future__ import annotations
 

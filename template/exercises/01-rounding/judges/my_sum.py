@@ -1,4 +1,4 @@
-"""Judges my_sum.py by what it does: how often it adds, and what comes out."""
+"""Judge my_sum.py by what it does: how often it adds, and what comes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records what this node is and has, as the last step of its set-up: `python ready.py FILE` writes the file completely or not
+"""Record what this node is and has, as the last step of its set-up: `python ready.py FILE` writes the file completely or not
 at all.
 
 If the node has GPUs, its Python must see all of them through torch. The import also copies torch's libraries from the snapshot

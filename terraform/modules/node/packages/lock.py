@@ -1,4 +1,4 @@
-"""Writes transformers.txt and vllm.txt again: the packages that a node installs, with their versions, and one checksum for all
+"""Write transformers.txt and vllm.txt again: the packages that a node installs, with their versions, and one checksum for all
 wheels.
 
 Run by `make lock`; needs uv and pip. EC2 accepts 16 KB of data for a node's first boot, too little for a checksum of each

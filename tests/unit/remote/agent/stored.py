@@ -1,4 +1,4 @@
-"""Runs with uploaded files on a node, for tests of the node's store and of removed runs."""
+"""Run with uploaded files on a node, for tests of the node's store and of removed runs."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class _Questions(threading.Thread):
 
 
 class _Owners:
-    """Finds the node and the rank that a log belongs to."""
+    """Find the node and the rank that a log belongs to."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._here = job, commands.host()
