@@ -64,18 +64,14 @@ def search_slow(_world: Any, layout: list[int], puzzle: int, steps: int, pauses:
 
 
 def count_up(_world: Any) -> dict[str, Any]:
-    """Return the figures of the learner's my_accounts.py for the published jobs."""
+    """Return the figures of the learner's my_accounts.py for the published jobs, and for the log of a day."""
     import my_accounts
 
     accounts = read_accounts()
-    failures = accounts["failures"]
-    counts = failures["failures"], failures["days"], failures["gpus"]
     mfu = [float(my_accounts.mfu(_without_published(job))) for job in accounts["jobs"]]
     return {
         "mfu": mfu, "hfu": [float(my_accounts.hfu(percent, 1.0)) for percent in mfu],
-        "goodput": float(my_accounts.goodput(24.0, accounts["day"])),
-        "hours_of_a_gpu": float(my_accounts.hours_between_failures(*counts, 1)),
-        "hours_of_many": float(my_accounts.hours_between_failures(*counts, 100_000)),
+        "goodput_percent": float(my_accounts.goodput_percent(accounts["log"])),
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node all files are in one folder
@@ -123,6 +124,12 @@ for number, job in enumerate(accounts["jobs"]):
         "published_tflops": job["published_tflops"], "mfu_percent": percent,
         "hfu_percent": answers["accounts"]["hfu"][number] if answers["accounts"] else None,
     })  # fmt: skip
+trained_hours = sum(after["hour"] - entry["hour"] for entry, after in pairwise(accounts["log"]) if entry["event"] == "trains")
+day_rows = [
+    {"counted": "all hours of training", "percent": 100 * trained_hours / accounts["log"][-1]["hour"]},
+    {"counted": "what is left of them, by yours",
+     "percent": answers["accounts"]["goodput_percent"] if answers["accounts"] else None},
+]  # fmt: skip
 published_off = [abs(100 * job["published_tflops"] / job["peak_tflops"] - job["published_percent"]) for job in accounts["jobs"]]
 waiting = {where: hang_rows[0][f"waiting_in_{where}"] for where in ("tp", "pp", "dp")}
 yours = {
@@ -130,8 +137,7 @@ yours = {
     "hangs_right": sum(right_hangs) if answers["hang"] else None, "slow_right": sum(right_slow) if answers["slow"] else None,
     "off_points": max(abs(row["mfu_percent"] - row["published_percent"]) for row in account_rows)
     if answers["accounts"] else None,
-    "hours_off": abs(answers["accounts"]["hours_of_a_gpu"] / accounts["failures"]["hours_of_a_gpu"] - 1)
-    if answers["accounts"] else None,
+    "goodput_off": abs(answers["accounts"]["goodput_percent"] - accounts["kept_percent"]) if answers["accounts"] else None,
 }  # fmt: skip
 metrics = {
     **vars(args), "ranks": [{"rank": number, "host": host} for number, host in enumerate(hosts)], "real": real_rows,
@@ -145,7 +151,7 @@ metrics = {
     "weight_seen_by_checksum": corrupted[2]["seen_by_checksum"], "false_alarms": sum(
         corrupted[0][key] for key in ("seen_by_norm", "seen_by_checksum", "seen_by_replay")),
     "published_off_points": max(published_off), "most_lost_percent": max(row["lost_percent"] for row in slow_rows),
-    "figures": answers["accounts"], "yours": yours,
+    "day": day_rows, "log": accounts["log"], "figures": answers["accounts"], "yours": yours,
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
 }  # fmt: skip
 say(f"\nThe last operation of each real rank, by torch's flight recorder; torch's analyser blames {blamed}")
@@ -161,6 +167,8 @@ bench.say_table(
 )
 say("\nPublished trainings")
 bench.say_table(account_rows, {"job": "job", "mfu_percent": "your MFU", "published_percent": "published", "hfu_percent": "HFU"})
+say("\nA made-up day with four interruptions, in percent of its hours")
+bench.say_table(day_rows, {"counted": "counted", "percent": "%"})
 for name, outcome in outcomes.items():
     if outcome.state == "open":
         say(f"my_{name}.py is not written yet: its results would follow. {outcome.text}")

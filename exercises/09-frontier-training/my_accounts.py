@@ -1,9 +1,9 @@
-"""Your part of 9.8: what share of a cluster's work becomes training, from published figures.
+"""Your part of 9.8: what share of a cluster's work becomes training.
 
-You will learn    MFU, HFU and goodput, and how long a GPU lives between two failures
-You will produce  four figures that agree with published ones
+You will learn    MFU, HFU and goodput: what was counted, and which hours of training a job still has
+You will produce  two figures that agree with published ones, and what is left of a day with four interruptions
 Try it            gpucourse try 9.8
-Your part         the bodies of four functions; keep their names and parameters
+Your part         the bodies of three functions; keep their names and parameters
 Reading           modules/09-frontier-training/lesson-9-sick-gpu.md
 """
 
@@ -34,14 +34,16 @@ def hfu(mfu_percent: float, recomputed: float) -> float:
     raise NotImplementedError("hfu: which third of a step's FLOPs is forward?")
 
 
-def goodput(hours: float, interruptions: list[dict[str, float]]) -> float:
-    """Return the percentage of `hours` whose result the training still has.
+def goodput_percent(log: list[dict[str, Any]]) -> float:
+    """Return the percentage of the log's hours in which the training computed what it still has at the end.
 
-    Each interruption has `lost_hours`, trained since the last checkpoint, and `down_hours`, until the job trained again.
+    `log` is what a job wrote, in the order of time. Each entry has an `hour`, a `step` and an `event`:
+
+        trains   from now on, training continues after `step` steps: from a state that was saved, or from the first state, 0
+        saves    training pauses, and the state after `step` steps is saved
+        stops    the job is interrupted
+        ends     the log ends while the job trains. Only the last entry is of this kind
+
+    A job may lose nodes and get others, so its steps take longer at some times than at others.
     """
-    raise NotImplementedError("goodput: what does an interruption cost apart from the time in which nothing runs?")
-
-
-def hours_between_failures(failures: int, days: float, gpus: int, job_gpus: int) -> float:
-    """Return the hours between two failures in a job of `job_gpus` GPUs, if `gpus` GPUs had `failures` in `days` days."""
-    raise NotImplementedError("hours_between_failures: how many hours does one GPU run between two failures?")
+    raise NotImplementedError("goodput_percent: which hours does the job lose when it continues after an earlier step?")

@@ -56,7 +56,7 @@ def test_optimizers_name_parts_that_end_their_process_or_return_nonsense(tmp_pat
 
 FEW = {"dp": "4", "pp": "4", "tp": "4", "micro_batches": "4"}
 SEARCHES_RUN = {"hang-runs", "slow-runs", "accounts-run"}
-OF_SEARCHES = {"real-found", "hangs-found", "slow-found", "published-mfu", "hours-of-a-gpu"}
+OF_SEARCHES = {"real-found", "hangs-found", "slow-found", "published-mfu", "day-kept"}
 
 
 @pytest.mark.slow

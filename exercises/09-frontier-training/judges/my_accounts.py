@@ -1,7 +1,8 @@
-"""Judge my_accounts.py of 9.8 with a dense model, one with experts, and a week with interruptions."""
+"""Judge my_accounts.py of 9.8 with a dense model, one with experts, and logs of jobs with interruptions."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from gpucourse.judge import Case, Part, Way
@@ -15,7 +16,19 @@ EXPERTS = DENSE | {
     "attention_width": 8192,
     "tokens_per_s": 2100.0,
 }
-WEEK = [{"lost_hours": 1.5, "down_hours": 0.5}, {"lost_hours": 0.25, "down_hours": 2.0}]
+LOGS = {
+    "no interruption": "0 trains 0, 2 saves 100, 2.5 trains 100, 5 ends 250",
+    "an interruption before anything was saved": "10 trains 0, 12 stops 200, 13 trains 0, 18 ends 500",
+    "one interruption": "0 trains 0, 3 saves 300, 3.25 trains 300, 5 stops 480, 6 trains 300, 10 ends 700",
+    "an interruption while a state is saved":
+        "0 trains 0, 2 saves 200, 2.25 trains 200, 5 saves 470, 5.5 stops 470, 6 trains 200, 8 ends 400",
+    "a state that is loaded although a newer one was saved":
+        "0 trains 0, 2 saves 200, 2.25 trains 200, 4 saves 370, 4.25 trains 370, 5 stops 440, 5.5 trains 200, 8 ends 450",
+    "a step that is reached twice, the second time more slowly":
+        "0 trains 0, 1 saves 100, 1.25 trains 100, 2.25 saves 200, 2.5 stops 200, 3 trains 100, 5 saves 200, 5.25 trains 200, "
+        "6 stops 240, 7 trains 200, 9 ends 300",
+}  # fmt: skip
+LOST = ("lost-work-kept", "newest-state", "first-of-two", "saving-counts", "end-lost", "of-the-training")
 WAYS = {
     "attention-forgotten": Way(
         "{given} % instead of {right} %: 6 FLOPs for each parameter leave out attention, whose products with all tokens "
@@ -48,26 +61,39 @@ WAYS = {
         ("(1 + recomputed / 3)", "(1 + recomputed)"),
     ),
     "lost-work-kept": Way(
-        "{given} % instead of {right} %: what was trained since the last checkpoint is lost, too",
-        ("one[\"lost_hours\"] + one[\"down_hours\"]", "one[\"down_hours\"]"),
+        "{given} % instead of {right} %: you counted all hours of training. What was trained after the state that is loaded "
+        "is lost",
+        ('kept = saved[entry["step"]] + following', 'kept += following'),
     ),
-    "of-the-cluster": Way(
-        "{given} h instead of {right} h: that is the time between two failures anywhere in the cluster of "
-        "{gpus:,} GPUs, not in a job"
-        " of {job:,}",
-        ("24 * days * gpus / failures / job_gpus", "24 * days / failures"),
+    "newest-state": Way(
+        "{given} % instead of {right} %: the job does not always continue from the newest state. `trains` says after which "
+        "step it continues, and everything later is lost, also what was saved",
+        ('saved[entry["step"]] + following', "[*saved.values()][-1] + following"),
     ),
-    "share-upside-down": Way(
-        "{given} h instead of {right} h: a job with fewer GPUs fails less often",
-        ("gpus / failures / job_gpus", "job_gpus / failures / gpus"),
+    "first-of-two": Way(
+        "{given} % instead of {right} %: the job saved a step twice, after different hours. It continues from the later one",
+        ('saved[entry["step"]] = kept', 'saved.setdefault(entry["step"], kept)'),
+    ),
+    "saving-counts": Way(
+        "{given} % instead of {right} %: while a state is saved, training pauses",
+        ('saved[entry["step"]] = kept', 'saved[entry["step"]] = kept + following["hour"] - entry["hour"]'),
+    ),
+    "end-lost": Way(
+        "{given} % instead of {right} %: at the end of the log the job trains, and still has what it has not saved yet",
+        ('following["hour"] - entry["hour"]\n', '(following["hour"] - entry["hour"]) * (following["event"] != "ends")\n'),
+    ),
+    "of-the-training": Way(
+        "{given} % instead of {right} %: you divided by the hours of training. The hours in which nothing ran count as well",
+        ('(log[-1]["hour"] - log[0]["hour"])',
+         'sum(after["hour"] - entry["hour"] for entry, after in pairwise(log) if entry["event"] == "trains")'),
     ),
 }  # fmt: skip
 
 
 def judge(part: Part) -> None:
-    """Judge the four figures, with inputs in which no two mistakes give the same number."""
+    """Judge the three figures, with inputs in which no two mistakes give the same number."""
     mfu, hfu = part.function("mfu"), part.function("hfu")
-    goodput, hours = part.function("goodput"), part.function("hours_between_failures")
+    goodput_percent = part.function("goodput_percent")
     cases = []
     for name, job in (
         ("a dense model", DENSE),
@@ -85,20 +111,12 @@ def judge(part: Part) -> None:
              {"recompute-ignored": 42.0, "recompute-as-a-whole": 42.0 * (1 + share)})
         for share in (0.0, 1.0, 0.5)
     ])  # fmt: skip
-    down = sum(one["down_hours"] for one in WEEK)
-    lost = sum(one["lost_hours"] for one in WEEK)
     part.compare([
-        Case("goodput of a week", part.call(goodput, 168.0, [dict(one) for one in WEEK], case="goodput"),
-             100 * (168 - down - lost) / 168, {"lost-work-kept": 100 * (168 - down) / 168}),
-        Case("goodput without interruptions", part.call(goodput, 24.0, [], case="goodput"), 100.0),
+        Case(f"a log with {name}", part.call(goodput_percent, _read(log), case=f"a log with {name}"), _count_kept(_read(log)),
+             {mistake: _count_kept(_read(log), mistake) for mistake in LOST})
+        for name, log in LOGS.items()
     ])  # fmt: skip
-    part.compare([
-        Case(f"a job of {job:,} GPUs", part.call(hours, 30, 10.0, 2000, job, case="hours_between_failures"),
-             240 * 2000 / 30 / job, {"of-the-cluster": 8.0, "share-upside-down": 240 * job / 30 / 2000},
-             {"gpus": 2000, "job": job})
-        for job in (1, 500, 2000)
-    ])  # fmt: skip
-    part.note("MFU with and without experts, HFU, goodput, and the hours between failures")
+    part.note("MFU with and without experts, HFU, and the goodput of six logs")
 
 
 def _mfu(
@@ -108,3 +126,25 @@ def _mfu(
     products = attention * job["layers"] * job["attention_width"] * job["sequence"]
     products /= 2 if job["is_causal"] and causal else 1
     return 100 * float((6 * job[key] + products) * job["tokens_per_s"] / 1e12 / job[peak])
+
+
+def _read(log: str) -> list[dict[str, Any]]:
+    """Return the entries of a log that is written as "hour event step, hour event step"."""
+    words = [entry.split() for entry in log.split(", ")]
+    return [{"hour": float(hour), "event": event, "step": int(step)} for hour, event, step in words]
+
+
+def _count_kept(log: list[dict[str, Any]], mistake: str = "") -> float:
+    """Return the goodput of a log in percent, or that of a mistake."""
+    kept, trained, saved = 0.0, 0.0, {0: 0.0}
+    for entry, following in pairwise(log):
+        hours = following["hour"] - entry["hour"]
+        if entry["event"] == "trains":
+            trained += hours
+            begin = [*saved.values()][-1] if mistake == "newest-state" else saved[entry["step"]]
+            kept = begin + hours * (mistake != "end-lost" or following["event"] != "ends")
+        elif entry["event"] == "saves" and not (mistake == "first-of-two" and entry["step"] in saved):
+            saved[entry["step"]] = kept + hours * (mistake == "saving-counts")
+    if mistake == "lost-work-kept":
+        kept = trained
+    return 100 * kept / (trained if mistake == "of-the-training" else log[-1]["hour"] - log[0]["hour"])

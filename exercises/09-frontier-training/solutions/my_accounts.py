@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 
@@ -17,12 +18,12 @@ def hfu(mfu_percent: float, recomputed: float) -> float:
     return mfu_percent * (1 + recomputed / 3)
 
 
-def goodput(hours: float, interruptions: list[dict[str, float]]) -> float:
-    """Return the percentage of time that became training."""
-    lost = sum(one["lost_hours"] + one["down_hours"] for one in interruptions)
-    return 100 * (hours - lost) / hours
-
-
-def hours_between_failures(failures: int, days: float, gpus: int, job_gpus: int) -> float:
-    """Return the hours between two failures of a job."""
-    return 24 * days * gpus / failures / job_gpus
+def goodput_percent(log: list[dict[str, Any]]) -> float:
+    """Note how many hours each saved state has behind it, and continue from those of the state that is loaded."""
+    kept, saved = 0.0, {0: 0.0}
+    for entry, following in pairwise(log):
+        if entry["event"] == "trains":
+            kept = saved[entry["step"]] + following["hour"] - entry["hour"]
+        elif entry["event"] == "saves":
+            saved[entry["step"]] = kept
+    return 100 * kept / (log[-1]["hour"] - log[0]["hour"])

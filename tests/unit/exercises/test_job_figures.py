@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +108,20 @@ def test_published_figures_are_the_same_in_lesson_and_exercise() -> None:
         )
     assert round(100 * 148 / 419, 1) == 35.3
     assert "it is 35.3 %" in SICK
-    failures = accounts["failures"]
-    hours = 24 * failures["days"] * failures["gpus"] / failures["failures"]
-    assert round(hours) == failures["hours_of_a_gpu"] == 50677
+
+
+def test_a_day_of_training_is_half_lost() -> None:
+    accounts = read_accounts()
+    log = accounts["log"]
+    trained = sum(after["hour"] - entry["hour"] for entry, after in pairwise(log) if entry["event"] == "trains")
+    assert round(100 * trained / 24) == 90
+    kept = (9.5 + 24 - 21.8) / 24  # the second attempt at step 9,000 had 9.5 hours behind it
+    assert accounts["kept_percent"] == pytest.approx(100 * kept)
 
 
 def test_questions_about_the_accounts_have_the_numbers_of_the_sources() -> None:
     questions = {question.id: question for question in load(find_course({})).exercise("9.8")[1].questions}
     average = 100 * 6 * 405e9 * 15.6e12 / (30.84e6 * 3600 * 989e12)
     assert questions["average-mfu"].value == pytest.approx(average, abs=0.1)
-    assert questions["hours-of-many"].value == pytest.approx(50677 / 1e5, abs=0.001)
+    assert f"{24 * 54 * 16384 / 419:,.0f} hours" in (questions["memory-of-yours"].explanation or "")
     assert questions["memory-of-yours"].value == pytest.approx(24 * 54 * 16384 / 72 / 2000, abs=0.1)

@@ -19,16 +19,15 @@ def hfu(mfu_percent: float, recomputed: float) -> float:
     return forward + 2 * backward_half + recomputed * forward
 
 
-def goodput(hours: float, interruptions: list[dict[str, float]]) -> float:
-    """Return the percentage of time that became training."""
-    kept = hours
-    for one in interruptions:
-        kept -= one["lost_hours"]
-        kept -= one["down_hours"]
-    return kept / hours * 100
-
-
-def hours_between_failures(failures: int, days: float, gpus: int, job_gpus: int) -> float:
-    """Return the hours between two failures of a job."""
-    rate = failures / (gpus * days * 24)
-    return 1 / (rate * job_gpus)
+def goodput_percent(log: list[dict[str, Any]]) -> float:
+    """Return the percentage, from a list of (step, hours up to it) that loses its end when an earlier state is loaded."""
+    history, since = [(0, 0.0)], None
+    for entry in log:
+        if since is not None:
+            history.append((entry["step"], history[-1][1] + entry["hour"] - since))
+            since = None
+        if entry["event"] == "trains":
+            while history[-1][0] > entry["step"]:
+                history.pop()
+            since = entry["hour"]
+    return history[-1][1] / (log[-1]["hour"] - log[0]["hour"]) * 100
