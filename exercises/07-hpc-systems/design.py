@@ -68,13 +68,11 @@ bench.say_table(rows, {"scheduler": "scheduler", "mean_wait_min": "mean wait min
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 in_order, fitting = rows[:2]
-stripes = files[0].right()
 metrics = {
     **vars(args), "days": rows, "broken_rules": broken, "fault": yours["fault"],
     "passing_of_in_order": fitting["mean_wait_min"] / in_order["mean_wait_min"],
     "wait_of_in_order": yours["mean_wait_min"] / in_order["mean_wait_min"] if yours.get("mean_wait_min") else None,
-    "gpus_by_memory": -(-sum(machines) // max(cases.PROFILES)), "gpus_least": cases.gpus_needed(machines, cases.PROFILES),
-    "lower_switches": networks[1].right()[0], "stripes": stripes[0] if stripes else None,
+    "gpus_by_memory": -(-sum(machines) // max(cases.PROFILES)),
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 CUDA_OF_DRIVER = {525: (12, 0), 535: (12, 2), 550: (12, 4), 560: (12, 6), 570: (12, 8), 580: (13, 0), 590: (13, 1)}
 """The newest CUDA that a driver branch supports (NVIDIA, "CUDA Toolkit Release Notes", table of driver versions)."""
+FIRST_TORCH_WITH_CUDA_13 = (2, 11)
+"""Wheels of torch 2.10 on PyPI need the libraries of CUDA 12.8, and those of 2.11 the libraries of CUDA 13.0."""
 SECRET = re.compile(
     r"\b\w*(TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY)\b\s*[= ]\s*(?!\"\"|''|\"?\$\()\S+", re.IGNORECASE
 )  # the output of a command, `$(cat /run/secrets/token)`, is not written in the file
@@ -83,7 +85,7 @@ def _check_dockerfile(lines: list[tuple[int, str]], driver: str) -> Iterator[Fau
                 yield from _check_base(number, image, driver)
             stages.update(extra[1:2])
         elif order == "RUN" or order not in INSTRUCTIONS:  # or a line of a RUN <<END
-            yield from _check_install(number, arguments if order == "RUN" else f"{order.lower()} {arguments}")
+            yield from _check_install(number, arguments if order == "RUN" else f"{order.lower()} {arguments}", driver)
         elif order in ("ENV", "ARG") and SECRET.search(arguments):
             yield Fault(
                 "secret", number, f"{arguments.split('=')[0].split()[0]} stays in the image for everybody: pass it at run time"
@@ -149,7 +151,7 @@ def _check_definition(lines: list[tuple[int, str]], driver: str) -> Iterator[Fau
         elif match := re.match(r"From\s*:\s*(\S+)", text, re.IGNORECASE):
             yield from _check_base(number, match[1], driver)
         elif section == "%post":
-            yield from _check_install(number, text)
+            yield from _check_install(number, text, driver)
         elif section == "%environment" and SECRET.search(text):
             yield Fault("secret", number, "a secret in %environment stays in the image for everybody: pass it at run time")
         elif section == "%files" and text:
@@ -184,7 +186,7 @@ def _check_base(number: int, image: str, driver: str) -> Iterator[Fault]:
             yield Fault("cuda", number, complaint)
 
 
-def _check_install(number: int, command: str) -> Iterator[Fault]:
+def _check_install(number: int, command: str, driver: str) -> Iterator[Fault]:
     command = re.sub(r"--mount=\S+", "", _plain(command))  # a secret that is mounted leaves nothing behind
     for words in PIP.findall(command):
         for extent in re.findall(r"(?:^|\s)[\"']?torch(?:\[[\w,]*\])?(?![\w.-])([^\s\"']*(?:\s*@\s*\S+)?)", words):
@@ -192,10 +194,31 @@ def _check_install(number: int, command: str) -> Iterator[Fault]:
                 yield Fault(
                     "torch",
                     number,
-                    "torch without a version may be a different one tomorrow, and need a different CUDA: torch==2.10.0",
+                    "torch without a version may be a different one tomorrow, and need a different CUDA: name one",
                 )
+            elif (cuda := _find_cuda_of_torch(extent, words)) > newest_cuda(driver)[0]:
+                yield Fault("torch-cuda", number, _describe_cuda_of_torch(extent, cuda, driver))
     if SECRET.search(command):
         yield Fault("secret", number, "a secret in a RUN line stays in the image's history: pass it at run time")
+
+
+def _find_cuda_of_torch(extent: str, words: str) -> int:
+    """Return the major version of the CUDA that comes with torch: its index or its suffix names it, or the version decides.
+
+    0 means that nothing names it.
+    """
+    if build := re.search(r"\+(cu\d+|cpu)", extent) or re.search(r"/whl/(?:nightly/)?(cu\d+|cpu)", words):
+        return int(build[1][2:4]) if build[1].startswith("cu") else 0
+    version = re.search(r"[=~]=\s*(\d+)\.(\d+)", extent)
+    return 13 if version and (int(version[1]), int(version[2])) >= FIRST_TORCH_WITH_CUDA_13 else 0
+
+
+def _describe_cuda_of_torch(extent: str, cuda: int, driver: str) -> str:
+    newest = newest_cuda(driver)
+    return (
+        f"torch{extent} brings CUDA {cuda}, but driver {driver} supports {newest[0]}.{newest[1]}: take an earlier torch, or "
+        f"its wheels for CUDA {newest[0]}"
+    )
 
 
 def _check_copy(number: int, words: list[str]) -> Iterator[Fault]:

@@ -108,7 +108,6 @@ for name in FILES[1:3]:
 ran = [row for row in rows if row["there"]]
 container = views.get("namespaces")
 products = [row["product_ms"] for row in ran if row["product_ms"] is not None]
-starts = [row["start_ms"] for row in ran if row["start_ms"] is not None]
 metrics = {
     **vars(args), "tried": rows, "engines_run": len(ran) if container or len(ran) > 1 else None, "lint": lint,
     "faults_left": len(lint), "faults_docker": sum(row["file"] == FILES[1] for row in lint),
@@ -123,7 +122,6 @@ metrics = {
     "own_hostname": container["hostname"] == "container" if container else None,
     "writable": container["writable"] if container else None,
     "places_writable": len(container["writable"]) if container else None,
-    "fastest_start_ms": min(starts), "slowest_start_ms": max(starts),
     "product_spread_percent": 100 * (max(products) / min(products) - 1) if len(products) > 1 else None,
     "product_median_ms": statistics.median(products) if products else None,
     "gpus_inside": max((row["gpus_seen"] or 0 for row in ran[1:]), default=None) if host["gpus"] else None,

@@ -10,6 +10,7 @@ WAYS = {
     "cuda": Way("{fault}", ("cuda:12.8.1", "cuda:13.2.0")),
     "latest": Way("{fault}", ("nvidia/cuda:12.8.1-runtime-ubuntu24.04", "nvidia/cuda")),
     "torch": Way("{fault}", ("torch==2.10.0", "torch")),
+    "torch-cuda": Way("{fault}", ("torch==2.10.0", "torch==2.13.0")),
     "data": Way("{fault}", ("gpus.json /course\n", "gpus.json /course\n    checkpoints/model.safetensors /course\n")),
     "no-environment": Way("{fault}", ("%environment\n    export PATH=/opt/course/bin:$PATH\n", "")),
     "secret": Way(

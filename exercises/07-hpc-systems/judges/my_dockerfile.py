@@ -10,6 +10,7 @@ WAYS = {
     "cuda": Way("{fault}", ("FROM python:3.12-slim-bookworm", "FROM nvidia/cuda:13.2.0-runtime-ubuntu24.04")),
     "latest": Way("{fault}", ("FROM python:3.12-slim-bookworm", "FROM python")),
     "torch": Way("{fault}", ("torch==2.10.0 numpy", "torch numpy")),
+    "torch-cuda": Way("{fault}", ("torch==2.10.0 numpy", "torch==2.13.0 numpy")),
     "secret": Way("{fault}", ("WORKDIR /course\n", "WORKDIR /course\nENV HF_TOKEN=hf_0123456789\n")),
     "data": Way("{fault}", ("gpus.json /course/", "gpus.json data/ /course/")),
     "root": Way("{fault}", ("USER learner\n", "")),
