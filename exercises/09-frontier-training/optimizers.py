@@ -163,7 +163,6 @@ metrics = {
     "checks": checks, "standard_slope": widths.find_slope([row for row in checks if row["who"] == "standard"]),
     "sweep": [row | {"label": label(**row), "rate_value": 2.0 ** row["rate"]} for row in swept], "best": bests,
     "standard_rate_moves": max(abs(rate - standard_best[sweep_widths[0]]) for rate in standard_best.values()),
-    "kept_on_rank_0": trainings[-1]["kept_numbers"][0],
     "errors": {name: "no error" if outcome.state == "ran" else outcome.text for name, outcome in outcomes.items()},
     "yours": yours, "gpu": gpu_times, "gpus": [gpu_times] if gpus else [],
     "bf16_off": muon_trial.find_bf16_off(gpus.device) if gpus else None,
