@@ -66,6 +66,16 @@ say(f"\n{len(days)} days, each with {len(days[0].gangs)} gangs on {days[0].racks
 bench.say_table(rows, {"scheduler": "scheduler", "mean_wait_min": "mean wait min", "longest_wait_min": "longest",
                        "largest_wait_min": "largest gang", "busy_percent": "busy %"})  # fmt: skip
 
+if outcome.state == "ran":
+    say(f"\nBy the rules of the lesson, the virtual machines need {cases.gpus_needed(machines, cases.PROFILES)} GPUs.")
+    for number, net in enumerate(networks, 1):
+        leaves, spines = net.right()
+        say(f"Network {number}: {leaves} lower and {spines} upper {'switch' if spines == 1 else 'switches'}")
+    for number, file in enumerate(files, 1):
+        choice = file.right()
+        words = f"{choice[0]} stripes of {choice[1]} MiB" if choice else "no number of stripes is enough"
+        say(f"Checkpoint {number}: {words}")
+
 # --- the record ------------------------------------------------------------------------------------------------------------
 in_order, fitting = rows[:2]
 metrics = {

@@ -59,8 +59,15 @@ def judge(listing: topology.Listing) -> dict[str, object]:
         "pairs_wrong": sum(answer[a][b] != table[a][b] for a, b in cells) if same_size else len(cells),
         "groups": " ".join("-".join(map(str, group)) for group in groups), "ring": "-".join(map(str, order)),
         "groups_best": topology.group_score(table, groups) == listing.best.groups[args.size],
-        "ring_best": topology.ring_score(table, order) == listing.best.ring,
+        "ring_best": topology.ring_score(table, order) == listing.best.ring, "ring_ms": time_ring(table, order),
+        "no_ring": None,
     }  # fmt: skip
+
+
+def time_ring(table: topology.Links, order: list[int]) -> float:
+    """Return the milliseconds of an all-reduce of `--gib` in a ring, by the assumed speed of its slowest hop."""
+    sent_gb = bandwidth.bus_factor("all_reduce", len(order)) * args.gib * 2**30 / 1e9
+    return 1e3 * sent_gb / topology.ring_speed(table, order)
 
 
 rows: list[dict] = []
@@ -70,7 +77,8 @@ for listing in topology.listings(args.puzzle):
     row = {
         "name": listing.name, "gpus": len(listing.links), "pairs_wrong": None, "groups": None, "ring": None,
         "best_groups": topology.name_score(listing.links, best[0]), "best_ring": topology.name_score(listing.links, best[1]),
-        "groups_best": None, "ring_best": None,
+        "groups_best": None, "ring_best": None, "numbered_ms": time_ring(listing.links, list(range(len(listing.links)))),
+        "ring_ms": None, "no_ring": "my_topology.py is not written",
     }  # fmt: skip
     try:
         row |= judge(listing)
@@ -82,6 +90,8 @@ say(
 )
 bench.say_table(rows, {"name": "computer", "best_groups": f"best groups of {args.size}: slowest links", "groups": "yours",
                        "best_ring": "best ring: slowest hops", "ring": "yours"})  # fmt: skip
+say(f"\nAn all-reduce of {args.gib:g} GiB in a ring, by assumed speeds of the links")
+bench.say_table(rows, {"name": "computer", "numbered_ms": "in the order of the numbers, ms", "ring_ms": "in your ring, ms"})
 if not is_written:
     say("Your part is not written yet: my_topology.py")
 

@@ -24,7 +24,7 @@ def read(text: str) -> list[list[str]]:
 def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
     """Return all GPUs, divided into groups of `size`, so that the slowest link inside any group is as fast as possible.
 
-    Of several such divisions, return one with as few links of that speed as possible. There are at most eight GPUs: try all.
+    Of several such divisions, return one with as few links of that speed as possible. There are at most eight GPUs.
     """
     raise NotImplementedError("find_groups: which link of a group decides how fast its members communicate?")
 

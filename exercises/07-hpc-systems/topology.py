@@ -18,6 +18,8 @@ Links = list[list[str]]  # links[i][j] between GPU i and GPU j, "X" if i is j
 Score = tuple[int, int]
 
 PCIE = ("SYS", "NODE", "PHB", "PXB", "PIX")  # from the longest path to the shortest
+ASSUMED_GB_PER_S = {"SYS": 10.0, "NODE": 10.0, "PHB": 10.0, "PXB": 15.75, "PIX": 15.75}
+"""Of PCIe 3 x16 through switches; paths through a processor are slower, by how much depends on it. An NVLink has 25 GB/s."""
 _LEGEND = """
 Legend:
 
@@ -121,6 +123,16 @@ def name_score(links: Links, value: Score) -> str:
     """Return a score in words: "2 x SYS"."""
     names = {rank_link(link): link for row in links for link in row if link != "X"}
     return f"{-value[1]} x {names[value[0]]}"
+
+
+def ring_speed(links: Links, ring: Sequence[int]) -> float:
+    """Return the GB/s, in one direction, of the slowest hop of a ring, by assumed speeds of each kind of link.
+
+    Hops between the sockets share one link, half of them in each direction.
+    """
+    hops = [links[a][b] for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
+    speeds = ASSUMED_GB_PER_S | {"SYS": ASSUMED_GB_PER_S["SYS"] / max(1, hops.count("SYS") / 2)}
+    return min(25.0 * int(link[2:]) if link.startswith("NV") else speeds[link] for link in hops)
 
 
 def listings(puzzle: int) -> list[Listing]:

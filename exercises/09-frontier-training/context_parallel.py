@@ -149,7 +149,8 @@ metrics = {
     "output_off": max(row["output_off"] for row in gathered_rows),
     "gradient_off": max(row["gradient_off"] for row in gathered_rows),
     "bytes_off": max(abs(row["forward_bytes"] - formulas[row["way"]][0]) for row in gathered_rows),
-    "contiguous_over_mean": max(contiguous) * size / sum(contiguous), "ring_forward_bytes": formulas["ring"][0], "ring_messages": 6 * size - 4,
+    "contiguous_over_mean": max(contiguous) * size / sum(contiguous), "ring_forward_bytes": formulas["ring"][0],
+    "ring_messages": 6 * size - 4,
     "contiguous_ways": [row for row in ways if row["share"] == "contiguous"],
 }  # fmt: skip
 titles = {"way": "way", "share": "share", "whose": "whose", "output_off": "output off", "gradient_off": "gradients off",

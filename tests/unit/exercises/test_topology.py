@@ -37,3 +37,10 @@ def test_ring_score_of_a_hybrid_cube_shows_that_its_numbers_are_no_order() -> No
     cube = topology.listings(1)[1]
     assert topology.name_score(cube.links, cube.best.ring) == "8 x NV2"
     assert topology.name_score(cube.links, topology.ring_score(cube.links, range(8))) == "2 x SYS"
+
+
+def test_ring_speed_is_that_of_the_slowest_hop_and_crossings_share_a_link() -> None:
+    cube, sockets = (topology.listings(1)[number].links for number in (1, 3))
+    assert topology.ring_speed(cube, [0, 3, 2, 1, 5, 6, 7, 4]) == 50
+    assert topology.ring_speed(sockets, range(8)) == 10
+    assert topology.ring_speed(sockets, [0, 4, 1, 5, 2, 6, 3, 7]) == 10 / 4
