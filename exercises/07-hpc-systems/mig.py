@@ -148,13 +148,15 @@ class Needs:
     """The needs of a puzzle's services on a card: a way to share for each service, and the number of instances.
 
     `reserved_ratio` is the memory of the smallest fitting instances, divided by what their services need, or None.
-    `gpus` is the lowest number of GPUs that hold these instances.
+    `gpus` is the lowest number of GPUs that hold these instances, `first_free` the number that they take if each of them in
+    turn begins at the first place that is free and allowed.
     """
 
     ways: list[str]
     instances: int
     reserved_ratio: float | None
     gpus: int
+    first_free: int
 
 
 def read_needs(puzzle: int, card: Card) -> Needs:

@@ -78,6 +78,41 @@ say(f"\n{drawn or 'no instances to draw'}\n")
 if not is_written:
     say("Your part is not written yet: my_sharing.py")
 
+# --- the instances of all puzzles -----------------------------------------------------------------------------------------
+fleets = [mig.read_needs(puzzle, card) for puzzle in range(1, mig.PUZZLES + 1)] if card.profiles else []
+
+
+def count_gpus() -> tuple[int | None, str | None]:
+    """Return the GPUs that your part takes for the isolated services of all puzzles, or None and the reason."""
+    count = 0
+    for puzzle in range(1, mig.PUZZLES + 1):
+        described = [asdict(service) for service in mig.make_services(puzzle, card)]
+        try:
+            divided = [service for service in described if my_sharing.way(service, card.describe()) == "mig"]
+            wanted = [my_sharing.profile(service, card.describe()) for service in divided]
+            spots = [tuple(spot) for spot in my_sharing.place(wanted, card.describe())] if wanted else []
+            faults = mig.find_problems(card, wanted, spots)
+        except Exception as error:  # noqa: BLE001  # the learner's code may raise anything, and the other rows stay
+            return None, "my_sharing.py is not written" if isinstance(
+                error, NotImplementedError
+            ) else f"puzzle {puzzle}: {error}"
+        if faults:
+            return None, f"puzzle {puzzle}: {faults[0]}"
+        count += len({gpu for gpu, _ in spots})
+    return count, None
+
+
+count, no_count = count_gpus() if card.profiles else (None, None)
+fleet_rows = [
+    {"placed": "one on each GPU", "gpus": sum(fleet.instances for fleet in fleets), "open": None},
+    {"placed": "where it is free", "gpus": sum(fleet.first_free for fleet in fleets), "open": None},
+    {"placed": "yours", "gpus": count, "open": no_count},
+    {"placed": "on the fewest", "gpus": sum(fleet.gpus for fleet in fleets), "open": None},
+] if fleets else []  # fmt: skip
+if fleet_rows:
+    title = f"GPUs for the isolated services of all {mig.PUZZLES} puzzles:"
+    bench.say_table(fleet_rows, {"placed": "instances placed", "gpus": "GPUs"}, title=title)
+
 # --- the manifests -----------------------------------------------------------------------------------------------------
 profiles = {profile.name: profile.gib for profile in mig.CARDS["a100-80"].profiles}
 pods_file = Path(__file__).with_name("my_pods.yaml")
@@ -104,7 +139,8 @@ if reason:
 
 # --- the record --------------------------------------------------------------------------------------------------------
 metrics = {
-    **vars(args), "services": rows, "problems": problems, "unplaced": len(used) - len(places) if is_written else None,
+    **vars(args), "services": rows, "fleet": fleet_rows, "problems": problems,
+    "unplaced": len(used) - len(places) if is_written else None,
     "ways_wrong": sum(row["fits"] is False for row in rows) if is_written else None,
     "geometry_problems": len(problems) if is_written else None,
     "gpus_used": len({gpu for gpu, _ in places}) if is_written else None, "gpus_least": needs.gpus,

@@ -192,7 +192,10 @@ def record(puzzle: int) -> dict[str, dict[str, Any]]:
         sizes = {profile.name: profile.gib for profile in card.profiles}
         ratio = round(sum(sizes[name] for name in names) / sum(service.gib for service in divided), 4) if divided else None
         gpus = len({gpu for gpu, _ in find_places(card, names)})
-        rows[card.name] = {"ways": ways, "instances": len(names), "reserved_ratio": ratio, "gpus": gpus}
+        rows[card.name] = {
+            "ways": ways, "instances": len(names), "reserved_ratio": ratio, "gpus": gpus,
+            "first_free": count_first_free(card, names),
+        }  # fmt: skip
     return rows
 
 
@@ -223,6 +226,18 @@ def find_places(card: Card, names: Sequence[str]) -> list[Place]:
         if places is not None:
             return [places[number] for number in range(len(names))]
     return []
+
+
+def count_first_free(card: Card, names: Sequence[str]) -> int:
+    """Return the GPUs that are used if each instance in turn begins at the first place that is free and allowed."""
+    places: list[Place] = []
+    for name in names:
+        profile = card.profile(name)
+        assert profile is not None
+        every_place = ((gpu, start) for gpu in range(len(names)) for start in profile.starts)
+        placed = names[: len(places) + 1]
+        places.append(next(spot for spot in every_place if not mig.find_problems(card, placed, [*places, spot])))
+    return len({gpu for gpu, _ in places})
 
 
 def _place_on(card: Card, order: list[int], names: Sequence[str], gpus: int) -> dict[int, Place] | None:
