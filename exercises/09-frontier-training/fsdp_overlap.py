@@ -112,7 +112,6 @@ metrics = {
     "formula_off": max(abs(row["end"] - row["by_formula"]) for row in formulas),
     "forward_exposed_share": find_forward_share(recorded["torch's default"]) if rows else None,
     "default_exposed_percent": default and default["exposed_percent"],
-    "gathers_saved": default and default["gathers"] - rows[-1]["gathers"],
     "yours": {"off_us": max((row["off_us"] for row in rows), default=None) if timing.state == "ran" else None,
               "orders_off": sum(not row["equal_to_yours"] for row in rows) if ordering.state == "ran" and rows else None},
     "choice": choice, "trace": traced, "traces": [traced] if gpus else [],

@@ -73,4 +73,6 @@ def test_figures_of_the_lesson_are_those_of_the_clock() -> None:
     assert ends == [13, 11, 11]
     questions = {question.id: question for question in load(find_course({})).exercise("9.6")[1].questions}
     assert questions["long-gather"].value == ends[0] - ends[1]
+    fewer = clock.predict_forward(32, 3, 8 * 0.5, 2) / clock.predict_forward(32, 3, 4 * 0.5, 2)
+    assert questions["half-the-batch"].value == pytest.approx(fewer, abs=0.01)
     assert f"only {exposed[1].exposed} of the 17 is exposed instead of {exposed[2].exposed}" in lesson

@@ -61,6 +61,12 @@ def test_iterations_have_the_flops_of_torchs_own_and_the_prediction_is_not_in_th
     assert "1.95 %" not in MUON
 
 
+def test_eighty_ranks_wait_for_those_with_two_matrices() -> None:
+    question = next(question for question in CATALOG.exercise("9.7")[1].questions if question.id == "eighty-ranks")
+    counts = [len(share) for share in muon.share([("", 1)] * 120, 80, largest_first=True)]
+    assert question.value == 100 * (1 - sum(counts) / len(counts) / max(counts))
+
+
 @needs_torch
 @pytest.mark.parametrize("ranks", range(2, 17))
 def test_find_max_load_allows_the_largest_first(ranks: int) -> None:
