@@ -17,15 +17,31 @@ from torch.nn.parallel import DistributedDataParallel
 if TYPE_CHECKING:
     from ranks import World
 
-SEED, CLASSES, PIXELS, RATE = 0, 10, 784, 0.05
+SEED, CLASSES, PIXELS, RATE, IGNORED = 0, 10, 784, 0.05, -100
 
 
-def make_samples(world: World, per_rank: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return this rank's inputs and labels. Each rank has different samples, but the same number of them."""
+def make_all_samples(world: World, per_rank: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return the inputs and labels of each rank. All have different samples, but the same number of them."""
     source = torch.Generator().manual_seed(SEED)
     images = torch.randn(world.size * per_rank, PIXELS, generator=source)
     labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network sets the labels
-    return images[world.rank :: world.size].to(world.device), labels[world.rank :: world.size].to(world.device)
+    return [(images[rank :: world.size], labels[rank :: world.size]) for rank in range(world.size)]
+
+
+def make_samples(world: World, per_rank: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return this rank's inputs and labels."""
+    images, labels = make_all_samples(world, per_rank)[world.rank]
+    return images.to(world.device), labels.to(world.device)
+
+
+def make_last_group(world: World, per_rank: int, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return the first `count` samples of each rank. Some of them do not count: none on rank 0, a quarter on rank 1, half on
+    rank 2, and so on.
+    """
+    group = [(images[:count], labels[:count].clone()) for images, labels in make_all_samples(world, per_rank)]
+    for rank, (_, labels) in enumerate(group):
+        labels[: rank % 4 * count // 4] = IGNORED
+    return group
 
 
 def count_and_average(traffic, bucket):  # without annotations: DDP checks them, and does not understand them as strings
@@ -61,14 +77,20 @@ def train(world: World, accumulation_steps: int, micro_batch: int, hidden: int, 
     images, labels = make_samples(world, per_group)
     short = accumulation_steps // 2 * micro_batch + micro_batch // 2
     errors = {}
-    for name, count in (("gradient_error", per_group), ("last_group_error", short)):
+    last_group = make_last_group(world, per_group, short)
+    all_last = [torch.cat(tensors).to(world.device) for tensors in zip(*last_group, strict=True)]
+    last_x, last_y = (tensor.to(world.device) for tensor in last_group[world.rank])
+    for name, x, y in (("gradient_error", images, labels), ("last_group_error", last_x, last_y)):
         model, optimizer, _ = build(world, hidden)
-        cross_entropy(model(images[:count]), labels[:count]).backward()
+        if name == "gradient_error":
+            cross_entropy(model(x), y).backward()
+        else:  # all samples of all ranks as one batch, on each of them
+            cross_entropy(model.module(all_last[0]), all_last[1]).backward()
         right = flat(weight.grad for weight in model.parameters())
         optimizer.zero_grad(set_to_none=True)
         gradients: list[torch.Tensor] = []  # as the optimizer gets them
         optimizer.register_step_pre_hook(lambda *_, m=model, g=gradients: g.append(flat(w.grad for w in m.parameters())))
-        one_group(model, optimizer, cut(images[:count], labels[:count], micro_batch))
+        one_group(model, optimizer, cut(x, y, micro_batch))
         errors[name] = world.error(gradients[0], right) if gradients else None
 
     model, optimizer, traffic = build(world, hidden)

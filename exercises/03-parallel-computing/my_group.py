@@ -1,6 +1,6 @@
 """Your part of 3.5: the step of a large batch, computed in micro-batches that send their gradients once.
 
-You will learn    which weight each piece has, even in a last group that is not full, and where no_sync begins and ends
+You will learn    which weight each sample has if pieces and ranks differ, and where no_sync begins and ends
 You will produce  `one_group`: the gradient of the big batch, with the all-reduces of one backward pass
 Try it            gpucourse try 3.5
 Your part         the body of `one_group`; keep its name and its parameters
@@ -10,6 +10,7 @@ Reading           modules/03-parallel-computing/lesson-2-training.md, "Gradient 
 from __future__ import annotations
 
 import torch
+import torch.distributed as dist  # noqa: F401  # for what you write
 from torch.nn.functional import cross_entropy  # noqa: F401  # for what you write
 from torch.nn.parallel import DistributedDataParallel
 
@@ -17,12 +18,14 @@ from torch.nn.parallel import DistributedDataParallel
 def one_group(
     model: DistributedDataParallel, optimizer: torch.optim.Optimizer, pieces: list[tuple[torch.Tensor, torch.Tensor]]
 ) -> None:
-    """Make one step of `optimizer`, as if all samples of `pieces` were one batch whose loss is their mean cross-entropy.
+    """Make one step of `optimizer`, as if all samples that count, of all ranks, were one batch whose loss is their mean
+    cross-entropy.
 
-    `pieces` are this rank's micro-batches, each with its inputs and its labels. The last piece of an epoch may have fewer
-    samples than the others. The sizes are the same on all ranks. Only one piece at a time fits into memory. Gradients from
-    before the call must not count.
+    `pieces` are this rank's micro-batches, each with its inputs and its labels. All ranks have the same number of pieces, but
+    pieces differ in length, also from rank to rank. A sample with the label -100 does not count, and cross_entropy leaves it
+    out: with texts, these are the places after the end. A piece may have no sample that counts. Only one piece at a time fits
+    into memory. Gradients from before the call must not count.
 
     DistributedDataParallel averages over the ranks in every backward pass outside `model.no_sync()`. Let it do so only once.
     """
-    raise NotImplementedError("one_group: which weight does each piece have, and which piece sends the gradients?")
+    raise NotImplementedError("one_group: which weight does each sample have, and which piece sends the gradients?")

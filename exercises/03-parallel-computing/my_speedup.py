@@ -18,7 +18,7 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
     order.
 
     The first `w` steps also set up memory and connections. All ranks begin a step together, and none begins the next one before
-    all have finished. The ranks are not equally fast, and the slowest one changes. Some step is always slow by accident:
-    describe a typical step by the figure that the tables of 3.1 show. The batch may differ between the two trainings.
+    all have finished. The ranks are not equally fast. Where a figure has to stand for several times, take the one that the
+    tables of 3.1 show. The batch may differ between the two trainings.
     """
     raise NotImplementedError("compare: how long did one step take, for all its ranks together?")

@@ -1,24 +1,30 @@
-"""List a checkpoint's tensors, slices and files, and imitate saves and copies that were cut off.
+"""List a checkpoint's tensors, slices and files, read one as the learner plans it, and imitate saves that were cut off.
 
-Only `.metadata` is read, with torch's own reader: no tensor is loaded.
+The lists are read from `.metadata` alone, with torch's own reader.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import shutil
+import sys
 import time
+import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import checkpoints
+import torch
 import torch.distributed as dist
+from bench import limit_time
 from ranks import World
 from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 
 KEYS = ("model", "optimizer", "step", "generator")
-SHOWN_BYTES, DISK_BYTES = 4096, 256 << 20
+SHOWN_BYTES, DISK_BYTES, LIMIT_S = 4096, 256 << 20, 5.0  # the last one for a call of plan_reads
 
 
 def list_missing(contents: Metadata) -> list[str]:
@@ -46,6 +52,56 @@ def list_slices(contents: Metadata, tensor: str) -> list[dict[str, Any]]:
             location = {"rows": f"{begin} to {begin + height - 1}", "file": place.relative_path}
             rows.append({"tensor": "", "first": begin, **location, "begins": place.offset, "bytes": place.length})
     return sorted(rows, key=lambda row: row["first"])
+
+
+def read_as_planned(
+    contents: Metadata, folder: Path, tensor: str, worlds: Sequence[int]
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Read one tensor's rows for each rank of these worlds, as the learner's plan_reads says. Return a row for each rank.
+
+    Also return "right", or what is wrong, or None if the tensor was not saved.
+    """
+    import my_checkpoint
+
+    item, slices, stored = contents.state_dict_metadata.get(tensor), [], {}
+    if not isinstance(item, TensorStorageMetadata):
+        return [], None
+    whole = torch.empty(item.size, dtype=item.properties.dtype)
+    sizes = {tuple(chunk.offsets): tuple(chunk.sizes) for chunk in item.chunks}
+    for index, place in contents.storage_data.items():
+        if index.fqn == tensor:
+            offset = tuple(index.offset or (0,) * len(item.size))
+            with (folder / place.relative_path).open("rb") as file:
+                file.seek(place.offset)
+                stored[place.relative_path] = torch.load(io.BytesIO(file.read(place.length)), weights_only=True)
+            slices.append({"file": place.relative_path, "offset": offset, "size": sizes[offset]})
+            _cut(whole, offset, sizes[offset]).copy_(stored[place.relative_path])
+    rows: list[dict[str, Any]] = []
+    wrong: list[str] = []
+    for ranks in dict.fromkeys(worlds):
+        height = -(-item.size[0] // ranks)  # as FSDP cuts
+        for rank in range(ranks):
+            first, after = min(rank * height, item.size[0]), min((rank + 1) * height, item.size[0])
+            wanted = {"offset": (first, *(0 for _ in item.size[1:])), "size": (after - first, *item.size[1:])}
+            result, read_count = torch.full(wanted["size"], math.nan, dtype=whole.dtype), 0
+            try:
+                with limit_time(LIMIT_S):
+                    reads = list(my_checkpoint.plan_reads([dict(each) for each in slices], dict(wanted)))
+                for read in reads:
+                    _cut(result, read["to"], read["size"]).copy_(_cut(stored[read["file"]], read["from"], read["size"]))
+                    read_count += math.prod(read["size"])
+            except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the error is shown
+                traceback.print_exc(file=sys.stdout)
+                return rows, f"{type(error).__name__} for rank {rank} of {ranks}: {(str(error).splitlines() or [''])[0][:150]}"
+            is_right = result.equal(whole[first:after]) and read_count == result.numel()
+            row = {"ranks": ranks, "rank": rank, "rows": f"{first} to {after - 1}", "numbers": read_count}
+            rows.append(row | {"files": len({read["file"] for read in reads}), "right": "yes" if is_right else "no"})
+            wrong += [] if is_right else [f"rank {rank} of {ranks} does not get rows {first} to {after - 1}, each number once"]
+    return rows, wrong[0] if wrong else "right"
+
+
+def _cut(tensor: torch.Tensor, offset: Sequence[int], size: Sequence[int]) -> torch.Tensor:
+    return tensor[tuple(slice(begin, begin + length) for begin, length in zip(offset, size, strict=True))]
 
 
 def list_files(contents: Metadata, folder: Path) -> list[dict[str, Any]]:

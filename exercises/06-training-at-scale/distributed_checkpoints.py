@@ -5,7 +5,7 @@ You will produce  the losses of each continued run and of the one that never sto
 Run it            python distributed_checkpoints.py --ranks-per-node=4 --layers 2 --width 128     (four ranks on CPUs)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_checkpoints.py --folder /shared     (a GPU each; on the second node, --node-rank=1)
-Your part         predict what missing moments change; then write state and restore in my_checkpoint.py
+Your part         predict what missing moments change; then write state, restore and plan_reads in my_checkpoint.py
 Reading           modules/06-training-at-scale/lesson-7-checkpoints.md, lesson-8-saves.md
 """
 
@@ -31,7 +31,7 @@ import ranks
 import sharded_training
 import torch.distributed as dist
 from bench import say
-from checkpoint_contents import damage, list_files, list_missing, list_slices, measure_disk, sum_tensor_bytes
+from checkpoint_contents import damage, list_files, list_missing, list_slices, measure_disk, read_as_planned, sum_tensor_bytes
 from sharded_training import BATCH, HEADS, Training, build, count_parameters, train
 from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
 
@@ -163,7 +163,7 @@ def continue_with_weights_only() -> dict[int, float]:
     weights = get_model_state_dict(weights_model.model)
     checkpoints.load({"model": weights}, weights_only, weights_model.group)
     set_model_state_dict(weights_model.model, weights)
-    weights_model.generator.set_state(at_save)
+    weights_model.generator = generator_copy
     return train(weights_model, range(args.save_at, args.steps))
 
 
@@ -178,10 +178,10 @@ def find_offset(losses: dict[int, float]) -> float | None:
 # --- a training run, saved in the middle ------------------------------------------------------------------------------------
 first = build(world, size, args.width, args.layers, SEED)
 before_save = train(first, range(args.save_at))
-at_save = first.generator.get_state()
+generator_copy = first.generator.clone_state()
 folder, weights_only = checkpoints.choose_folder(root, args.save_at), root / "weights-only"
 checkpoints.save({"model": get_model_state_dict(first.model)}, weights_only, first.group)
-one_file = sharded_training.save_one_file(first, args.save_at, root / "one-file.pt")
+one_file = sharded_training.save_one_file(first, root / "one-file.pt")
 world.wait_for_all()
 wait_for_save, waited_s, broken = save_yours(first)
 reference = train(first, range(args.save_at, args.steps))
@@ -219,6 +219,7 @@ if rank == 0:
     sharded = {"way": "all, in background" if args.asynchronous else "all ranks", "bytes": saved and saved.bytes}
     sharded |= {"files": saved and saved.files, "seconds": seconds[0], "blocked_s": seconds[1]}
     alone = {"way": "rank 0, one file", "files": 1, **one_file, "blocked_s": one_file["seconds"]}
+    reads, reads_result = read_as_planned(contents, folder, SHOWN, [max(size // 2, 1), 3]) if contents else ([], None)
     metrics = {
         **vars(args), "backend": dist.get_backend(), "nodes": len(set(hosts)), "parameters": parameters,
         "ranks": [{"rank": r, "host": host} for r, host in enumerate(hosts)], "filesystem": filesystem,
@@ -232,11 +233,13 @@ if rank == 0:
                   "percent_of_disk": gb_per_s and disk_gb_per_s and 100 * gb_per_s / disk_gb_per_s},
         "one_file": {**one_file, "mb": one_file["bytes"] / 1e6}, "saves": [sharded, alone], "disk_gb_per_s": disk_gb_per_s,
         "files": list_files(contents, folder) if contents else [], "folders": folders,
-        "slices": list_slices(contents, SHOWN) if contents else [],
+        "slices": list_slices(contents, SHOWN) if contents else [], "reads": reads, "reads_result": reads_result,
         "half_written_taken": sum(row["taken"] == "yes" for row in folders[1:]) if folders else None,
     }  # fmt: skip
     bench.say_table(metrics["slices"], {"tensor": SHOWN, "rows": "rows", "file": "file", "begins": "from byte",
                                         "bytes": "bytes"})  # fmt: skip
+    bench.say_table(reads, {"ranks": "ranks", "rank": "rank", "rows": "rows", "files": "files that it reads, by yours",
+                            "numbers": "numbers", "right": "right"})  # fmt: skip
     bench.say_table(worlds, {"ranks": "continues with", "step_found": "from step", "loss_off": "loss off",
                              "load_s": "load s", "gb_per_s": "GB/s from disk"})  # fmt: skip
     say(f"with only the weights restored, the losses would be off by {metrics['model_only_off']:.2g}")

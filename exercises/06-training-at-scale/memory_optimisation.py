@@ -27,8 +27,9 @@ import placement
 import torch
 from bench import say
 from device_memory import GpuMemory, SimulatedMemory
-from techniques import MENU, MIB, PLAIN, SEED, Measurement, Shape, Technique, drop_weights, find_reference, measure, train
+from techniques import LONG, MENU, MIB, PLAIN, SEED, Measurement, Shape, Technique, drop_weights, find_reference, measure, train
 
+LONG_TECHNIQUES = ("plain step", "checkpoint every block", "checkpoint, 16 micro-batches")
 SIMULATED_MIB, ENDLESS = 32, 1 << 44  # the default device of the exercise; one that is never full
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
@@ -100,6 +101,27 @@ def make_row(technique: Technique, measurement: Measurement, reference: Measurem
         "median_ms": times.get("median_ms"), "loss_gap": gap, "out_of_memory": measurement.error is not None,
         **{f"{stage}_mib": mib(measurement.stages.get(stage)) for stage in ("forward", "backward", "optimizer")},
     }  # fmt: skip
+
+
+def run_long() -> tuple[list[dict], str | None]:
+    """Run the plain step, checkpoints, micro-batches with checkpoints, and the learner's step on one long sequence with a large
+    vocabulary. Return their rows and the learner's error.
+    """
+    ways = {item.name: functools.partial(train, item) for item in MENU if item.name in LONG_TECHNIQUES}
+    rows, failure = [], None
+    for name, way in {**ways, **({"your step": call_yours} if yours and not yours.error else {})}.items():
+        try:
+            result = measure(way, LONG, 2, gpu_memory or SimulatedMemory(ENDLESS), device)
+        except Exception as error:  # noqa: BLE001  # as in run_yours
+            traceback.print_exc(file=sys.stdout)
+            failure = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+            continue
+        rows.append({"technique": name, "peak_mib": mib(result.peak), "flops": result.flops})
+    for row in rows:
+        peaks = row["peak_mib"], rows[0]["peak_mib"]
+        row["peak_of_plain"] = peaks[0] / peaks[1] if all(peaks) else None
+        row["flops_of_plain"] = row["flops"] / rows[0]["flops"] if row["flops"] and rows[0]["flops"] else None
+    return rows, failure
 
 
 def run_yours() -> tuple[Measurement | None, str | None]:
@@ -189,9 +211,17 @@ elif yours:
         f"it fits: peak {comparison['peak_mib']:,.1f} MiB, {comparison['flops_of_plain']:.2f} times the plain step's operations"
     )
 
+long_rows, long_error = run_long()
+broken = broken or long_error
+comparison["long_of_plain"] = next((row["peak_of_plain"] for row in long_rows if row["technique"] == "your step"), None)
+
 columns = {"technique": "technique", "forward_mib": "forward", "backward_mib": "backward", "optimizer_mib": "optimizer",
            "peak_mib": "peak MiB", "flops_of_plain": "operations", "loss_gap": "loss off"}  # fmt: skip
 bench.say_table(rows, columns, title="Peak memory of each stage of a step, in MiB:")
+long_columns = {"technique": "technique", "peak_mib": "peak MiB", "peak_of_plain": "of plain", "flops_of_plain": "operations"}
+bench.say_table(
+    long_rows, long_columns, title=f"One sequence of {LONG.length:,} tokens, and a vocabulary of {LONG.vocabulary:,}:"
+)
 say(f"weights, gradients and two moments: {floor / MIB:,.2f} MiB, the floor")
 
 placements, placed, place_broken = placement.compare()
@@ -216,7 +246,8 @@ if measured_estimate:
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
-    **vars(args), "menu": rows, "techniques": len(MENU) + bool(yours), "yours": comparison, "step_broken": broken or "no error",
+    **vars(args), "menu": rows, "long": long_rows, "techniques": len(MENU) + bool(yours), "yours": comparison,
+    "step_broken": broken or "no error",
     "checkpoints_save_percent": find_saving("checkpoint, 16 micro-batches", "16 micro-batches"),
     "placements": placements, "placed": placed, "place_broken": place_broken,
     "out_of_memory": yours.error if yours else None, "budget_used_mib": budget / MIB, "floor_mib": mib(floor),

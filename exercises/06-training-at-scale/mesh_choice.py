@@ -107,11 +107,10 @@ def ask_limits() -> tuple[list[dict[str, Any]], str]:
                 error_text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
                 traceback.print_exception(error, limit=-3, file=sys.stdout)
         possible = answer is not None and 1 <= answer <= step_limits.MAX_RANKS
+        waits = [step_limits.read_exposed_percent(way, times * answer, cluster) if possible else None for times in (1, 2)]
         rows.append({
-            "cluster": cluster.name, "way": way, "yours": answer,
-            "exposed_percent": step_limits.read_exposed_percent(way, answer, cluster) if possible else None,
-            "exposed_twice_percent": step_limits.read_exposed_percent(way, 2 * answer, cluster) if possible else None,
-            "is_right": None if answer is None else answer == step_limits.read_largest(way, cluster),
+            "cluster": cluster.name, "way": way, "yours": answer, "exposed_percent": waits[0],
+            "exposed_twice_percent": waits[1], "is_right": None if answer is None else waits[0] == 0 and bool(waits[1]),
         })  # fmt: skip
     return rows, error_text
 

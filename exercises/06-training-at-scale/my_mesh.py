@@ -41,10 +41,8 @@ def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_no
     Ranks 0 to `ranks_per_node` - 1 are on the first node, the same number on the second, and so on. How much a rank sends in a
     step depends on its stage, which is its coordinate of "pp":
 
-    - `message_bytes["dp"][stage]`, `message_bytes["tp"][stage]`: the bytes that it passes to the all_reduces of its group. An
-      all_reduce of b bytes among n ranks goes round a ring: each rank sends 2 (n - 1) / n of b to the next one of its group,
-      the last to the first;
-    - `message_bytes["pp"]`: the bytes of activations that it sends to the next stage, and as many bytes of gradients that
-      the next stage sends back. The last stage has no next stage.
+    - `message_bytes["dp"][stage]`, `message_bytes["tp"][stage]`: the bytes that it passes to the all_reduces of its group,
+      which are rings in the order of the group's ranks, as in 3.1;
+    - `message_bytes["pp"]`: the bytes of the activations of a boundary between two stages, one way.
     """
     raise NotImplementedError("cross_node_bytes: for which ranks is the next rank of the group on another node?")

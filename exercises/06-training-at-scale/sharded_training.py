@@ -12,15 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import checkpoints
 import torch
 import torch.distributed as dist
 from ranks import World
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from transformer import Transformer, counting_text
 
 warnings.filterwarnings("ignore", message="FSDP2-wrapped module")  # no output is changed in place here
@@ -111,20 +110,29 @@ def train(training: Training, steps: Iterable[int]) -> dict[int, float]:
     return dict(zip(losses, all_losses.tolist(), strict=True))
 
 
-def save_one_file(training: Training, step: int, path: Path) -> dict[str, float] | None:
-    """Write the whole training state to one file on rank 0, as on one GPU.
+def gather_whole(training: Training) -> list[torch.Tensor]:
+    """Return every tensor of the training run in one piece, in rank 0's memory of the processor. The other ranks get []."""
+    tensors = [*training.model.parameters(), *(value for kept in training.optimizer.state.values() for value in kept.values())]
+    gathered = []
+    for tensor in tensors:
+        whole = (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach()
+        if training.mesh.get_local_rank() == 0:
+            gathered.append(whole.cpu())
+    return gathered
+
+
+def save_one_file(training: Training, path: Path) -> dict[str, float] | None:
+    """Write all tensors of the training run to one file on rank 0, as on one GPU.
 
     Return its bytes, the seconds in total, and the seconds of gathering. The other ranks only send their slices and get None.
     """
     start = time.perf_counter()
-    whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
-    model, optimizer = get_state_dict(training.model, training.optimizer, options=whole)
+    tensors = gather_whole(training)
     after_gather = time.perf_counter()
     if training.mesh.get_local_rank() > 0:
         return None
-    state: dict[str, Any] = {"model": model, "optimizer": optimizer, "step": step, "generator": training.generator.get_state()}
     with path.open("wb") as file:
-        torch.save(state, file)
+        torch.save(tensors, file)
         file.flush()
         os.fsync(file.fileno())
     end = time.perf_counter()

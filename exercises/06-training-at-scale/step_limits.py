@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 WAYS = ("data", "sharded", "tensor")
 MAX_RANKS = 4096
@@ -49,13 +48,5 @@ CLUSTERS = (
 def read_exposed_percent(way: str, ranks: int, cluster: Cluster) -> float | None:
     """Return how much longer a step waits with each further layer, in percent of the time in which that layer computes. The
     figures are in exposed.json, for powers of two. Return None for another number of ranks."""
-    return _read(way, cluster)["exposed_percent"].get(str(ranks))
-
-
-def read_largest(way: str, cluster: Cluster) -> int:
-    """Return the largest number of ranks, a power of two, with which messages are hidden. It is in exposed.json."""
-    return int(_read(way, cluster)["largest"])
-
-
-def _read(way: str, cluster: Cluster) -> dict[str, Any]:
-    return json.loads(Path(__file__).with_name("exposed.json").read_text(encoding="utf-8"))[cluster.name][way]
+    figures = json.loads(Path(__file__).with_name("exposed.json").read_text(encoding="utf-8"))
+    return figures[cluster.name][way].get(str(ranks))

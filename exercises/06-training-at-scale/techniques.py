@@ -70,6 +70,8 @@ class Technique:
         return not self.half and self.optimizer == "AdamW"
 
 
+LONG = Shape(layers=2, width=64, length=1024, batch=1, vocabulary=4096)
+"""One long sequence and a large vocabulary: most of the memory is scores."""
 PLAIN = Technique("plain step")
 MENU = (
     PLAIN,

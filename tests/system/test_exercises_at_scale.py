@@ -33,7 +33,7 @@ def test_a_plain_step_runs_out_of_memory_and_the_run_continues(tmp_path: Path) -
     assert list_failed_checks(run) == {"fits", "place-runs"}, "the second says nothing while its part is open"
     assert "out of memory: simulated device out of memory. Tried to allocate" in run.output
     assert run.metrics["yours"] == {"fits": False, "out_of_memory": True} | dict.fromkeys(
-        ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
+        ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches", "long_of_plain")
     )
     parameters = 2 * (12 * 64**2 + 13 * 64) + 512 * 64 + 64 * 64 + 2 * 64 + 65 * 512
     assert run.metrics["floor_mib"] == pytest.approx(16 * parameters / (1 << 20))
@@ -44,6 +44,7 @@ def test_a_step_in_parts_passes_every_check_of_a_processor(tmp_path: Path) -> No
     run = run_exercise("6.1", tmp_path / "work", solved=True, **SMALL_MODEL)
     check_healthy(run, tmp_path)
     assert run.metrics["yours"]["micro_batches"] == 4
+    assert run.metrics["yours"]["long_of_plain"] < 0.3 < 0.5 < run.metrics["long"][2]["peak_of_plain"], "parts do not help"
     assert len(run.metrics["predicted"]) == 8
     assert (run.metrics["largest_batch_on"], run.metrics["largest_batch_checkpointed"]) == (11, 20)
 
@@ -122,7 +123,7 @@ SMALL_CHECKPOINTS = {"ranks_per_node": "1", "layers": "1", "width": "64", "steps
 def test_checkpoints_as_delivered_contain_only_the_weights(tmp_path: Path) -> None:
     run = run_exercise("6.4", tmp_path / "a node's work", ranks=4, **SMALL_CHECKPOINTS)
     assert run.code == 0, run.output
-    assert list_failed_checks(run) == {"complete", "same-world", "other-worlds", "step-kept", "bytes-by-formula"}
+    assert list_failed_checks(run) == {"complete", "same-world", "other-worlds", "step-kept", "bytes-by-formula", "reads-right"}
     assert run.metrics["missing"] == ["optimizer", "step", "generator"]
     assert [row["ranks"] for row in run.metrics["worlds"]] == [4, 2, 1]
     assert run.metrics["steps_found"] == [0, 0, 0]

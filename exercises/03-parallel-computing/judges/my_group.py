@@ -11,22 +11,22 @@ WAYS = {
     "not-weighted": Way(
         "the step is the sum over {count} pieces instead of their mean, so it is about {count} times too large: weight each "
         "piece by its share of the samples",
-        (" * len(x) / samples", ""),
+        (', reduction="sum") * weight', ")"),
     ),
     "by-count": Way(
         "each piece has the weight 1/{count}, which is right only if all pieces have the same size. Here the last has "
         "{last} samples and the others {first}, so it counts too much. The weight is the piece's samples divided by all "
         "samples of the group",
-        ("* len(x) / samples", "/ len(pieces)"),
+        (', reduction="sum") * weight', ") / len(pieces)"),
     ),
     "by-full-group": Way(
         "each piece is weighted by its samples divided by those of a full group, but this group is not full: it has {samples} "
         "samples, so the step is too small. Divide by the samples that are really there",
-        ("* len(x) / samples", "* len(x) / (len(pieces) * len(pieces[0][0]))"),
+        (', reduction="sum") * weight', ") * len(x) / (len(pieces) * len(pieces[0][0]))"),
     ),
     "by-ranks": Way(
         "the step is too small by the number of ranks, {size}: DistributedDataParallel already divides by it when it averages",
-        ("* len(x) / samples", "* len(x) / samples / torch.distributed.get_world_size()"),
+        ("dist.get_world_size() / counted", "1 / counted"),
     ),
     "last-left-out": Way(
         "the last piece is not in the step: {count} pieces need {count} backward passes",
@@ -36,8 +36,9 @@ WAYS = {
         ),
     ),
     "sum-of-samples": Way(
-        "the step is that of the summed loss of {samples} samples, but should be that of their mean: divide by {samples}",
-        ("cross_entropy(model(x), y) * len(x) / samples", 'cross_entropy(model(x), y, reduction="sum")'),
+        "the step is that of the summed loss of each rank's samples, but should be that of the mean of all samples: divide by "
+        "their number",
+        (" * weight", ""),
     ),
     "only-last": Way(
         "only the last piece is in the step: something resets the gradients between the pieces. backward adds to .grad, so "
@@ -58,8 +59,8 @@ WAYS = {
         "no_sync was entered {entered} times, but the gradients were still sent {count} times. DistributedDataParallel "
         "decides in the forward pass, so model(x) must be inside no_sync, too",
         (
-            "        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n",
-            "        loss = cross_entropy(model(x), y) * len(x) / samples\n        with quiet:\n",
+            '        with quiet:\n            loss = cross_entropy(model(x), y, reduction="sum") * weight\n',
+            '        loss = cross_entropy(model(x), y, reduction="sum") * weight\n        with quiet:\n',
         ),
     ),
     "never-sent": Way(
@@ -72,8 +73,8 @@ WAYS = {
         "inside it, so DistributedDataParallel does not take part. Call model(x)",
         (
             "model.no_sync() if number < len(pieces) else contextlib.nullcontext()\n"
-            "        with quiet:\n            loss = cross_entropy(model(x), y)",
-            "contextlib.nullcontext()\n        with quiet:\n            loss = cross_entropy(model.module(x), y)",
+            "        with quiet:\n            loss = cross_entropy(model(x), y",
+            "contextlib.nullcontext()\n        with quiet:\n            loss = cross_entropy(model.module(x), y",
         ),
     ),
     "sum-over-ranks": Way(
@@ -81,9 +82,9 @@ WAYS = {
         "but your own all_reduce does not",
         (
             "model.no_sync() if number < len(pieces) else contextlib.nullcontext()\n"
-            "        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n"
+            '        with quiet:\n            loss = cross_entropy(model(x), y, reduction="sum") * weight\n'
             "            loss.backward()\n",
-            "model.no_sync()\n        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n"
+            'model.no_sync()\n        with quiet:\n            loss = cross_entropy(model(x), y, reduction="sum") * weight\n'
             "            loss.backward()\n    for parameter in model.parameters():\n"
             "        torch.distributed.all_reduce(parameter.grad)\n",
         ),
@@ -97,18 +98,28 @@ WAYS = {
         "the step is right, but {largest} samples went through the model at once: the batch is in pieces because that many "
         "samples do not fit. Process the pieces one after another",
         (
-            "    samples = sum(",
-            "    pieces = [(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]))]\n    samples = sum(",
+            "    counted = sum(",
+            "    pieces = [(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]))]\n    counted = sum(",
         ),
     ),
     "all-kept": Way(
         "the second piece went through the model before backward of the first. Then the activations of all pieces are in "
         "memory at once, as for the big batch. Call backward after each piece",
         (
-            "            loss = cross_entropy(model(x), y) * len(x) / samples\n            loss.backward()\n",
-            "            loss = (loss if number > 1 else 0) + cross_entropy(model(x), y) * len(x) / samples\n"
+            '            loss = cross_entropy(model(x), y, reduction="sum") * weight\n            loss.backward()\n',
+            '            loss = (loss if number > 1 else 0) + cross_entropy(model(x), y, reduction="sum") * weight\n'
             "            if number == len(pieces):\n                loss.backward()\n",
         ),
+    ),
+    "own-count": Way(
+        "each rank divides by its own samples, and DistributedDataParallel takes the mean of the ranks. Here the ranks have "
+        "{counts} samples that count, so a sample weighs more on a rank that has few. Divide by what counts on all ranks",
+        ("    dist.all_reduce(counted)\n    weight = dist.get_world_size() / counted", "    weight = 1 / counted"),
+    ),
+    "ignored-counted": Way(
+        "you divide by all {all} samples of the ranks, but only {counted} of them count: those with the label -100 add nothing "
+        "to the sum of losses, so the step is too small",
+        ("(y != IGNORED).sum()", "torch.tensor(len(y))"),
     ),
     "no-step": Way(
         "the weights did not change: after the last piece, call optimizer.step()",
@@ -120,12 +131,21 @@ WAYS = {
     ),
 }
 
-GROUPS = {1: (3, 3, 3), 2: (4, 4, 4, 2), 3: (5, 1), 4: (2,)}  # samples of each piece, by the number of ranks
-WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-9
+GROUPS = {
+    1: ((3, 3, 3),),
+    2: ((4, 4, 4, 2), (4, 4, 4, 2)),
+    3: ((5, 1), (2, 3), (4, 4)),
+    4: ((3, 3), (4, 3), (3, 3), (2, 3)),
+}
+"""Samples of each piece on each rank, by the number of ranks."""
+IGNORED = {4: ((2, 0), (1, 3), (0, 0), (0, 2))}
+"""How many samples of each piece do not count."""
+WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-4  # a count may be in float32
 
 
 class RankResult(NamedTuple):
-    """One group on one rank: the step, the right step, the steps of the mistakes, and how often gradients were sent."""
+    """One group on one rank: the step, the right step, the steps of the mistakes, and how often gradients were sent. All values
+    are the same on all ranks if the part is right."""
 
     step: list[float]
     right: list[float]
@@ -137,28 +157,34 @@ class RankResult(NamedTuple):
 
 
 def judge(part: Part) -> None:
-    """Judge groups on one to four ranks: with equal pieces, with a short last piece, and with one piece."""
+    """Judge groups on one to four ranks: with equal pieces, with a short last piece, with ranks that differ, and with samples
+    that do not count."""
     one_group = part.function("one_group")
 
     def body(rank: int, size: int) -> tuple[Any, ...]:
         return _run(part, one_group, rank, size)
 
-    for size, lengths in GROUPS.items():
-        name = f"{size} rank{'s' * (size > 1)}, pieces of {', '.join(map(str, lengths))} samples"
+    for size, by_rank in GROUPS.items():
+        lengths = by_rank[0]
+        text = " and ".join(", ".join(map(str, own)) for own in (by_rank if len(set(by_rank)) > 1 else by_rank[:1]))
+        ignored = sum(map(sum, IGNORED.get(size, ())))
+        name = f"{size} rank{'s' * (size > 1)}, pieces of {text} samples" + f", {ignored} of them ignored" * (ignored > 0)
         try:
             results = [RankResult(*answer) for answer in part.on_ranks(size, body, limit_s=10.0)]
         except Verdict as verdict:
-            says = "it never ended: does one rank call the model more often than the others?"
+            says = "it never ended: does one rank call the model, or a collective, more often than the others?"
             raise (Verdict("failed", "hang", says, name) if verdict.way == "hang" else verdict) from None
         _judge_counts(part, results, lengths, name)
+        counted = [sum(own) - sum(skipped) for own, skipped in zip(by_rank, IGNORED.get(size, ((0,),) * size), strict=True)]
         values = {"count": len(lengths), "first": lengths[0], "last": lengths[-1], "samples": sum(lengths), "size": size}
+        values |= {"all": sum(map(sum, by_rank)), "counted": sum(counted), "counts": ", ".join(map(str, counted))}
         steps = [
             Case(f"{name}, rank {rank}", result.step, result.right, result.ways, values) for rank, result in enumerate(results)
         ]
-        with part.trying({"pieces": ", ".join(map(str, lengths))}):
+        with part.trying({"pieces": text}):
             part.compare(steps, tolerance=TOLERANCE)
         _judge_memory(part, results[0], lengths, name)
-    part.note(f"the step of the big batch on 1 to {max(GROUPS)} ranks, and one all-reduce per group")
+    part.note(f"the step of the big batch on 1 to {max(GROUPS)} ranks that differ, and one all-reduce of gradients per group")
 
 
 def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
@@ -171,7 +197,11 @@ def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
     network = torch.nn.Sequential(torch.nn.Linear(WIDTH, 8), torch.nn.Tanh(), torch.nn.Linear(8, CLASSES)).double()
     initial = [torch.randn_like(parameter) for parameter in network.parameters()]  # the same on every rank
     torch.manual_seed(1 + rank)
-    pieces = [(torch.randn(length, WIDTH, dtype=torch.float64), torch.randint(CLASSES, (length,))) for length in GROUPS[size]]
+    pieces = [
+        (torch.randn(length, WIDTH, dtype=torch.float64), torch.randint(CLASSES, (length,))) for length in GROUPS[size][rank]
+    ]
+    for (_, labels), ignored in zip(pieces, IGNORED.get(size, ((),) * size)[rank], strict=False):
+        labels[:ignored] = -100
     right, ways = _steps(network, pieces, initial, size)
     model, counts, passes = DistributedDataParallel(network), {"sent": 0, "entered": 0, "steps": 0}, []
     quiet = model.no_sync
@@ -210,25 +240,36 @@ def _steps(network: Any, pieces: list[Any], initial: list[Any], size: int) -> tu
     import torch
     import torch.distributed as dist
 
-    means = []
+    sums = []  # of the losses of each piece
     for x, y in pieces:
-        gradients = torch.autograd.grad(torch.nn.functional.cross_entropy(network(x), y), list(network.parameters()))
-        mean = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(mean)
-        means.append(mean / size)
-    lengths = [len(x) for x, _ in pieces]
-    shares = [length / sum(lengths) for length in lengths]
-    right = sum(share * mean for share, mean in zip(shares, means, strict=True))
+        loss = torch.nn.functional.cross_entropy(network(x), y, reduction="sum")
+        sums.append(torch.cat([gradient.flatten() for gradient in torch.autograd.grad(loss, list(network.parameters()))]))
+    lengths = [float(len(x)) for x, _ in pieces]
+    counts = [float((y >= 0).sum()) for _, y in pieces]
+    means = [total / count for total, count in zip(sums, counts, strict=True)]
+
+    def average(own: Any) -> Any:
+        """Return the mean over the ranks, as DistributedDataParallel takes it."""
+        result = torch.as_tensor(own, dtype=torch.float64).clone()
+        dist.all_reduce(result)
+        return result / size
+
+    count, length = average(sum(counts)) * size, average(sum(lengths)) * size  # of all ranks
+    right = average(sum(sums)) * size / count
     ways = {
-        "not-weighted": sum(means),
-        "by-count": sum(means) / len(means),
-        "by-full-group": right * sum(lengths) / (len(lengths) * lengths[0]),
+        "not-weighted": average(sum(means)),
+        "by-count": average(sum(means) / len(means)),
+        "by-full-group": average(
+            sum(mean * own for mean, own in zip(means, lengths, strict=True)) / (len(lengths) * lengths[0])
+        ),
         "by-ranks": right / size,
         "sum-over-ranks": right * size,
-        "last-left-out": right - means[-1] * shares[-1],
-        "sum-of-samples": right * sum(lengths),
-        "only-last": means[-1] * shares[-1],
+        "last-left-out": right - average(sums[-1]) * size / count,
+        "sum-of-samples": average(sum(sums)),
+        "only-last": average(sums[-1]) * size / count,
         "from-before": right + torch.cat([gradient.flatten() for gradient in initial]),
+        "own-count": average(sum(sums) / sum(counts)),
+        "ignored-counted": right * count / length,
     }
     return right.tolist(), {name: way.tolist() for name, way in ways.items()}
 

@@ -1,10 +1,12 @@
-"""Judge my_checkpoint.py of 6.4: two ranks save a training run, which continues from disk on two ranks and on one."""
+"""Judge my_checkpoint.py of 6.4: two ranks save a training run, which continues from disk on two ranks and on one; then reads
+of slices that were cut in other ways."""
 
 from __future__ import annotations
 
+import itertools
 import operator
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,38 @@ WAYS = {
         "state changes the {what} of the training: it must only read it, because the training continues after the save",
         ("generator.get_state()}", "generator.manual_seed(step).get_state()}"),
     ),
+    "first-dimension": Way(
+        "plan_reads compares rows only: it reads as if every slice had all columns of its rows. A slice may be cut along any "
+        "dimension, and two blocks overlap only if they do so in all of them",
+        ("if min(size) > 0:", 'size[1:] = wanted["size"][1:]\n        if size[0] > 0:'),
+    ),
+    "place-in-whole": Way(
+        'the places of plan_reads are those in the whole tensor. "from" counts from the first number of the saved slice, and '
+        '"to" from the first number of the wanted one',
+        (
+            "            reads[tuple(begin)]",
+            "            source, target = begin, begin\n            reads[tuple(begin)]",
+        ),
+    ),
+    "copies-read": Way(
+        "plan_reads reads some numbers several times: several nodes have saved a copy of the same slice, and one of them is "
+        "enough",
+        ("reads[tuple(begin)] =", "reads[len(reads)] ="),
+    ),
+    "whole-slices": Way(
+        "plan_reads reads whole slices, with numbers that are not wanted. Read only the block in which the two overlap",
+        (
+            "            source = [",
+            '            size, begin = saved["size"], saved["offset"]\n            source = [',
+        ),
+    ),
+    "one-slice": Way(
+        "plan_reads reads from one slice only: a wanted slice may overlap several, because ranks have cut the tensor at other "
+        "places than those that load it",
+        ("return list(reads.values())", "return list(reads.values())[:1]"),
+    ),
 }
+Block = dict[str, Any]
 KEYS = {"model": "weights", "optimizer": "weights-only", "step": "no-step", "generator": "no-generator"}
 
 
@@ -85,6 +118,8 @@ def judge(part: Part) -> None:
         for cases in part.on_ranks(2, lambda rank, size: _run(part, state, restore, Path(folder), rank, size)):
             for case in cases:
                 part.compare([case], tolerance=1e-5)
+    plan_reads = part.function("plan_reads")
+    part.compare([_case_of_reads(part, plan_reads, name, *blocks) for name, *blocks in _list_divisions()])
     part.note(f"saved by 2 ranks after {DONE} steps; the losses of the next {STEPS - DONE} are the same on 2 ranks and on 1")
 
 
@@ -250,3 +285,117 @@ def _check_restored(
         Case(f"the sum of all differences between the weights before and after, {name}", off, 0.0),
         Case(f"the numbers of steps in AdamW's own state, {name}", current["counts"], right["counts"]),
     ]
+
+
+def _block(offset: Sequence[int], size: Sequence[int], file: str = "") -> Block:
+    return {"offset": tuple(offset), "size": tuple(size), **({"file": file} if file else {})}
+
+
+def _divide(shape: Sequence[int], parts: Sequence[int], copies: int = 1) -> list[Block]:
+    """Return the slices of a tensor that is cut into so many parts along each dimension, as torch cuts, in reverse order."""
+    cuts = []
+    for length, count in zip(shape, parts, strict=True):
+        width = -(-length // count)
+        cuts.append([(min(at * width, length), max(0, min(width, length - at * width))) for at in range(count)])
+    blocks = [
+        _block([begin for begin, _ in place], [length for _, length in place], f"__{copy}_{number}.distcp")
+        for copy in range(copies) for number, place in enumerate(itertools.product(*cuts))
+    ]  # fmt: skip
+    return blocks[::-1]
+
+
+def _list_divisions() -> Iterator[tuple[str, list[Block], Block]]:
+    """Return the slices of a tensor, and the slice that a rank wants."""
+    yield "12 numbers in 4 slices, for rank 1 of 2", _divide((12,), (4,)), _block((6,), (6,))
+    yield "12 x 5 in 4 slices of rows, for rank 1 of 3", _divide((12, 5), (4, 1)), _block((4, 0), (4, 5))
+    yield "12 x 5 in 4 slices of rows, for rank 0 of 1", _divide((12, 5), (4, 1)), _block((0, 0), (12, 5))
+    yield "12 x 5 in 3 slices of rows, for rank 3 of 8", _divide((12, 5), (3, 1)), _block((6, 0), (2, 5))
+    yield "7 x 3 in 5 slices, the last of them empty, for rank 1 of 2", _divide((7, 3), (5, 1)), _block((4, 0), (3, 3))
+    yield "7 x 3 in 2 slices, for rank 4 of 5, which has no row", _divide((7, 3), (2, 1)), _block((7, 0), (0, 3))
+    yield "6 x 8 in 4 slices of columns, for rank 1 of 3, by rows", _divide((6, 8), (1, 4)), _block((2, 0), (2, 8))
+    yield "6 x 8 in 2 x 2 slices, for rank 1 of 3, by columns", _divide((6, 8), (2, 2)), _block((0, 3), (6, 3))
+    yield "12 x 5 in 4 slices of rows, saved by 2 nodes, for rank 1 of 2", _divide((12, 5), (4, 1), 2), _block((6, 0), (6, 5))
+    yield "4 x 6 x 5 in 2 x 3 x 1 slices, for a block inside", _divide((4, 6, 5), (2, 3, 1)), _block((1, 1, 1), (2, 4, 3))
+
+
+def _case_of_reads(part: Part, plan_reads: Callable[..., Any], name: str, slices: list[Block], wanted: Block) -> Case:
+    answer = part.call(plan_reads, [dict(block) for block in slices], dict(wanted), case=name)
+    if answer is None:
+        raise Verdict("failed", "no-answer", "plan_reads returned None: is the return missing?", name)
+    try:
+        reads = [
+            (str(read["file"]), *(tuple(map(operator.index, read[key])) for key in ("from", "to", "size"))) for read in answer
+        ]
+    except (KeyError, TypeError) as error:
+        says = f"plan_reads returned {str(answer)[:100]}, not a list of reads with file, from, to and size"
+        raise Verdict("failed", "shape", f"{says} ({type(error).__name__}: {error})", name) from None
+    ways = {way: _play(slices, wanted, plan(slices, wanted)) for way, plan in _WRONG_READS.items()}
+    right = _play(slices, wanted, _plan(slices, wanted))
+    return Case(f"the numbers that arrive, {name}", _play(slices, wanted, reads), right, ways)
+
+
+Read = tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def _plan(slices: list[Block], wanted: Block, *, copies: bool = False, rows_only: bool = False) -> list[Read]:
+    """Return the right reads. The options make mistakes."""
+    reads, places = [], set()
+    for block in slices:
+        numbers = [
+            range(max(at, other), min(at + length, other + width))
+            for at, length, other, width in zip(block["offset"], block["size"], wanted["offset"], wanted["size"], strict=True)
+        ]
+        size = tuple(map(len, numbers))
+        size = (size[0], *wanted["size"][1:]) if rows_only else size
+        if min(size[:1] if rows_only else size) > 0 and (copies or block["offset"] not in places):
+            places.add(block["offset"])
+            begin = [span.start for span in numbers]
+            reads.append((block["file"], _subtract(begin, block["offset"]), _subtract(begin, wanted["offset"]), size))
+    return reads
+
+
+def _subtract(place: Sequence[int], origin: Sequence[int]) -> tuple[int, ...]:
+    return tuple(at - begin for at, begin in zip(place, origin, strict=True))
+
+
+def _in_whole(slices: list[Block], wanted: Block) -> list[Read]:
+    """Return reads whose places are those in the whole tensor."""
+    begins = [tuple(a + b for a, b in zip(target, wanted["offset"], strict=True)) for _, _, target, _ in _plan(slices, wanted)]
+    return [(file, at, at, size) for (file, _, _, size), at in zip(_plan(slices, wanted), begins, strict=True)]
+
+
+def _whole_slices(slices: list[Block], wanted: Block) -> list[Read]:
+    """Return reads of all numbers of each slice that overlaps the wanted one."""
+    block_of = {block["file"]: block for block in slices}
+    return [
+        (file, (0,) * len(size), _subtract(block_of[file]["offset"], wanted["offset"]), block_of[file]["size"])
+        for file, _, _, size in _plan(slices, wanted)
+    ]
+
+
+_WRONG_READS: dict[str, Callable[[list[Block], Block], list[Read]]] = {
+    "first-dimension": lambda slices, wanted: _plan(slices, wanted, rows_only=True),
+    "place-in-whole": _in_whole,
+    "copies-read": lambda slices, wanted: _plan(slices, wanted, copies=True),
+    "whole-slices": _whole_slices,
+    "one-slice": lambda slices, wanted: _plan(slices, wanted)[:1],
+}
+
+
+def _play(slices: list[Block], wanted: Block, reads: Sequence[Read]) -> list[str]:
+    """Return, for each number of the wanted slice, its place in the whole tensor as often as it was read, or other places; and
+    the places outside the two slices."""
+    block_of = {block["file"]: block for block in slices}
+    arrived: dict[tuple[int, ...], list[str]] = {place: [] for place in itertools.product(*map(range, wanted["size"]))}
+    outside = []
+    for file, source, target, size in reads:
+        block = block_of.get(file, {"offset": wanted["offset"], "size": ()})
+        if not len(source) == len(target) == len(size) == len(wanted["size"]):
+            outside.append(f"a read of {len(size)} dimensions")
+            continue
+        for step in itertools.product(*map(range, size)):
+            at, to = (tuple(a + b for a, b in zip(step, begin, strict=True)) for begin in (source, target))
+            is_inside = len(block["size"]) == len(at) and all(0 <= a < n for a, n in zip(at, block["size"], strict=True))
+            number = str(tuple(a + b for a, b in zip(at, block["offset"], strict=True))) if is_inside else "outside its slice"
+            arrived[to].append(number) if to in arrived else outside.append(f"{number} to {to}")
+    return [*(" and ".join(sorted(numbers)) or "nothing" for numbers in arrived.values()), *sorted(set(outside))]

@@ -142,17 +142,12 @@ def _list_mistakes(way: str, cluster: Cluster, right: int) -> dict[str, int]:
     return mistakes
 
 
-def record(name: str) -> dict[str, dict[str, object]]:
-    """Return the entry of a cluster in exposed.json: for each way the largest number of ranks, and the exposed percent of
-    powers of two.
-    """
+def record(name: str) -> dict[str, dict[str, float]]:
+    """Return the entry of a cluster in exposed.json: for each way the exposed percent of powers of two."""
     cluster = next(cluster for cluster in CLUSTERS if cluster.name == name)
     powers = [2**power for power in range(MAX_RANKS.bit_length() + 1)]
     return {
-        way: {
-            "largest": find_largest(way, cluster),
-            "exposed_percent": {str(ranks): round(max(0.0, find_exposed_percent(way, ranks, cluster)), 3) for ranks in powers},
-        }
+        way: {str(ranks): round(max(0.0, find_exposed_percent(way, ranks, cluster)), 3) for ranks in powers}
         for way in PARALLEL_WAYS
     }
 

@@ -18,24 +18,53 @@ LAYERS, WIDTH, LENGTH, VOCABULARY, HEADS = 4, 32, 64, 64, 1
 BATCHES, LARGE = (8, 7, 1), 16  # sequences
 RATE, STEPS, TOLERANCE = 0.5, 2, 1e-5
 STEEP = 100.0  # times the weights of the last layer: gradients are larger by that factor, which shows clipping
-MAX_MEMORY, MAX_WORK = 0.3, 1.4  # of the plain step
+MAX_MEMORY, MAX_LONG, MAX_WORK = 0.3, 0.35, 1.4  # of the plain step: 16 sequences, one long sequence, operations
 MAX_DIFFERENCE = 1e-4  # of a weight, with AdamW
 CPU = torch.device("cpu")
 WAYS = {
     "all-at-once": Way(
         "its peak is {share:.0%} of the plain step's, but may be at most {limit:.0%}. It takes all sequences together: "
         "even if each block is computed again, the inputs of all blocks and the scores of the whole batch are held",
-        ("PARTS = 4", "PARTS = 1"),
+        (
+            "    for part in batch.to(device).chunk(PARTS):\n"
+            "        x = model.token(part[:, :-1]) + model.place\n"
+            "        for block in model.blocks:\n"
+            "            x = checkpoint(block, x, use_reentrant=False)\n"
+            "        x = model.norm(x)\n"
+            "        rows = x.detach().flatten(0, 1).requires_grad_()\n"
+            "        for few, right in zip(rows.split(TOKENS), part[:, 1:].flatten().split(TOKENS), strict=True):\n"
+            "            loss = nn.functional.cross_entropy(model.scores(few), right)\n"
+            "            loss = loss * len(right) / batch[:, 1:].numel()\n"
+            "            loss.backward()\n"
+            "            total += loss.detach()\n"
+            "        x.backward(rows.grad.view_as(x))\n"
+            "    optimizer.step()\n"
+            "    return total\n",
+            "    for part in batch.to(device).chunk(1):\n"
+            "        x = model.token(part[:, :-1]) + model.place\n"
+            "        for block in model.blocks:\n"
+            "            x = checkpoint(block, x, use_reentrant=False)\n"
+            "        scores = model.scores(model.norm(x))\n"
+            "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
+            "        loss.backward()\n        total += loss.detach()\n"
+            "    optimizer.step()\n    return total\n",
+        ),
     ),
     "one-backward": Way(
         "its peak is {share:.0%} of the plain step's, although it takes the batch in {calls} parts: backward runs once, at "
         "the end, and until then the graph of every part is held. Call backward for each part",
         (
             "            x = checkpoint(block, x, use_reentrant=False)\n"
-            "        scores = model.scores(model.norm(x))\n"
-            "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
-            "        loss = loss * len(part) / len(batch)\n"
-            "        loss.backward()\n        total += loss.detach()\n    optimizer.step()\n    return total\n",
+            "        x = model.norm(x)\n"
+            "        rows = x.detach().flatten(0, 1).requires_grad_()\n"
+            "        for few, right in zip(rows.split(TOKENS), part[:, 1:].flatten().split(TOKENS), strict=True):\n"
+            "            loss = nn.functional.cross_entropy(model.scores(few), right)\n"
+            "            loss = loss * len(right) / batch[:, 1:].numel()\n"
+            "            loss.backward()\n"
+            "            total += loss.detach()\n"
+            "        x.backward(rows.grad.view_as(x))\n"
+            "    optimizer.step()\n"
+            "    return total\n",
             "            x = block(x)\n"
             "        scores = model.scores(model.norm(x))\n"
             "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
@@ -51,14 +80,14 @@ WAYS = {
     "not-divided": Way(
         "its gradients are {factor:.2f} times those of the plain step. The loss of each part is a mean over that part: before "
         "backward it has to be multiplied by the part's share of the batch. (AdamW hides it; SGD does not.)",
-        ("        loss = loss * len(part) / len(batch)\n", ""),
+        ("            loss = loss * len(right) / batch[:, 1:].numel()\n", ""),
     ),
     "too-small": Way(
         "its gradients are {factor:.2f} times those of the plain step: is the loss divided a second time, or are the gradients "
         "clipped or changed before the optimizer takes them?",
         (
-            "        loss = loss * len(part) / len(batch)\n",
-            "        loss = loss * len(part) / len(batch) / PARTS\n",
+            "            loss = loss * len(right) / batch[:, 1:].numel()\n",
+            "            loss = loss * len(right) / batch[:, 1:].numel() / PARTS\n",
         ),
     ),
     "cleared-between": Way(
@@ -68,10 +97,22 @@ WAYS = {
     ),
     "mean-of-means": Way(
         "right if all parts are equally long, but wrong for {batch} sequences: the last part is shorter, and each of its "
-        "sequences counts more than one of the others. Its share is len(part) / len(batch)",
+        "tokens counts more than one of the others. A part counts by its share of the batch's tokens",
         (
-            "        loss = loss * len(part) / len(batch)\n",
-            "        loss = loss / len(batch.chunk(PARTS))\n",
+            "        x = model.norm(x)\n"
+            "        rows = x.detach().flatten(0, 1).requires_grad_()\n"
+            "        for few, right in zip(rows.split(TOKENS), part[:, 1:].flatten().split(TOKENS), strict=True):\n"
+            "            loss = nn.functional.cross_entropy(model.scores(few), right)\n"
+            "            loss = loss * len(right) / batch[:, 1:].numel()\n"
+            "            loss.backward()\n"
+            "            total += loss.detach()\n"
+            "        x.backward(rows.grad.view_as(x))\n"
+            "    optimizer.step()\n"
+            "    return total\n",
+            "        scores = model.scores(model.norm(x))\n"
+            "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
+            "        (loss / len(batch.chunk(PARTS))).backward()\n"
+            "        total += loss.detach() / len(batch.chunk(PARTS))\n    optimizer.step()\n    return total\n",
         ),
     ),
     "drops-sequences": Way(
@@ -93,7 +134,10 @@ WAYS = {
     ),
     "no-backward": Way(
         "no weight changed, and backward was never called: the optimizer had no gradients. Call loss.backward() for each part",
-        ("        loss.backward()\n", ""),
+        (
+            "            loss.backward()\n            total += loss.detach()\n        x.backward(rows.grad.view_as(x))\n",
+            "            total += loss.detach()\n",
+        ),
     ),
     "cleared-before-step": Way(
         "no weight changed, although backward was called: the gradients were gone before the optimizer stepped. Clear them "
@@ -102,7 +146,10 @@ WAYS = {
     ),
     "not-finite": Way(
         "after the first step some weights are NaN or infinite: what is the loss divided by?",
-        ("        loss = loss * len(part) / len(batch)\n", "        loss = loss / torch.zeros(())\n"),
+        (
+            "            loss = loss * len(right) / batch[:, 1:].numel()\n",
+            "            loss = loss / torch.zeros(())\n",
+        ),
     ),
     "large-batch": Way(
         "right for small batches, but wrong for {batch} sequences, with which the memory is measured: its weights differ from "
@@ -113,8 +160,8 @@ WAYS = {
         "the optimizer stepped {steps} times for one batch, instead of once as in the plain step: first add up the gradients "
         "of all parts. {steps} steps on small batches give different results",
         (
-            "        total += loss.detach()\n    optimizer.step()\n",
-            "        total += loss.detach()\n        optimizer.step()\n",
+            "        x.backward(rows.grad.view_as(x))\n    optimizer.step()\n",
+            "        x.backward(rows.grad.view_as(x))\n        optimizer.step()\n",
         ),
     ),
     "gradients-kept": Way(
@@ -126,19 +173,17 @@ WAYS = {
         "its blocks compute in {dtype}: that changes the results, but they must stay the same. Weights, gradients and moments "
         "would stay in float32 in any case",
         (
-            "        x = model.token(part[:, :-1]) + model.place\n        for block in model.blocks:\n"
-            "            x = checkpoint(block, x, use_reentrant=False)\n        scores = model.scores(model.norm(x))\n",
-            "        with torch.autocast(device.type, torch.bfloat16):\n"
-            "            x = model.token(part[:, :-1]) + model.place\n            for block in model.blocks:\n"
-            "                x = checkpoint(block, x, use_reentrant=False)\n            scores = model.scores(model.norm(x))\n",
+            "        for block in model.blocks:\n            x = checkpoint(block, x, use_reentrant=False)\n",
+            "        with torch.autocast(device.type, torch.bfloat16):\n            for block in model.blocks:\n"
+            "                x = checkpoint(block, x, use_reentrant=False)\n",
         ),
     ),
     "too-much-work": Way(
         "it performs {times:.2f} times the operations of the plain step, but may perform at most {limit}. Computing each block "
         "again costs about a fifth; what else is computed twice?",
         (
-            "        total += loss.detach()\n",
-            "        total += loss.detach()\n        with torch.no_grad():\n            model(part[:, :-1])\n",
+            "        x.backward(rows.grad.view_as(x))\n",
+            "        x.backward(rows.grad.view_as(x))\n        with torch.no_grad():\n            model(part[:, :-1])\n",
         ),
     ),
     "other-mode": Way(
@@ -149,7 +194,38 @@ WAYS = {
     "graph-returned": Way(
         "the loss that it returns still has its graph: a caller that keeps the losses of a training run keeps their graphs. "
         "Return loss.detach()",
-        ("        total += loss.detach()\n", "        total = total + loss\n"),
+        ("            total += loss.detach()\n", "            total = total + loss\n"),
+    ),
+    "scores-whole": Way(
+        "right for {large} sequences. But with one sequence of {tokens:,} tokens and a vocabulary of {vocabulary:,} its peak "
+        "is {share:.0%} of the plain step's, and may be at most {limit:.0%}: the scores of all {tokens:,} tokens exist at "
+        "once. One sequence cannot be divided into micro-batches, but the loss of a token needs no other token's scores",
+        (
+            "        x = model.norm(x)\n"
+            "        rows = x.detach().flatten(0, 1).requires_grad_()\n"
+            "        for few, right in zip(rows.split(TOKENS), part[:, 1:].flatten().split(TOKENS), strict=True):\n"
+            "            loss = nn.functional.cross_entropy(model.scores(few), right)\n"
+            "            loss = loss * len(right) / batch[:, 1:].numel()\n"
+            "            loss.backward()\n"
+            "            total += loss.detach()\n"
+            "        x.backward(rows.grad.view_as(x))\n"
+            "    optimizer.step()\n"
+            "    return total\n",
+            "        scores = model.scores(model.norm(x))\n"
+            "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
+            "        loss = loss * len(part) / len(batch)\n"
+            "        loss.backward()\n        total += loss.detach()\n    optimizer.step()\n    return total\n",
+        ),
+    ),
+    "scores-kept": Way(
+        "right for {large} sequences. But with one sequence of {tokens:,} tokens and a vocabulary of {vocabulary:,} its peak "
+        "is {share:.0%} of the plain step's, and may be at most {limit:.0%}. The scores are computed for at most {most:,} "
+        "tokens at once, but the scores of all pieces wait for backward together",
+        (
+            "            loss.backward()\n            total += loss.detach()\n        x.backward(rows.grad.view_as(x))\n",
+            "            total = total + loss\n        total.backward()\n        total = total.detach()\n"
+            "        x.backward(rows.grad.view_as(x))\n",
+        ),
     ),
 }
 
@@ -301,7 +377,7 @@ def _judge_memory(part: Part, step: Any, shape: Any, backwards: int) -> None:
     from techniques import PLAIN, measure, train
 
     def yours(model: Any, batch: Any, optimizer: Any, device: Any, _enter: Any) -> Any:
-        return part.call(step, model, batch, optimizer, device, case=f"{shape.batch} sequences, memory counted")
+        return part.call(step, model, batch, optimizer, device, case=f"{len(batch)} sequences, memory counted")
 
     def plain(*yours_measured: Any) -> Any:
         return train(PLAIN, *yours_measured)
@@ -316,3 +392,36 @@ def _judge_memory(part: Part, step: Any, shape: Any, backwards: int) -> None:
     if times > MAX_WORK:
         raise part.wrong("too-much-work", f"{shape.batch} sequences", times=times, limit=MAX_WORK)
     part.note(f"{shape.batch} sequences: {share:.0%} of the plain step's peak, with {times:.2f} times its operations")
+    _judge_long(part, plain, yours)
+
+
+def _judge_long(part: Part, plain: Any, yours: Any) -> None:
+    """Judge the memory of one long sequence with a large vocabulary."""
+    from device_memory import SimulatedMemory
+    from techniques import LONG, measure
+
+    case, most = f"one sequence, a vocabulary of {LONG.vocabulary:,}", 0
+
+    def watched(model: Any, *others: Any) -> Any:
+        def see_scores(_module: Any, _inputs: Any, output: torch.Tensor) -> None:
+            nonlocal most
+            most = max(most, output.numel() // LONG.vocabulary)
+
+        hook = model.scores.register_forward_hook(see_scores)
+        loss = yours(model, *others)
+        hook.remove()
+        return loss
+
+    right, yours_measured = (measure(way, LONG, STEPS, SimulatedMemory(1 << 40), CPU) for way in (plain, watched))
+    if not _largest_gap(yours_measured.weights, right.weights) <= MAX_DIFFERENCE:
+        says = "right for smaller ones, but here its weights differ from the plain step's: do all tokens count once?"
+        raise Verdict("failed", "other-weights", says, case)
+    share = yours_measured.peak / right.peak
+    if share > MAX_LONG:
+        values = {"large": LARGE, "tokens": LONG.length, "vocabulary": LONG.vocabulary, "limit": MAX_LONG, "most": most}
+        raise part.wrong("scores-whole" if most >= LONG.length else "scores-kept", case, share=share, **values)
+    if yours_measured.flops > MAX_WORK * right.flops:
+        raise part.wrong("too-much-work", case, times=yours_measured.flops / right.flops, limit=MAX_WORK)
+    part.note(
+        f"one sequence of {LONG.length:,} tokens, {LONG.vocabulary:,} scores for each: {share:.0%} of the plain step's peak"
+    )

@@ -28,3 +28,21 @@ def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch
     """Restore the generator, and return the step number. Weights and moments are already in place."""
     generator.set_state(saved["generator"]["bytes"])
     return int(saved["step"].item())
+
+
+def plan_reads(slices: list[dict], wanted: dict) -> list[dict]:
+    """Return the reads of one copy of each slice, dimension by dimension."""
+    copies = {tuple(block["offset"]): block for block in slices if 0 not in block["size"]}
+    reads = []
+    for block in copies.values():
+        read: dict[str, Any] = {"file": block["file"], "from": [], "to": [], "size": []}
+        for saved_at, saved_size, at, size in zip(
+            block["offset"], block["size"], wanted["offset"], wanted["size"], strict=True
+        ):
+            numbers = range(max(saved_at, at), min(saved_at + saved_size, at + size))
+            read["from"].append(numbers.start - saved_at)
+            read["to"].append(numbers.start - at)
+            read["size"].append(len(numbers))
+        if 0 not in read["size"]:
+            reads.append(read)
+    return reads
