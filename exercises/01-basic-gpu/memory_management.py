@@ -215,7 +215,8 @@ with memory:
             sums = torch.as_tensor(sums).detach().double().cpu()
             same = sums.shape == reference.shape
             errors[way[0]] = ((sums - reference).abs().max() / reference.max()).item() if same else float("inf")
-            say(f"{way[0]}: ran; peak {peak / MIB:,.1f} MiB, largest error {errors[way[0]]:.1e} of the largest sum")
+            say(f"{way[0]}: ran in {calls[0]} calls of load, of which {calls[0] - len(parts)} found too little memory; "
+                f"peak {peak / MIB:,.1f} MiB, largest error {errors[way[0]]:.1e} of the largest sum")  # fmt: skip
             if rows_read[way[0]] != table_rows:
                 say(f"it read {rows_read[way[0]]:,} rows of {table_rows:,}")
         if not is_open and not broken:
