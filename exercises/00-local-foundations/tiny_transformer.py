@@ -86,7 +86,7 @@ metrics = {
         {"line": row["line"], "place": place + 1, "loss": loss}
         for row in rows for place, loss in enumerate(row.pop("losses_by_place"))
     ],
-    "loss_before": models[0]["loss_before"], "best_chance_percent": max(row["chance_percent"] for row in models),
+    "loss_before": models[0]["loss_before"], "best_ten_percent": 100 * math.exp(-10 * min(row["loss_after"] for row in models)),
     "step_ms_of_12_layers": models[0]["median_ms"] + (12 - args.layers) * block_ms,
     "first_over_last": models[0]["first_over_last"],
     "your_attention": yours["verdict"] if yours else outcome.text if outcome.state == "failed" else None,
