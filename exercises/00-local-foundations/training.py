@@ -9,7 +9,6 @@ Reading           modules/00-local-foundations/lesson.md, "The loop"
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
