@@ -29,6 +29,7 @@ from bench import say
 from device_memory import MIB, GpuMemory, SimulatedMemory
 
 SEED, COLUMNS, PERIOD, CONTEXT_MIB, MAX_ERROR = 0, 1024, 97, 16, 1e-4
+MAX_CALLS = 200  # of load, in the plot
 PIECE = MIB // 2  # bytes of a small tensor: four share a segment
 WHOLE, SHARED = "your fix", "your fix, and another program comes"
 
@@ -81,12 +82,15 @@ def grow(at_most: int) -> int:
 
 def load(first: int, count: int) -> torch.Tensor:
     """Return rows of a table that is computed when it is read. Element (r, c) depends on (r + 3c) mod 97."""
+    first, count = int(first), int(count)
     if way[0] == SHARED and parts and not other:  # the other program takes what is free, except for a few MiB
         memory.empty_cache()
         room = memory.capacity() - memory.used() - (64 if device.type == "cuda" else 8) * MIB
         other.append(torch.empty(max(0, room), dtype=torch.uint8, device=device))
         memory.reset_peak()
     calls[0] += 1
+    if calls[0] <= MAX_CALLS:
+        fix_calls.append({"way": way[0], "call": calls[0], "rows": count})
     row = torch.arange(first, first + count, device=device, dtype=torch.int32).remainder_(PERIOD)
     column = torch.arange(COLUMNS, device=device, dtype=torch.int32).mul_(3).remainder_(PERIOD)
     table = row[:, None].float().add(column[None, :]).remainder_(PERIOD).div_(PERIOD)
@@ -121,7 +125,8 @@ def fits(byte_count: int) -> bool:
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
 steps_done, caught = [0], None
-way, parts, calls, other = [""], [], [0], []  # who reads the table, what it has read, in how many calls, and the other program
+way, parts, calls, other = ["the plain way"], [], [0], []  # who reads, which parts, in how many calls, and the other program
+fix_calls: list[dict] = []
 table_rows = int(1.2 * memory.capacity() / (4 * COLUMNS))  # a fifth more than fits, even on an empty device
 reference = right_sums(table_rows)
 with memory:
@@ -186,7 +191,7 @@ with memory:
     except torch.OutOfMemoryError as error:
         plain_ran_out = True
         say(f"the plain way, all of it at once: {str(error).splitlines()[0][:200]}")
-    fix_runs = [{"way": "the plain way", "calls": calls[0], "parts": len(parts), "rows_of_part": None, "peak_mib": None}]
+    fix_runs = [{"way": way[0], "calls": calls[0], "parts": len(parts), "rows_of_part": None, "peak_mib": None}]
     ran_out, broken, is_open = {}, None, False
     errors: dict[str, float] = {}
     rows_read: dict[str, int] = {}
@@ -241,7 +246,7 @@ metrics = {
     "recovered": recovered, "reserved_fell_at_del_bytes": fell_at_del, "reserved_fell_at_empty_cache_bytes": fell_at_empty,
     "peak_mib": max(row["allocated_mib"] for row in timeline), "fix_rows": table_rows,
     "plain_out_of_memory": plain_ran_out, "fix_out_of_memory": None if is_open else ran_out.get(WHOLE, False),
-    "fix_broken": None if is_open else broken or "no", "fix_runs": fix_runs,
+    "fix_broken": None if is_open else broken or "no", "fix_runs": fix_runs, "fix_calls": fix_calls,
     "fix_rows_loaded": None if is_open or broken or ran_out.get(WHOLE) else rows_read[WHOLE],
     "fix_error": errors.get(WHOLE), "fix_shared": shared,
     "simulated": device_text if memory.simulated else None,
