@@ -132,6 +132,8 @@ if rank == 0:
     local_norm, averaged_norm = (
         sum(step[key] for of_rank in every_step for step in of_rank) for key in ("gradient_mine", "gradient_ours")
     )
+    own_squared = sum(of_rank[0]["gradient_mine"] ** 2 for of_rank in every_step) / size
+    averaged_share = every_step[0][0]["gradient_ours"] ** 2 / own_squared  # of the first step
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": rows, "steps": [step for steps in every_step for step in steps],
         **count(every_share, args.samples),
@@ -139,7 +141,7 @@ if rank == 0:
         "gradient_error_to_mean": worst[1], "own_gradient_difference_across_ranks": worst[2],
         "parameter_difference_across_ranks": parameter_difference, "loss_difference_on_same_samples": loss_difference,
         "own_over_averaged_exponent": math.log(local_norm / averaged_norm, size) if size > 1 else None,
-        "own_over_averaged_first_step": every_step[0][0]["gradient_mine"] / every_step[0][0]["gradient_ours"],
+        "noise_percent_first_step": 100 * (1 - averaged_share) * size / (size - 1) if size > 1 else None,
         "loss_before": loss_before, "loss_after": loss_on(model.module, args.samples), "loss_of_guessing": math.log(CLASSES),
     }  # fmt: skip
     losses = {"loss_before": metrics["loss_before"], "loss_after": metrics["loss_after"]}

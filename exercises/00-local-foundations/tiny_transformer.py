@@ -76,6 +76,7 @@ curve += [{"line": line, **end, "took_s": None, "loss": loss} for line, loss in 
 
 # --- the record -------------------------------------------------------------------------------------------------------
 rows = [*models, *([yours["row"]] if yours else [])]
+block_ms = (models[1]["median_ms"] - models[0]["median_ms"]) / (args.compare_layers - args.layers)
 titles = {"line": "model", "parameters": "parameters", "loss_before": "loss before", "loss_after": "loss after"}
 bench.say_table(rows, titles | {"median_ms": "step ms", "p80_ms": "p80 ms", "tokens_per_s": "tokens/s", "training_s": "s"})
 metrics = {
@@ -85,8 +86,9 @@ metrics = {
         {"line": row["line"], "place": place + 1, "loss": loss}
         for row in rows for place, loss in enumerate(row.pop("losses_by_place"))
     ],
-    "loss_before": models[0]["loss_before"], "best_chance_percent": max(row["chance_percent"] for row in models),
-    "step_time_ratio": models[1]["median_ms"] / models[0]["median_ms"], "first_over_last": models[0]["first_over_last"],
+    "loss_before": models[0]["loss_before"], "best_ten_percent": 100 * math.exp(-10 * min(row["loss_after"] for row in models)),
+    "step_ms_of_12_layers": models[0]["median_ms"] + (12 - args.layers) * block_ms,
+    "first_over_last": models[0]["first_over_last"],
     "your_attention": yours["verdict"] if yours else outcome.text if outcome.state == "failed" else None,
     "your_loss_ratio": yours["row"]["loss_after"] / models[0]["loss_after"] if yours else None,
 }  # fmt: skip

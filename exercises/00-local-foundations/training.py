@@ -9,7 +9,6 @@ Reading           modules/00-local-foundations/lesson.md, "The loop"
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
@@ -137,7 +136,6 @@ def experiment(
         "change_by_the_future": change_by_the_future(model, text.held_out, len(text.letters)),
         "first_over_last": sum(losses[:EDGE]) / sum(losses[-EDGE:]), "losses_by_place": losses,
     }  # fmt: skip
-    row["chance_percent"] = 100 * math.exp(-row["loss_after"])  # probability of the right character, the geometric mean
     say(f"{line}: held-out loss {row['loss_before']:.3f} before, {row['loss_after']:.3f} after")
     return row, steps, make_up(model, text)
 

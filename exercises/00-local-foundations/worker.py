@@ -69,7 +69,7 @@ elif me["rank"] == 0:
         "nnodes": settings.get("nnodes"), "nproc_per_node": settings.get("nproc_per_node"),
         "challenge": settings.get("challenge"),
         "asked_ranks": settings["nnodes"] * settings["nproc_per_node"] if settings else world_size, "ranks": everyone,
-        "longest_meeting_ms": max(row["meeting_ms"] for row in everyone),
+        "waited_ms": sum(row["meeting_ms"] for row in everyone) - world_size * min(row["meeting_ms"] for row in everyone),
         "nodes": len({row["node_rank"] for row in everyone}), "processes": len({row["pid"] for row in everyone}),
         "wrong_ranks": sum(row["rank"] != row["should_be"] for row in everyone),
         "twice_on_a_node": world_size - len({(row["node_rank"], row["local_rank"]) for row in everyone}),

@@ -195,7 +195,7 @@ metrics = {
     "watched": phases[-1], "watched_exit_code": exit_code, "refused": sum(row["refused"] for row in phases),
     "least_samples": min(row["samples"] for row in phases),
     "busywork_gflop_per_s": work_by_phase["busywork"].operations / work_by_phase["busywork"].seconds / 1e9,
-    "arithmetic_gflop_per_s": phases[2]["gflop_per_s"], "copying_gb_per_s": phases[1]["gb_per_s"],
+    "flop_per_byte": phases[2]["gflop_per_s"] and phases[2]["gflop_per_s"] / phases[1]["gb_per_s"],
     "simulated": None if device.type == "cuda" else "the CPU is watched instead of a GPU",
 }  # fmt: skip
 titles = {"phase": "load", "utilisation_mean_percent": "utilisation %", "gflop_per_s": "GFLOP/s", "gb_per_s": "GB/s",

@@ -172,6 +172,7 @@ metrics = {
     "reference_dtype": kind,
     "cpu_threads": cores, "rows": rows, "timings": timings, "speedups": speedups, "allocations": allocations,
     "speedup_small": speedups[0]["speedup"], "speedup_large": speedups[1]["speedup"],
+    "program_speedup": 1 / (0.2 + 0.8 / speedups[1]["speedup"]),
     "time_per_operation_ratio": speedups[1]["least_s"] / speedups[0]["least_s"] / (args.size / args.small) ** 3,
     "your_timer": outcome.text if outcome.state == "failed" else (faults or ["right"])[0] if of_yours else None,
     "sizes_measured": len(speedups), "refused": sum(row["refused"] for row in rows),

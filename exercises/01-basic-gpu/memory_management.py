@@ -1,7 +1,8 @@
 """Memory management: fill the device, read its memory in three ways, run out of it, free it again; then your own fix.
 
 You will learn    allocated, reserved, and the driver's figure; what really frees memory; how to recover from running out
-You will produce  the memory after each step, its curve, and your own fix, which works at a size at which the plain way fails
+You will produce  the memory after each step, its curve, and your own fix, which works where the plain way fails, and goes on
+                  when another program takes most of the memory
 Run it            python memory_management.py --size 2000 --budget-mib 256      (a simulated device of 256 MiB)
                   python memory_management.py                                   (the whole GPU)
 Your part         predict at which step memory runs out; then write sums_of_squares in my_fix.py, which must not run out
@@ -14,6 +15,7 @@ import argparse
 import gc
 import os
 import shutil
+import statistics
 import sys
 import traceback
 from pathlib import Path
@@ -26,8 +28,10 @@ import torch
 from bench import say
 from device_memory import MIB, GpuMemory, SimulatedMemory
 
-SEED, COLUMNS, PERIOD, CONTEXT_MIB = 0, 1024, 97, 16
+SEED, COLUMNS, PERIOD, CONTEXT_MIB, MAX_ERROR = 0, 1024, 97, 16, 1e-4
+MAX_CALLS = 200  # of load, in the plot
 PIECE = MIB // 2  # bytes of a small tensor: four share a segment
+WHOLE, SHARED = "your fix", "your fix, and another program comes"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="fill a device's memory, run out of it, recover")
@@ -78,10 +82,29 @@ def grow(at_most: int) -> int:
 
 def load(first: int, count: int) -> torch.Tensor:
     """Return rows of a table that is computed when it is read. Element (r, c) depends on (r + 3c) mod 97."""
-    rows_loaded[0] += count
+    first, count = int(first), int(count)
+    if way[0] == SHARED and parts and not other:  # the other program takes what is free, except for a few MiB
+        memory.empty_cache()
+        room = memory.capacity() - memory.used() - (64 if device.type == "cuda" else 8) * MIB
+        other.append(torch.empty(max(0, room), dtype=torch.uint8, device=device))
+        memory.reset_peak()
+    calls[0] += 1
+    if calls[0] <= MAX_CALLS:
+        fix_calls.append({"way": way[0], "call": calls[0], "rows": count})
     row = torch.arange(first, first + count, device=device, dtype=torch.int32).remainder_(PERIOD)
     column = torch.arange(COLUMNS, device=device, dtype=torch.int32).mul_(3).remainder_(PERIOD)
-    return row[:, None].float().add(column[None, :]).remainder_(PERIOD).div_(PERIOD)
+    table = row[:, None].float().add(column[None, :]).remainder_(PERIOD).div_(PERIOD)
+    parts.append((first, count))
+    return table
+
+
+def count_rows() -> int:
+    """Return the number of rows that were read at least once."""
+    end = rows = 0
+    for first, count in sorted(parts):
+        rows += max(0, first + count - max(end, first))
+        end = max(end, first + count)
+    return rows
 
 
 def right_sums(rows: int) -> torch.Tensor:
@@ -101,7 +124,9 @@ def fits(byte_count: int) -> bool:
 
 
 # --- the experiment ----------------------------------------------------------------------------------------------------
-steps_done, rows_loaded, caught = [0], [0], None
+steps_done, caught = [0], None
+way, parts, calls, other = ["the plain way"], [], [0], []  # who reads, which parts, in how many calls, and the other program
+fix_calls: list[dict] = []
 table_rows = int(1.2 * memory.capacity() / (4 * COLUMNS))  # a fifth more than fits, even on an empty device
 reference = right_sums(table_rows)
 with memory:
@@ -166,30 +191,49 @@ with memory:
     except torch.OutOfMemoryError as error:
         plain_ran_out = True
         say(f"the plain way, all of it at once: {str(error).splitlines()[0][:200]}")
-    memory.empty_cache()
-    memory.reset_peak()
-    rows_loaded[0] = 0
-    sums, ran_out, broken, is_open = None, False, None, False
-    try:
-        sums = my_fix.sums_of_squares(load, table_rows)
-    except torch.OutOfMemoryError as error:
-        ran_out = True
-        say(f"your fix ran out of memory: {str(error).splitlines()[0][:200]}")
-    except NotImplementedError as error:
-        is_open = True
-        say(f"your fix: not written yet ({error})")
-    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and the traceback shows how)
-        broken = f"{type(error).__name__}: {error}"
-        traceback.print_exc(file=sys.stdout)
-    fix_peak = memory.peak()
-    wrong = None
-    if sums is not None:
-        sums = torch.as_tensor(sums).detach().double().cpu()
-        same = sums.shape == reference.shape
-        wrong = ((sums - reference).abs().max() / reference.max()).item() if same else float("inf")
-        say(f"your fix ran; peak {fix_peak / MIB:,.1f} MiB, largest error {wrong:.1e} of the largest sum")
-    if rows_loaded[0] != table_rows and not ran_out and not is_open:
-        say(f"it read {rows_loaded[0]:,} rows of {table_rows:,}")
+    fix_runs = [{"way": way[0], "calls": calls[0], "parts": len(parts), "rows_of_part": None, "peak_mib": None}]
+    ran_out, broken, is_open = {}, None, False
+    errors: dict[str, float] = {}
+    rows_read: dict[str, int] = {}
+    for way[0] in (WHOLE, SHARED):
+        if is_open or broken or ran_out.get(WHOLE) or errors.get(WHOLE, 0.0) > MAX_ERROR:
+            break
+        parts.clear()
+        calls[0], sums = 0, None
+        memory.empty_cache()
+        memory.reset_peak()
+        try:
+            sums = my_fix.sums_of_squares(load, table_rows)
+        except torch.OutOfMemoryError as error:
+            say(f"{way[0]}: out of memory after {count_rows():,} rows: {str(error).splitlines()[0][:200]}")
+            ran_out[way[0]] = True
+        except NotImplementedError as error:
+            is_open = True
+            say(f"{way[0]}: not written yet ({error})")
+        except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and the traceback shows how)
+            broken = f"{type(error).__name__}: {error}"
+            traceback.print_exc(file=sys.stdout)
+        peak = memory.peak() - sum(tensor.nbytes for tensor in other)
+        other.clear()
+        rows_read[way[0]] = count_rows()
+        if sums is not None:
+            sums = torch.as_tensor(sums).detach().double().cpu()
+            same = sums.shape == reference.shape
+            errors[way[0]] = ((sums - reference).abs().max() / reference.max()).item() if same else float("inf")
+            say(f"{way[0]}: ran in {calls[0]} calls of load, of which {calls[0] - len(parts)} found too little memory; "
+                f"peak {peak / MIB:,.1f} MiB, largest error {errors[way[0]]:.1e} of the largest sum")  # fmt: skip
+            if rows_read[way[0]] != table_rows:
+                say(f"it read {rows_read[way[0]]:,} rows of {table_rows:,}")
+        if not is_open and not broken:
+            fix_runs.append({
+                "way": way[0], "calls": calls[0], "parts": len(parts), "peak_mib": peak / MIB,
+                "rows_of_part": statistics.median(count for _, count in parts) if parts else None,
+            })  # fmt: skip
+    shared = None
+    if ran_out.get(SHARED):
+        shared = f"out of memory after {rows_read[SHARED]:,} of {table_rows:,} rows"
+    elif SHARED in errors:
+        shared = "right" if errors[SHARED] <= MAX_ERROR else "other sums than on the whole device"
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
@@ -201,10 +245,10 @@ metrics = {
     "fits_beside_fragments": fits_beside, "fits_without_fragments": fits_afterwards,
     "recovered": recovered, "reserved_fell_at_del_bytes": fell_at_del, "reserved_fell_at_empty_cache_bytes": fell_at_empty,
     "peak_mib": max(row["allocated_mib"] for row in timeline), "fix_rows": table_rows,
-    "plain_out_of_memory": plain_ran_out, "fix_out_of_memory": None if is_open else ran_out,
-    "fix_broken": None if is_open else broken or "no", "fix_peak_bytes": fix_peak,
-    "fix_peak_mib": None if wrong is None else fix_peak / MIB,
-    "fix_rows_loaded": None if ran_out or broken or is_open else rows_loaded[0], "fix_error": wrong,
+    "plain_out_of_memory": plain_ran_out, "fix_out_of_memory": None if is_open else ran_out.get(WHOLE, False),
+    "fix_broken": None if is_open else broken or "no", "fix_runs": fix_runs, "fix_calls": fix_calls,
+    "fix_rows_loaded": None if is_open or broken or ran_out.get(WHOLE) else rows_read[WHOLE],
+    "fix_error": errors.get(WHOLE), "fix_shared": shared,
     "simulated": device_text if memory.simulated else None,
 }  # fmt: skip
 if memory.simulated:

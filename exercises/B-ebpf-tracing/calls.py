@@ -172,7 +172,7 @@ metrics = {
     **vars(args), "layers": layers, "engine": "torch" if real else "stand-in", "tracer": tracer.name, "stacks": tracer.stacks,
     "not_used": list(tracer.refusals), "calls": calls, "kernels": kernels, "sites": sites, "ledger": ledger,
     "calls_total": counters.total, "trace_off": max(differences), "bytes_off": bytes_off, "launches": total,
-    "mallocs": counters.count("cudaMalloc"), "request_mallocs": counters.count("cudaMalloc") - load_calls // 2,
+    "mallocs": counters.count("cudaMalloc"),
     "requests": requests, "deviating": deviating, "shares_of_log": shares,
     "deviations": [case["trace"] for case in cases],
     "explained": None if outcome is None or outcome.state == "open" else sum(row["right"] is True for row in deviating),

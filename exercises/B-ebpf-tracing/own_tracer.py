@@ -34,6 +34,7 @@ from allocations import Totals
 from bench import say
 
 HERE = Path(__file__).resolve().parent
+GPU_BYTES = 16 * 10**9  # of the GPU that a question imagines
 FILES = {"bpftrace": HERE / "my_trace.bt", "preload": HERE / "my_preload.c"}
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
@@ -112,7 +113,8 @@ rows: list[dict[str, Any]] = []
 sites: list[dict[str, Any]] = []
 calls: list[dict[str, Any]] = []
 memory_totals: dict[str, Any] = {}
-broken, other_probes, blocks, first_weights = "no", None, Counter[int](), 0
+broken, other_probes, blocks = "no", None, Counter[int]()
+weights: list[int] = []
 for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, args.cap_mib):
     totals = None
     try:
@@ -128,7 +130,7 @@ for workload in allocations.list_workloads(args.seed, args.layers, args.tokens, 
     except FAILURES as error:
         broken, ledger = f"{type(error).__name__}: {error}"[:500], allocations.run_alone(workload)
     right = allocations.read_ledger(ledger)
-    first_weights = first_weights or right.alive[allocations.WEIGHTS]
+    weights.append(right.alive[allocations.WEIGHTS])
     rows.append({"workload": workload.name, **allocations.compare(totals, right)})
     names = sorted({*right.alive, *totals.alive}) if totals else []  # your tracer has to name the leak
     sites += [{"workload": workload.name, "site": site, "place": f"{site} ({len(rows)})",
@@ -169,8 +171,8 @@ metrics = {
     "other_probes": other_probes, "collective_rows": collective_rows,
     "other_probe_count": len(other_probes or ()) if counted_all else None,
     **{f"{name}_off": sum(row[f"{name}_off"] for row in rows) if counted_all else None for name in allocations.COMPARED},
-    "leaked_percent_first": 100 * (1 - first_weights / rows[0]["alive_true"]), "alive_second_bytes": rows[1]["alive_true"],
-    "failed_last": rows[2]["failed_true"],
+    "leaked_percent_first": 100 * (1 - weights[0] / rows[0]["alive_true"]),
+    "requests_until_full": (GPU_BYTES - weights[1]) / ((rows[1]["alive_true"] - weights[1]) / 3),
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)

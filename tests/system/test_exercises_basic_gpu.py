@@ -121,7 +121,7 @@ def test_loads_and_another_exercise_are_recorded(tmp_path: Path) -> None:
 
 def test_memory_as_delivered_is_right_and_the_fix_is_open(tmp_path: Path) -> None:
     run = run_exercise("1.4", tmp_path / "work", size="1000", budget_mib="64")
-    check_healthy(run, tmp_path, open_checks={"fix-runs", "fix-fits", "fix-whole", "fix-right"})
+    check_healthy(run, tmp_path, open_checks={"fix-runs", "fix-fits", "fix-whole", "fix-right", "fix-shared"})
     values = run.metrics
     first = values["timeline"][0]
     assert (first["allocated_mib"], first["reserved_mib"], first["driver_mib"]) == (0, 0, 16), "the driver knows the context"

@@ -274,26 +274,32 @@ def test_constants_of_questions_about_training_and_serving_follow_from_their_for
 def test_constants_of_questions_about_memory_and_traces_follow_from_their_formulas() -> None:
     constants = {
         f"{number} {question.id}": question.value
-        for number in ("0.1", "0.3", "1.3", "1.4", "2.2", "B.2", "B.3")
+        for number in ("0.1", "0.2", "0.3", "1.1", "1.3", "1.4", "2.1", "2.2", "2.4", "B.2", "B.3")
         for question in CATALOG.exercise(number)[1].questions
         if isinstance(question.value, int | float)
     }
-    l4, processes = next(gpu for gpu in gpus.table() if gpu.gpu == "L4"), (4, 0, 3, 8, 1, 4)
+    t4, l4 = (next(gpu for gpu in gpus.table() if gpu.gpu == name) for name in ("T4", "L4"))
+    processes = (4, 0, 3, 8, 1, 4)
     ranks = [local_rank for count in processes for local_rank in range(count)]
     tensor_mib = 2 * math.ceil(12_000**2 * 2 / MIB / 2)
     text, floor = beside_the_script("00-local-foundations", "stories").write()
     kernels_of_pass = 2 + 5 * 32
     expected = {
         "0.1 rain": (floor * len(text) + 600 * math.log(2)) / (len(text) + 600 * len(" It rains.")),
+        "0.2 accuracy-of-padding": 100 * (math.ceil(10_003 / 64) * 64 - 10_003) / 10_003,
         "0.3 missing-rank": ranks[12],
+        "1.1 half-the-bytes": 3 * 2 / 12e9 * t4.peak_tflops("float16") * 1e12 / 2,
         "1.3 share-of-peak": 100 * 3.5e17 / (l4.peak_tflops("bfloat16") * 1e12 * 8 * 3600),
         "1.3 joules-a-token": ((81_944_300 - 81_204_300) / 1e3 - 12 * 20) / 5000,
         "1.4 after-emptying": (15_360 - (6437 - (4000 - 1000))) // tensor_mib,
         "1.4 for-a-colleague": 11.0 - (7.0 - (4.0 - 1.0)),
+        "2.1 into-the-gap": (15 * 60 + 10) - (14 * 60 + 5),
+        "2.4 long-task": (10 + 10 + 50) - max(50, 5 * 10),
         "2.2 two-hour-rule": (2 * 24 + 24 - (20 + 10 / 60)) + 9 + 5 / 60,
         "B.2 launch-time": kernels_of_pass * 100 * 5e-3,
         "B.2 calls-of-tensors": max(math.ceil(300 / (2048 // 600)), math.ceil(400 / (2048 // 400))),
         "B.2 graphs-of-passes": kernels_of_pass + 99,
+        "B.2 prompts-from-blocks": (262 * 16 - 3012 + 12) / 12,
         "B.3 one-variable": 1_048_576 - 4096,
     }
     assert constants == pytest.approx(expected, rel=3e-3)
