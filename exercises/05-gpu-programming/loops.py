@@ -19,7 +19,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
-SEED, FEATURES, CLASSES, BATCHES, RATE = 0, 64, 10, 8, 1e-3
+SEED, FEATURES, CLASSES, BATCHES, RATE, CLIP = 0, 64, 10, 8, 1e-3, 0.25
 META_STEPS = 3
 OTHER_DEVICE = ("not on the expected device", "on the same device", "Expected all tensors")
 NO_DATA = ("meta tensor", "meta device", "Meta tensors", "torch.nonzero()", "Tensor.__format__")
@@ -42,7 +42,7 @@ def make_model(width: int) -> nn.Module:
 
 
 def train_on_cpu(
-    model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
+    model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int, clip: float = CLIP
 ) -> torch.Tensor:
     """Train with the provided loop, which is right on a CPU. Every other loop is compared with it."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
@@ -53,6 +53,7 @@ def train_on_cpu(
         loss = nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         losses.append(loss.item())
     return torch.tensor(losses)
