@@ -1,4 +1,4 @@
-"""A solution of 5.2: pinned batches that are copied while the GPU computes, autocast, and a scaler that divides before the clip."""
+"""A solution of 5.2: pinned batches, copied while the GPU computes; a scaler that divides before gradients are clipped."""
 
 from __future__ import annotations
 
