@@ -93,6 +93,14 @@ WAYS = {
             "        nn.utils.clip_grad_norm_(model.parameters(), CLIP * scaler.get_scale())\n        optimizer.step()\n",
         ),
     ),
+    "no-scaler-step": Way(
+        "a scaler multiplied the losses, but scaler.step was never called: no step with an infinite gradient would be skipped",
+        (
+            "        scaler.unscale_(optimizer)\n        nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n"
+            "        scaler.step(optimizer)\n        scaler.update()\n",
+            "        nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n        optimizer.step()\n",
+        ),
+    ),
     "not-clipped": Way(
         "the gradients are not clipped: the optimizer took the same ones as in a loop without clip_grad_norm_",
         ("        nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n", ""),
@@ -232,6 +240,8 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
     if mixed.scalers > 1:
         raise part.wrong("new-scalers", case, count=mixed.scalers, steps=STEPS)
     _judge_gradients(part, mixed.gradient_at_step / max(plain.gradient_at_step, 1e-30), case)
+    if mixed.scalers and not mixed.scaler_steps:
+        raise part.wrong("no-scaler-step", case)
     gap = abs(mixed.losses[-1] - plain.losses[-1]) / plain.losses[-1]
     if not gap <= MAX_GAP:
         says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, but in float32 {plain.losses[-1]:.4f}"
