@@ -191,7 +191,7 @@ metrics = {
     "low_precision_matmul_percent": watched.half_percent if watched else None,
     "float32_parameters": watched.parameters_float32 if watched else None,
     "autocast_in_backward": watched.autocast_in_backward if watched else None,
-    "gradient_at_step_times": watched.gradient_at_step / plain.gradient if watched and plain else None,
+    "gradient_at_step_times": watched.gradient_at_step / plain.gradient_at_step if watched and plain else None,
     "losses_off": losses_off,
     "loss_gap_percent": 100 * abs(half["loss_last"] / yours["loss_last"] - 1) if yours and half else None,
     "mixed_speedup": divide(half, yours) if half else None,

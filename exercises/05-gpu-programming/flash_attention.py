@@ -2,7 +2,7 @@
 
 You will learn    why the matrix of scores limits attention, and how an online softmax avoids it
 You will produce  errors in float32 and float16, causal and full; the bytes of both ways by length; your kernel as PTX; a model
-                  that your backward pass trains
+                  that your kernel and your backward pass train
 Run it            python flash_attention.py --lengths 64,200,512 --heads 2 --d 32   (Triton's interpreter without a GPU)
                   python flash_attention.py                                         (a GPU; then it is timed, too)
 Your part         my_softmax.py (torch), then my_attention.py (Triton), then my_backward.py (either)
@@ -222,21 +222,47 @@ for result in texts:
         (out / f"attention-{result['arch']}-{result['name']}.ptx").write_text(text, encoding="utf-8")
 compiled = [item for item in texts if item["error"] is None]
 
-# --- the experiment: the backward pass trains a model -----------------------------------------------------------------------
-training, backward_broken, losses_off = [], None, None
-course = attention_training.train(attention_training.attend_plainly, device)
-kernels = [value for value in vars(my_backward).values() if hasattr(value, "pre_run_hooks")] if interpreted else []
+# --- the experiment: the backward pass trains a model, first with the course's forward pass and then with your kernel -------
+training, backward_broken, losses_off, whole_losses_off = [], None, None, None
+course, yours, whole = attention_training.train(attention_training.attend_plainly, device), None, None
+course_attend, kernel_calls = getattr(my_backward, "attend", None), []
+kernels = [value for value in vars(my_backward).values() if hasattr(value, "pre_run_hooks")] + [my_attention.attend]
+
+
+def attend_by_kernel(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, block: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return attention from your kernel. The logarithms of the sums, which it does not return, are the course's."""
+    kernel_calls.append(len(q))
+    out = my_attention.attention(q.contiguous(), k.contiguous(), v.contiguous(), causal, block, block)
+    return out, course_attend(q, k, v, causal, block)[1]
+
+
+def train_with_yours() -> tuple[dict, float]:
+    """Return the results of a model that your backward pass trains, and how far its losses are from plain attention's."""
+    with limit_time(LIMIT_S), KernelMemory(*kernels) if interpreted else nullcontext():
+        result = attention_training.train(lambda q, k, v: my_backward.Attention.apply(q, k, v, True, 16), device)
+    return result, max(abs(loss - right) for loss, right in zip(result["losses"], course["losses"], strict=True))
+
+
 try:
-    with limit_time(LIMIT_S), KernelMemory(*kernels) if kernels else nullcontext():
-        yours = attention_training.train(lambda q, k, v: my_backward.Attention.apply(q, k, v, True, 16), device)
-    losses_off = max(abs(loss - right) for loss, right in zip(yours["losses"], course["losses"], strict=True))
+    yours, losses_off = train_with_yours()
     backward_broken = "no error"
 except NotImplementedError as error:
-    yours = None
     say(f"my_backward.py: not written yet ({error}); with it, a row shows the losses of a model that it trains")
 except Exception as error:  # noqa: BLE001 (as above)
-    yours, backward_broken = None, explain(error)
-for way, result in (("plain attention", course), ("yours", yours)):
+    backward_broken = explain(error)
+if yours and course_attend and is_written and broken is None:
+    my_backward.attend = attend_by_kernel
+    try:
+        whole, whole_losses_off = train_with_yours()
+    except Exception as error:  # noqa: BLE001 (as above)
+        say(f"your kernel as the forward pass: {explain(error)}")
+        whole_losses_off = float("inf")
+    if not kernel_calls:
+        whole, whole_losses_off = None, None
+        say("your forward in my_backward.py does not call attend, so your kernel cannot take its place")
+for way, result in (("plain attention", course), ("your backward pass", yours), ("your kernel, and backward", whole)):
     if result:
         training.append({"way": way, "loss_first": result["losses"][0], "loss_last": result["losses"][-1],
                          "steps": attention_training.STEPS, "saved_bytes": result["kept_bytes"]})  # fmt: skip
@@ -263,6 +289,7 @@ halves = [item for item in compiled if item["name"] == "float16"]
 metrics = {
     **vars(args), "cases": cases, "by_length": by_length, "single": single, "plain": operations, "timed": timed,
     "ptx": texts, "training": training, "backward_broken": backward_broken, "losses_off": losses_off,
+    "whole_losses_off": whole_losses_off, "kernel_calls": len(kernel_calls),
     "learned_percent": 100 * (1 - course["losses"][-1] / course["losses"][0]),
     "interpreted": interpreted, "why_interpreted": no_gpu, "softmax_broken": softmax_broken,
     "softmax_error": softmax_error, "broken": broken or ("no error" if is_written else None), "error_float32": worst("float32"),

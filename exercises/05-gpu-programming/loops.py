@@ -19,7 +19,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
-SEED, FEATURES, CLASSES, BATCHES, RATE = 0, 64, 10, 8, 1e-3
+SEED, FEATURES, CLASSES, BATCHES, RATE, CLIP = 0, 64, 10, 8, 1e-3, 0.25
 META_STEPS = 3
 OTHER_DEVICE = ("not on the expected device", "on the same device", "Expected all tensors")
 NO_DATA = ("meta tensor", "meta device", "Meta tensors", "torch.nonzero()", "Tensor.__format__")
@@ -42,7 +42,7 @@ def make_model(width: int) -> nn.Module:
 
 
 def train_on_cpu(
-    model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int
+    model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int, clip: float = CLIP
 ) -> torch.Tensor:
     """Train with the provided loop, which is right on a CPU. Every other loop is compared with it."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
@@ -53,6 +53,7 @@ def train_on_cpu(
         loss = nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         losses.append(loss.item())
     return torch.tensor(losses)
@@ -186,6 +187,7 @@ class Observation:
     gradient_at_step: float
     keeps_graph: bool
     scalers: int  # gradient scalers that scaled a loss
+    scaler_steps: int  # of these scalers
     weights: torch.Tensor  # all of them, at the end
 
 
@@ -211,7 +213,7 @@ def watch(train: Train, device: torch.device, dtype: torch.dtype, *, width: int,
     weight.register_hook(note_gradient)
     hook, operations = register_optimizer_step_pre_hook(note_step), Operations(train.__code__.co_filename)
     try:
-        with operations, _collect_scalers() as scalers:
+        with operations, _collect_scalers() as (scalers, scaler_steps):
             result = train(model, *data, batch_size, device, steps, dtype)
     finally:
         hook.remove()
@@ -226,6 +228,7 @@ def watch(train: Train, device: torch.device, dtype: torch.dtype, *, width: int,
         gradient_at_step=float(norms.get("step", math.nan)),
         keeps_graph=isinstance(result, torch.Tensor) and result.requires_grad,
         scalers=len(scalers),
+        scaler_steps=len(scaler_steps),
         weights=join_weights(model),
     )
 
@@ -236,17 +239,22 @@ def join_weights(model: nn.Module) -> torch.Tensor:
 
 
 @contextmanager
-def _collect_scalers() -> Iterator[list[Any]]:
-    """Yield each scaler that scales a loss inside the `with` once. Disabled scalers are left out."""
-    plain, scalers = torch.amp.GradScaler.scale, []
+def _collect_scalers() -> Iterator[tuple[list[Any], list[Any]]]:
+    """Yield each scaler that scales a loss inside the `with` once, and the scaler of each step. Disabled ones are left out."""
+    plain_scale, plain_step, scalers, steps = torch.amp.GradScaler.scale, torch.amp.GradScaler.step, [], []
 
     def scale(self: Any, outputs: Any) -> Any:
         if self.is_enabled() and not any(scaler is self for scaler in scalers):
             scalers.append(self)
-        return plain(self, outputs)
+        return plain_scale(self, outputs)
 
-    torch.amp.GradScaler.scale = scale
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.is_enabled():
+            steps.append(self)
+        return plain_step(self, *args, **kwargs)
+
+    torch.amp.GradScaler.scale, torch.amp.GradScaler.step = scale, step
     try:
-        yield scalers
+        yield scalers, steps
     finally:
-        torch.amp.GradScaler.scale = plain
+        torch.amp.GradScaler.scale, torch.amp.GradScaler.step = plain_scale, plain_step

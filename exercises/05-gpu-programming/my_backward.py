@@ -1,8 +1,8 @@
 """Your third part of 5.10: the backward pass of FlashAttention-2, so that attention in tiles can train a model.
 
 You will learn    how to compute weights a second time, tile by tile, and which loop may add up which gradient
-You will produce  gradients of q, k and v, without N x N numbers, and a model that they train (forward: `attend` of the course)
-Try it            gpucourse try 5.10 (on the processor); gpucourse run 5.10 trains a model with it
+You will produce  gradients of q, k and v, without N x N numbers, and a model that they train
+Try it            gpucourse try 5.10 (on the processor); gpucourse run 5.10 trains a model with it and your kernel
 Your part         what `forward` keeps, and the body of `backward`: kernels of your own in Triton, or torch tile by tile
 Reading           modules/05-gpu-programming/lesson-12-attention.md, "Backward"
 """

@@ -280,7 +280,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "5.2 loop that stops": Fault(
         changes=[("my_loop.py", "    optimizer = torch.optim.AdamW(", "    optimizer = torch.optim.AdmaW(")],
-        red={"loop-runs", "runs-anywhere"}, words="my_loop.py, line 34", settings={"steps": "10", "hidden": "64"}, marks=(),
+        red={"loop-runs", "runs-anywhere"}, words="my_loop.py, line 36", settings={"steps": "10", "hidden": "64"}, marks=(),
     ),
     "5.6 kernel that only the interpreter takes": Fault(
         changes=[("my_norm.py", "    y = centred * tl.rsqrt(variance + eps) * weight + bias\n",

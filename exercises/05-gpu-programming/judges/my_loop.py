@@ -10,7 +10,7 @@ import torch
 from gpucourse.judge import Part, Verdict, Way
 
 HIDDEN, BATCH, STEPS, RATE = 64, 32, 10, 1e-3
-TOLERANCE, MAX_GAP, HALF, SCALED, MAX_READS = 1e-4, 0.02, 90.0, 8.0, 0.1
+TOLERANCE, MAX_GAP, HALF, SCALED, UNCLIPPED, MAX_READS = 1e-4, 0.02, 90.0, 8.0, 1.25, 0.1
 WEIGHTS_OFF = 2e-5  # relative; a different order of sums changes weights by 5e-7, a different weight_decay by 1e-4
 CPU = torch.device("cpu")
 WAYS = {
@@ -87,18 +87,41 @@ WAYS = {
     "not-unscaled": Way(
         "the optimizer took gradients that are {times:,.0f} times too large: they were scaled, but never divided again. "
         "scaler.step(optimizer) divides, and skips the step if one is infinite",
-        ("        scaler.step(optimizer)\n        scaler.update()\n", "        optimizer.step()\n"),
+        (
+            "        scaler.unscale_(optimizer)\n        nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n"
+            "        scaler.step(optimizer)\n        scaler.update()\n",
+            "        nn.utils.clip_grad_norm_(model.parameters(), CLIP * scaler.get_scale())\n        optimizer.step()\n",
+        ),
+    ),
+    "no-scaler-step": Way(
+        "a scaler multiplied the losses, but scaler.step was never called: no step with an infinite gradient would be skipped",
+        (
+            "        scaler.unscale_(optimizer)\n        nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n"
+            "        scaler.step(optimizer)\n        scaler.update()\n",
+            "        nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n        optimizer.step()\n",
+        ),
+    ),
+    "not-clipped": Way(
+        "the gradients are not clipped: the optimizer took the same ones as in a loop without clip_grad_norm_",
+        ("        nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n", ""),
+    ),
+    "clipped-in-float32-only": Way(
+        "the optimizer took gradients that are {times:.1f} times those of float32, where they are clipped: clip them in this "
+        "format, too",
+        (
+            "        scaler.unscale_(optimizer)\n        nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n",
+            "        scaler.unscale_(optimizer)\n        if dtype == torch.float32:\n"
+            "            nn.utils.clip_grad_norm_(model.parameters(), CLIP)\n",
+        ),
     ),
     "divided-twice": Way(
         "the optimizer took gradients that are {times:,.0f} times too small: they were divided twice, or clipped while they "
-        "were still scaled. Call scaler.unscale_(optimizer) before anything that looks at gradients",
-        (
-            "        scaler.step(optimizer)\n",
-            "        nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n        scaler.step(optimizer)\n",
-        ),
+        "were still scaled, when their norm is tens of thousands. Which numbers does your clipping see?",
+        ("        scaler.unscale_(optimizer)\n", ""),
     ),
     "no-update": Way(
-        "line {line}: scaler.step was called twice without scaler.update() between. update chooses the scale of the next step",
+        "line {line}: after scaler.step, scaler.update() has to come before the scaler is used again: it chooses the scale "
+        "of the next step",
         ("        scaler.update()\n", ""),
     ),
 }
@@ -122,7 +145,7 @@ def judge(part: Part) -> None:
         _judge_mixed(part, _watch(part, loops, train, dtype), plain, dtype)
     part.note(f"on the meta device it reads no value; losses and weights of {STEPS} steps in float32 equal to the CPU loop's")
     part.note(
-        "in bfloat16 and float16 the products are in that format, the parameters in float32, gradients scaled and divided again"
+        "in bfloat16 and float16 the products are in that format, the parameters in float32, gradients clipped as in float32"
     )
 
 
@@ -151,7 +174,7 @@ def _watch(part: Part, loops: Any, train: Any, dtype: torch.dtype) -> Any:
 
 
 def _explain(part: Part, error: Exception, case: str) -> Verdict:
-    if "since the last update()" in str(error):
+    if str(error).startswith("step() has already been called") or "is being called after step()" in str(error):
         line = part.make_verdict(error).says.split(":")[1]
         return part.wrong("no-update", case, line=line)
     if "fused=True" in str(error):
@@ -170,6 +193,9 @@ def _judge_losses(part: Part, loops: Any, plain: Any, right: torch.Tensor) -> No
     if not torch.allclose(plain.losses, right, rtol=0, atol=TOLERANCE):
         if torch.allclose(plain.losses, _train_without_zeroing(loops), rtol=0, atol=TOLERANCE):
             raise part.wrong("gradients-kept", "on the CPU in float32")
+        unclipped = loops.train_on_cpu(loops.make_model(HIDDEN), *loops.make_data(BATCH), BATCH, steps=STEPS, clip=float("inf"))
+        if torch.allclose(plain.losses, unclipped, rtol=0, atol=TOLERANCE):
+            raise part.wrong("not-clipped", "on the CPU in float32")
         place = int((~((plain.losses - right).abs() <= TOLERANCE)).nonzero()[0])  # a NaN is no loss either
         says = f"the loss of step {place} is {plain.losses[place]:.6f}, but that of the CPU loop is {right[place]:.6f}"
         raise Verdict("failed", "other-losses", f"{says}: the same batches, the same optimizer?", "float32")
@@ -213,14 +239,23 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
         raise part.wrong("no-scaler", case)
     if mixed.scalers > 1:
         raise part.wrong("new-scalers", case, count=mixed.scalers, steps=STEPS)
-    if mixed.gradient_at_step > SCALED * plain.gradient:
-        raise part.wrong("not-unscaled", case, times=mixed.gradient_at_step / plain.gradient)
-    if SCALED * mixed.gradient_at_step < plain.gradient:
-        raise part.wrong("divided-twice", case, times=plain.gradient / max(mixed.gradient_at_step, 1e-30))
+    _judge_gradients(part, mixed.gradient_at_step / max(plain.gradient_at_step, 1e-30), case)
+    if mixed.scalers and not mixed.scaler_steps:
+        raise part.wrong("no-scaler-step", case)
     gap = abs(mixed.losses[-1] - plain.losses[-1]) / plain.losses[-1]
     if not gap <= MAX_GAP:
         says = f"the last loss in {_name(dtype)} is {mixed.losses[-1]:.4f}, but in float32 {plain.losses[-1]:.4f}"
         raise Verdict("failed", "mixed-learns-less", f"{says}: mixed precision should cost hardly any accuracy", case)
+
+
+def _judge_gradients(part: Part, times: float, case: str) -> None:
+    """Judge the gradients that the optimizer took: `times` those of float32."""
+    if times > SCALED:
+        raise part.wrong("not-unscaled", case, times=times)
+    if times > UNCLIPPED:
+        raise part.wrong("clipped-in-float32-only", case, times=times)
+    if SCALED * times < 1:
+        raise part.wrong("divided-twice", case, times=1 / max(times, 1e-30))
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -6,6 +6,7 @@ graphs are those that the exercise uses without a GPU.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from graphs import Graphs
 
 VOCABULARY, LENGTH = 32, 8
-SIZES = (2, 2, 1, 3, 2, 1, 3, 1)  # batch sizes of the requests
+CAPTURED = (1, 2, 4)  # the sizes that may be captured
+SIZES = (2, 2, 1, 3, 2, 1, 6, 3, 1)  # batch sizes of the requests
 NEW_SIZE = 5  # the batch size of the wrong request
 MAX_OPERATIONS = 3  # a copy in, a replay, a copy out
 TOLERANCE = 1e-4
@@ -30,13 +32,13 @@ WAYS = {
     "stale": Way(
         "request {number} got the answer to an earlier request: the graph reads the memory that it was captured with, and "
         "never sees a new tensor. Copy the tokens into that memory before the replay",
-        ("        self.inputs[size].copy_(tokens)\n", ""),
+        ("        self.inputs[size][: len(tokens)].copy_(tokens)\n", ""),
     ),
     "other-memory": Way(
         "request {number} got a wrong answer, and the graph that was replayed read memory that does not hold its tokens: a "
         "graph keeps the addresses that it was captured with, and sees nothing that is written into another tensor",
         (
-            "        self.inputs[size].copy_(tokens)\n",
+            "        self.inputs[size][: len(tokens)].copy_(tokens)\n",
             "        for other in self.inputs.values():\n            other.zero_()\n",
         ),
     ),
@@ -48,25 +50,31 @@ WAYS = {
     "memory-replaced": Way(
         "request {number} got an earlier answer: a tensor that the graph was captured with has other memory now, but the graph "
         "still reads the old address. copy_ writes into the memory that is there",
-        ("self.inputs[size].copy_(tokens)", "self.inputs[size].data = tokens.clone()"),
+        (
+            "self.inputs[size][: len(tokens)].copy_(tokens)",
+            "self.inputs[size].data = torch.cat([tokens, tokens.new_zeros(size - len(tokens), tokens.shape[1])])",
+        ),
     ),
     "one-behind": Way(
         "request {number} got the answer to the request before it: the output was copied before the replay, or the tokens were "
         "copied into the graph's memory after it",
         (
-            "        graph.replay()\n        return graph.output.clone()\n",
-            "        result = graph.output.clone()\n        graph.replay()\n        return result\n",
+            "        graph.replay()\n        return graph.output[: len(tokens)].clone()\n",
+            "        result = graph.output[: len(tokens)].clone()\n        graph.replay()\n        return result\n",
         ),
     ),
     "shared-output": Way(
         "the answer to request {number} changed after it was returned: every replay writes to the same memory, and the caller "
         "got that memory. Return a copy",
-        ("graph.output.clone()", "graph.output"),
+        ("graph.output[: len(tokens)].clone()", "graph.output[: len(tokens)]"),
     ),
     "callers-tokens": Way(
         "the tokens of request {number} changed after it was answered: they belong to the caller. The graph needs its own "
         "input memory, which no caller gets",
-        ("self.inputs[size] = tokens.clone()", "self.inputs[size] = tokens"),
+        (
+            "self.inputs[size] = tokens.new_zeros(size, tokens.shape[1])",
+            "self.inputs[size] = tokens if len(tokens) == size else tokens.new_zeros(size, tokens.shape[1])",
+        ),
     ),
     "not-captured": Way(
         "it gave up on a model that cannot be captured ({error}). Its requests still need an answer: call the model itself for "
@@ -76,12 +84,12 @@ WAYS = {
     "tries-again": Way(
         "it tried {attempts} times to capture a model that cannot be captured, for {sizes} batch sizes. Remember that it "
         "failed: each attempt costs more than the request",
-        ("if size not in self.graphs:", "if self.graphs.get(size) is None:"),
+        ("size not in self.graphs:", "self.graphs.get(size) is None:"),
     ),
     "captured-each-time": Way(
         "it captured {captures} graphs for {sizes} batch sizes: a capture takes as long as serving dozens of "
         "requests, so capture each size once and keep its graph",
-        ("        if size not in self.graphs:\n", "        if True:\n"),
+        ("if size and size not in self.graphs:", "if size:"),
     ),
     "off-for-all": Way(
         "the model cannot be captured for batches of {size} sequences. After such a request, a request of another size takes "
@@ -94,16 +102,30 @@ WAYS = {
         "only capture's RuntimeError does",
         ("except RuntimeError:", "except Exception:"),
     ),
-    "one-graph": Way(
-        "a request of {wanted} sequences got {given} answers: a graph has the shapes that it was captured with, so each batch "
-        "size needs its own",
-        ("size = len(tokens)", "size = 0"),
+    "padding-returned": Way(
+        "a request of {wanted} sequences got {given} answers: a graph computes the whole batch that it was captured with, but "
+        "only its first {wanted} rows belong to the request",
+        ("graph.output[: len(tokens)].clone()", "graph.output.clone()"),
         seen="a request of {wanted} sequences got {given} answers",
+    ),
+    "other-size": Way(
+        "a request of {wanted} sequences was served by a graph for {given}, but only batches of {sizes} may be captured: each "
+        "graph takes time and memory. Fill up the batch to one of these sizes",
+        ("next((size for size in self.sizes if size >= len(tokens)), 0)", "len(tokens)"),
+    ),
+    "larger-than-needed": Way(
+        "right, but a request of {wanted} sequences was served by the graph for {given}: the one for {enough} computes fewer",
+        ("if size >= len(tokens)), 0)", "if self.sizes[-1] == size >= len(tokens)), 0)"),
+    ),
+    "no-size-fits": Way(
+        "a request of {wanted} sequences, more than any of the sizes {sizes}, ended with {error}. It still needs an answer: "
+        "the model itself can compute a batch of any size",
+        ("next((size for size in self.sizes if size >= len(tokens)), 0)", "min(s for s in self.sizes if s >= len(tokens))"),
     ),
     "not-replayed": Way(
         "a request takes {operations} operations from Python, but a copy in, a replay and a copy out are 3: the model itself "
         "still runs, one launch after the other",
-        ("        if graph is None:\n", "        if graph is not None:\n"),
+        ("        if graph is None:\n", "        if True:\n"),
         seen="a request takes {operations} operations from Python, but a copy in, a replay and a copy out are 3",
     ),
 }
@@ -116,13 +138,18 @@ def judge(part: Part) -> None:
     from graphs import Graphs
     from served_models import EarlyExit, ReadsAtOneSize, Transformer
 
+    try:
+        inspect.signature(part.function("Server")).bind(None, None, CAPTURED)
+    except TypeError:
+        says = "Server accepts no third argument: the batch sizes that may be captured. Begin its __init__ as the comment says"
+        raise Verdict("failed", "no-sizes", f"{says} (gpucourse reset 5.5 delivers the file again)") from None
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = Transformer(VOCABULARY, LENGTH, 16, 2, 2).eval()
-    sizes = len(set(SIZES))
+    sizes = len(CAPTURED)
     with torch.no_grad():
         graphs, branchy = Graphs(CPU), Graphs(CPU)
-        operations = _judge_requests(part, model, graphs, "a transformer")
+        operations = _judge_requests(part, model, graphs, "a transformer", chooses_sizes=True)
         if graphs.captures > sizes:
             raise part.wrong("captured-each-time", captures=graphs.captures, sizes=sizes)
         if operations > MAX_OPERATIONS:
@@ -131,7 +158,7 @@ def judge(part: Part) -> None:
         _judge_requests(part, EarlyExit(model).eval(), branchy, "a model that branches on a value")
         if branchy.failures > sizes:
             raise part.wrong("tries-again", attempts=branchy.failures, sizes=sizes)
-        for size in (SIZES[0], SIZES[3]):  # of the first request, and of one after others
+        for size in CAPTURED[1:]:  # the size of the first request, and one that is needed after others
             case = f"a model that reads a value for {size} sequences only"
             operations = _judge_requests(part, ReadsAtOneSize(model, size).eval(), Graphs(CPU), case)
             if operations > MAX_OPERATIONS:
@@ -144,7 +171,7 @@ def _judge_error(part: Part, model: Any) -> None:
     from graphs import Graphs, OperationCounter
 
     case, graphs, name = f"{NEW_SIZE} sequences, the first time with a token that does not exist", Graphs(CPU), ""
-    server = part.call(part.function("Server"), model, graphs.capture, case=case)
+    server = part.call(part.function("Server"), model, graphs.capture, (NEW_SIZE,), case=case)
     try:
         server.answer(torch.full((NEW_SIZE, LENGTH), VOCABULARY))
     except Exception as error:  # noqa: BLE001  # how it refuses is its own choice
@@ -166,7 +193,8 @@ def _judge_error(part: Part, model: Any) -> None:
 class Request:
     """One request: its tokens and its answer, both as they are now and as they were at first.
 
-    It also has the model's own answer, and whether the replayed graph could not see the tokens.
+    It also has the model's own answer, whether the replayed graph could not see the tokens, and how many sequences this graph
+    computed (0 without a graph).
     """
 
     tokens: torch.Tensor
@@ -175,13 +203,14 @@ class Request:
     original_answer: torch.Tensor
     right: torch.Tensor
     unseen: bool
+    computed: int
 
 
-def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
+def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str, *, chooses_sizes: bool = False) -> int:
     """Send requests of all sizes, and return how many operations the last request took. A replay counts as one operation."""
     from graphs import CaptureError, OperationCounter
 
-    server = part.call(part.function("Server"), model, graphs.capture, case=case)
+    server = part.call(part.function("Server"), model, graphs.capture, CAPTURED, case=case)
     requests: list[Request] = []
     for size in SIZES:
         tokens = torch.randint(VOCABULARY, (size, LENGTH))
@@ -192,12 +221,34 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str) -> int:
         except CaptureError as error:
             raise part.wrong("not-captured", case, error=error) from None
         except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way; the verdict shows the error
-            raise part.make_verdict(error, case) from None
+            verdict = part.make_verdict(error, case)
+            if size > CAPTURED[-1] and verdict.way == "error":
+                error_text, sizes = f"{type(error).__name__}: {error}".rstrip(": "), _list_sizes()
+                raise part.wrong("no-size-fits", case, wanted=size, sizes=sizes, error=error_text) from None
+            raise verdict from None
         _judge_shape(part, answer, right, f"{case}, request {len(requests) + 1}")
-        unseen = graphs.replays > replays and not _hold(graphs.last, request)
-        requests.append(Request(tokens, request, answer, answer.clone(), right, unseen))
+        replayed = graphs.replays > replays
+        unseen, computed = replayed and not _hold(graphs.last, request), len(graphs.last.output) if replayed else 0
+        requests.append(Request(tokens, request, answer, answer.clone(), right, unseen, computed))
     _judge_answers(part, requests, case, graphs)
+    if chooses_sizes:
+        _judge_sizes(part, requests, case)
     return int(counter.count + graphs.replays - replays)
+
+
+def _judge_sizes(part: Part, requests: Sequence[Request], case: str) -> None:
+    """Judge whether each graph that was replayed is the smallest of those that may be captured."""
+    for request in requests:
+        wanted, given = len(request.tokens), request.computed
+        if given and given not in CAPTURED:
+            raise part.wrong("other-size", case, wanted=wanted, given=given, sizes=_list_sizes())
+        enough = next((size for size in CAPTURED if size >= wanted), 0)
+        if enough and given > enough:
+            raise part.wrong("larger-than-needed", case, wanted=wanted, given=given, enough=enough)
+
+
+def _list_sizes() -> str:
+    return ", ".join(map(str, CAPTURED))
 
 
 def _hold(graph: Any, tokens: torch.Tensor) -> bool:
@@ -211,7 +262,7 @@ def _judge_shape(part: Part, answer: Any, right: torch.Tensor, case: str) -> Non
         raise Verdict("failed", "no-answer", f"it returned {type(answer).__name__}, not a tensor: is the return missing?", case)
     if answer.shape != right.shape:
         if answer.shape[1:] == right.shape[1:]:
-            raise part.wrong("one-graph", case, output=answer, wanted=len(right), given=len(answer))
+            raise part.wrong("padding-returned", case, output=answer, wanted=len(right), given=len(answer))
         says = f"the answer has the shape {tuple(answer.shape)}, the model's has {tuple(right.shape)}"
         raise Verdict("failed", "other-shape", says, case)
 

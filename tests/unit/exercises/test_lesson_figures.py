@@ -324,14 +324,21 @@ def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas
     ]
     ridge = 1e3 * a100.fp32 / a100.gb_per_s
     shrink = math.exp(-2)
+    h100 = next(gpu for gpu in gpus.table() if gpu.gpu == "H100 SXM")
+    bytes_s, product_s = 4 / (1e9 * h100.gb_per_s), 2 * 128 / (1e12 * h100.fp16)
     expected = {
-        "5.0 last-turn": 64 - 300 % 64, "5.1 idle-threads": math.ceil(10000 / 192) * 192 - 10000, "5.1 wide-rows": longest - 1,
+        "5.0 lost-counts": len({lane // 32 for lane in (*range(10), *range(32, 37))}), "5.0 last-turn": 64 - 300 % 64,
+        "5.1 idle-threads": math.ceil(10000 / 192) * 192 - 10000, "5.1 wide-rows": longest - 1,
         "5.1 particles": 32 * sectors / 32, "5.1 instructions": sum(lengths), "5.2 idle-share": 100 * 15 / (24 * 10 + 15),
+        "5.2 clipped-step": 0.5 / (1 / 65536), "5.4 pageable-results": 10 * (5 + 4 + 5),
         "5.3 flat-block": 2 * 8 * 32 / (4 * (8 + 32)), "5.3 smallest-square": min(m for m in SIDES if m / 4 >= ridge),
         "5.3 tensor-share": 100 * 8 * a100.gb_per_s / (1e3 * a100.fp16), "5.4 slow-engine": 30 * 4 + (4 + 1 + 2) - 4,
         "5.6 loads-of-1504": 3 * (2048 // 128) / 4, "5.6 no-mma": 1e3 * 2 * 4096**3 / (1e12 * t4.fp32),
         "5.7 batch-at-the-ridge": 1e3 * l4.fp16 / l4.gb_per_s, "5.7 room-above": 3.2e-3 / (8 * 4096**2 / (1e9 * t4.gb_per_s)),
         "5.8 new-scores": math.ceil(57600000 / (4096 - 999)), "5.8 ring-of-4096": 4000 + 300 - 1 - 4096,
+        "5.8 direct-up-to": max(m for m in range(1, 1001) if 2 * 1000 * m < 2 * 2.5 * 1024 * 10),
+        "5.9 left-alone": (25 + 10) / 10, "5.10 bfloat16-scores": 100 * (math.exp(2**4 / 2**7 / 2) - 1),
+        "5.10 store-or-recompute": bytes_s / product_s, "5.11 work-of-a-step": 780 - 580, "5.11 gain-of-a-wait": 14_065 - 13_985,
         "5.10 next-block": (32 * shrink + 10) / (3.5 * shrink + 1), "5.12 seven-batches": len({"7", "any size", "1"}),
     }  # fmt: skip
     assert constants == pytest.approx(expected, rel=5e-3)

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import torch
 from torch import nn
 
-RATE, SCALE = 1e-3, 4096.0
+RATE, SCALE, CLIP = 1e-3, 4096.0, 0.25
 
 
 def train(
@@ -35,6 +35,9 @@ def train(
         gradients = torch.autograd.grad(loss * scale, parameters)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = gradient / scale
+        norm = torch.stack([parameter.grad.norm() for parameter in parameters]).norm()
+        for parameter in parameters:
+            parameter.grad *= (CLIP / norm).clamp(max=1.0)
         optimizer.step()
         losses[step] = loss.detach()
     return losses

@@ -1,8 +1,9 @@
-"""Another solution of 5.5: it creates one answering function for each shape, and calls it for every request."""
+"""Another solution of 5.5: one answering function for each size, which fills the rest of a batch with its first row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import bisect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ Answer = Callable[[torch.Tensor], torch.Tensor]
 
 
 def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any], like: torch.Tensor) -> Answer:
-    """Return a function that answers requests of the shape of `like` with a graph.
+    """Return a function that answers requests of at most as many sequences as `like` with a graph.
 
     Raises RuntimeError if the model cannot be captured.
     """
@@ -19,27 +20,32 @@ def make_replay(model: Answer, capture: Callable[[Callable[[], torch.Tensor]], A
     graph = capture(lambda: model(static))
 
     def answer(tokens: torch.Tensor) -> torch.Tensor:
-        static.copy_(tokens)
+        rows = [*range(len(tokens)), *[0] * (len(static) - len(tokens))]
+        static.copy_(tokens if len(rows) == len(tokens) else torch.stack([tokens[row] for row in rows]))
         graph.replay()
-        result = torch.empty_like(graph.output)
-        result.copy_(graph.output)
+        result = torch.empty_like(graph.output[: len(tokens)])
+        result.copy_(graph.output[: len(tokens)])
         return result
 
     return answer
 
 
 class Server:
-    """Answer requests with `model`, using a graph for each shape."""
+    """Answer requests with `model`, using a graph for each of `sizes`."""
 
-    def __init__(self, model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any]) -> None:
-        self.model, self.capture = model, capture
-        self.answers: dict[torch.Size, Answer] = {}
+    def __init__(self, model: Answer, capture: Callable[[Callable[[], torch.Tensor]], Any], sizes: Sequence[int]) -> None:
+        self.model, self.capture, self.sizes = model, capture, sorted(sizes)
+        self.answers: dict[int, Answer] = {}
 
     def answer(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the model's result for `tokens`, of shape (batch, length)."""
-        if tokens.shape not in self.answers:
+        place = bisect.bisect_left(self.sizes, len(tokens))
+        if place == len(self.sizes):
+            return self.model(tokens)
+        if place not in self.answers:
+            like = tokens.new_empty(self.sizes[place], tokens.shape[1])
             try:
-                self.answers[tokens.shape] = make_replay(self.model, self.capture, tokens)
+                self.answers[place] = make_replay(self.model, self.capture, like)
             except RuntimeError:
-                self.answers[tokens.shape] = self.model
-        return self.answers[tokens.shape](tokens)
+                self.answers[place] = self.model
+        return self.answers[place](tokens)
