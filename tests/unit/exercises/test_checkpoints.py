@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -113,3 +114,34 @@ def test_make_root_makes_a_folder_for_each_run(
     assert checkpoints._make_root(tmp_path)[0] == str(tmp_path / "checkpoints-17")
     monkeypatch.setenv("GPUCOURSE_RUN_ID", "20260101-120000-heron")
     assert checkpoints._make_root(tmp_path)[0] == str(tmp_path / "checkpoints-20260101-120000-heron")
+
+
+def read_each_row(slices: list[dict[str, Any]], wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    rows, columns = wanted["size"]
+    first = wanted["offset"][0]
+    return [{"file": slices[0]["file"], "from": (first + row, 0), "to": (row, 0), "size": (1, columns)} for row in range(rows)]
+
+
+@pytest.mark.parametrize(
+    ("plan_reads", "expected"),
+    [
+        (read_each_row, "right"),
+        (lambda slices, wanted: read_each_row(slices, wanted)[1:], "rank 0 of 2 does not get rows 0 to 31, each number once"),
+        (lambda slices, wanted: 2 * read_each_row(slices, wanted), "rank 0 of 2 does not get rows 0 to 31, each number once"),
+        (lambda _slices, _wanted: [{"file": "none"}], "KeyError for rank 0 of 2: 'to'"),
+    ],
+)
+def test_read_as_planned_says_which_rank_does_not_get_its_rows(
+    checkpoints: ModuleType,
+    contents: ModuleType,
+    checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    plan_reads: Any,
+    expected: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, "my_checkpoint", SimpleNamespace(plan_reads=plan_reads))
+    metadata = checkpoints.read_metadata(checkpoint)
+    rows, result = contents.read_as_planned(metadata, checkpoint, "model.weight", [2, 3])
+    assert result == expected
+    assert len(rows) == (0 if "KeyError" in expected else 5)
+    assert contents.read_as_planned(metadata, checkpoint, "model.other", [2]) == ([], None)
