@@ -1,4 +1,4 @@
-"""The pictures of module 5's third part: engines over time, orders that streams permit, and launches."""
+"""The pictures of module 5's third part: engines over time, and orders that streams permit."""
 
 from __future__ import annotations
 
@@ -120,55 +120,7 @@ def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
     return picture
 
 
-def list_launches(kernels: int, launch_us: float, kernel_us: float, *, graph_us: float = 0.0) -> list[tuple[str, float, float]]:
-    """Return the work of the processor and the GPU as (row, begin, end): with single launches, or with one graph launch of
-    `graph_us`.
-    """
-    spans, free = [], 0.0
-    for number in range(kernels):
-        begin = 0.0 if graph_us else number * launch_us
-        end = graph_us or begin + launch_us
-        if not graph_us or number == 0:
-            spans.append(("processor", begin, end))
-        free = max(free, end) + kernel_us
-        spans.append(("GPU", free - kernel_us, free))
-    return spans
-
-
-def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8.0) -> Canvas:
-    """Draw a request with one launch per kernel and with one graph, for small kernels and for large ones."""
-    charts = []
-    for kernel_us in (2.0, 8.0):
-        for words, graph in (("kernel by kernel", 0.0), ("one graph", graph_us)):
-            spans = list_launches(kernels, launch_us, kernel_us, graph_us=graph)
-            charts.append((f"kernels of {kernel_us:g} us, {words}", spans, max(end for _, _, end in spans)))
-    took = [f"{end:g}" for _, _, end in charts]
-    picture = Canvas(
-        "Launches and kernels",
-        f"Four charts of processor and GPU over time, for {kernels} kernels. A launch takes the processor {launch_us:g} us. "
-        f"With kernels of 2 us, the GPU waits for each launch, and the model takes {took[0]} us. As a graph, one call of "
-        f"{graph_us:g} us launches all kernels, and the model takes {took[1]} us. With kernels of 8 us, the processor is ahead "
-        f"anyway, and the model takes {took[2]} us, or {took[3]} us as a graph.",
-        398,
-    )
-    scale = (760 - LEFT - 10) / max(end for _, _, end in charts)
-    for chart, (words, spans, end) in enumerate(charts):
-        top = 32 + chart * 92
-        picture.heading(8, top - 10, f"{words}: {end:g} us")
-        for row, name in enumerate(("processor", "GPU")):
-            picture.label(8, top + row * 29 + 17, name)
-            picture.box(LEFT, top + row * 29, end * scale, 25, "empty")
-            for place, begin, until in spans:
-                if place == name:
-                    picture.box(LEFT + begin * scale, top + row * 29, (until - begin) * scale - 1, 25, "ac"[row])
-    picture.note(
-        8, 392, "By arithmetic: 5 us per launch, 8 us per graph. Blue: the processor launches. Green: the GPU computes."
-    )
-    return picture
-
-
 PICTURES: dict[str, Callable[[], Canvas]] = {
     "engines": draw_engines,
     "hazard": draw_hazard,
-    "launches": draw_launches,
 }
