@@ -1,4 +1,4 @@
-"""Pictures of module 5 about limits: two rooflines, and the bytes of a stencil's operations."""
+"""The picture of two rooflines in module 5."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import math
 
 from docs.pictures.canvas import Canvas
 from docs.pictures.devices import GPUS
-
-SAMPLES, PULSE = 24, (1.0, -0.8, 0.6, 1.0, -0.8, 0.6)  # both halves of the pulse are alike, so that half of it scores half
-
 
 KERNELS = [("sparse", 1 / 7), ("saxpy", 1 / 6), ("stencil", 0.75), ("layer norm", 1.0), ("GEMM 16", 16 / 6)]
 KERNELS += [("FFT", 3.75), ("GEMM 512", 512 / 6), ("forces", 20 * 1024 / 28)]
@@ -58,37 +55,4 @@ def draw_two_roofs() -> Canvas:
     return picture
 
 
-DELIVERED = [2, 1, 2, 2, 1, 2, 2, 1, 2, 1]  # operands of each operation of the provided step that are tensors
-IN_PLACE = [1, 2, 2, 2, 2]
-NUMBER = 4  # bytes
-
-
-def draw_passes() -> Canvas:
-    """Draw the bytes per point of each operation of a stencil, as delivered and in place."""
-    steps = {"delivered": DELIVERED, "in place": IN_PLACE}
-    in_place = NUMBER * sum(operands + 1 for operands in IN_PLACE)
-    picture = Canvas(
-        "What a stencil's operations move",
-        f"Bars of bytes per point. The provided step has ten operations of 8 or 12 bytes. "
-        "The step in place has five operations: a product of 8 bytes and four additions of 12 bytes, "
-        f"{in_place} bytes in all. A dashed line at 8 bytes marks the minimum: read once, written once.",
-        150,
-    )
-    left, scale = 84, 6.0
-    for row, (name, step) in enumerate(steps.items()):
-        y, x = 24 + row * 46, float(left)
-        picture.label(8, y + 20, name)
-        for operands in step:
-            wide = NUMBER * (operands + 1) * scale
-            picture.box(x, y, wide - 2, 30, "d" if name == "delivered" else "c", str(NUMBER * (operands + 1)))
-            x += wide
-        if name == "in place":  # 5.7 asks for the other sum
-            picture.label(x + 6, y + 20, f"{in_place}")
-    least = left + 2 * NUMBER * scale
-    picture.parts.append(f'<line class="line" x1="{least}" y1="14" x2="{least}" y2="112" stroke-dasharray="4 3"/>')
-    picture.note(least, 128, "the minimum: 8 bytes per point")
-    picture.note(8, 144, "Each box is one operation, with the bytes that it reads and writes per point.")
-    return picture
-
-
-PICTURES = {"two-roofs": draw_two_roofs, "passes": draw_passes}
+PICTURES = {"two-roofs": draw_two_roofs}
