@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 from docs.pictures.canvas import Canvas
+from docs.pictures.sources import EXERCISES, read_data
 
-SHEETS = json.loads((Path(__file__).parents[2] / "exercises/shared/gpus.json").read_text(encoding="utf-8"))
+SHEETS = read_data(EXERCISES / "shared" / "gpus.json")
 GPUS = {row["gpu"]: row for row in SHEETS["gpus"]}
 
 

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from docs.pictures.canvas import Canvas
+from docs.pictures.sources import load
 
-EXERCISE = Path(__file__).parents[2] / "exercises/05-gpu-programming"
 KINDS = {"copy in": "a", "compute": "b", "copy out": "c"}
 LEFT = 92
-
-
-def load_streams() -> ModuleType:
-    """Return the module with the replay of exercise 5.4, from which its pictures are drawn."""
-    spec = importlib.util.spec_from_file_location("streams_of_pictures", EXERCISE / "streams.py")
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(EXERCISE / "streams.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look up their module
-    spec.loader.exec_module(module)
-    return module
 
 
 def queue_chunks(device: Any, chunks: int, *, buffers: int, reuse_waits: bool = True) -> None:
@@ -53,7 +38,7 @@ def queue_in_one_stream(device: Any, chunks: int) -> None:
 
 def draw_engines(chunks: int = 8) -> Canvas:
     """Draw the three engines over time: in one stream, and overlapped with two and with three buffers."""
-    streams = load_streams()
+    streams = load("05-gpu-programming", "streams")
     charts = []
     for words, buffers in (("one stream", 0), ("three streams, two buffers", 2), ("three streams, three buffers", 3)):
         device = streams.ReplayedDevice(chunks, buffers or 1)
@@ -87,7 +72,7 @@ def draw_engines(chunks: int = 8) -> Canvas:
 
 def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
     """Draw a pipeline whose buffers are reused without a wait: by the clock, and in another order that is permitted."""
-    streams = load_streams()
+    streams = load("05-gpu-programming", "streams")
     device = streams.ReplayedDevice(chunks, buffers)
     queue_chunks(device, chunks, buffers=buffers, reuse_waits=False)
     spans = streams.replay(device.operations)

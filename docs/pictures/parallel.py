@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 from docs.pictures.canvas import Canvas
+from docs.pictures.sources import locate_record, read_data
 
 
 def draw_buckets() -> Canvas:
     """Draw when gradients were computed and buckets sent, in a real step of DDP."""
-    trace = json.loads((Path(__file__).parent / "ddp-trace.json").read_text(encoding="utf-8"))
+    trace = read_data(locate_record("ddp-trace"))
     spans, end = trace["spans"], max(span["to_us"] for span in trace["spans"])
     picture = Canvas(
         "Buckets during backward: a measured step of DDP",
