@@ -113,7 +113,7 @@ picture: $(VENV)/.dev
 	$(BIN)/python -m docs.session
 	$(BIN)/python -m tests.page_pictures
 
-# The pictures of the lessons that show data; the others are SVG files to edit by hand.
+# The pictures of the lessons that follow data or code in the repository; the others are SVG files to edit by hand.
 pictures: $(VENV)/.dev
 	$(BIN)/python -m docs.pictures.draw
 

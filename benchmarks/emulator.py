@@ -8,7 +8,6 @@ this project, and nothing is fetched: each program is expected at FOLDER/OWNER+N
 from __future__ import annotations
 
 import argparse
-import importlib
 import itertools
 import json
 import os
@@ -22,13 +21,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.measure import Row, seconds, table
-from benchmarks.verdicts import measure_verdicts
+from benchmarks.verdicts import import_emulator, measure_verdicts
 
 LIST = Path(__file__).with_name("public_programs.json")
-SHARED = Path(__file__).resolve().parents[1] / "exercises" / "shared"
 STATES = ("ran", "failed", "late", "needs input", "not compiled", "several units", "not there")
 LIMIT_S = 60.0  # of processor time, which does not depend on what else the computer does
 ELAPSED_LIMIT_S = 600.0
@@ -102,15 +99,9 @@ def measure_programs(
             yield program, Verdict(program[0], *outcome)
 
 
-def _import_emulator() -> Any:
-    if str(SHARED) not in sys.path:
-        sys.path.insert(0, str(SHARED))
-    return importlib.import_module("emulator")
-
-
 def _try_program(root: Path, source: Path, work: Path) -> tuple[str, str, tuple[str, ...]]:
     """Return the state of a program, the cause if it did not run to its end, and the faults of its kernels."""
-    emulator = _import_emulator()
+    emulator = import_emulator()
     if not source.is_file():
         return "not there", "no such file", ()
     near = (source.parent, source.parent.parent, root, root / "cpp")
@@ -192,7 +183,7 @@ def measure_speed() -> Iterator[str]:
     Then yield the times of three larger launches with sampling.
     """
     with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
-        product, large = (_import_emulator().build([source], folder=Path(place)) for source in (SGEMM, LARGE))
+        product, large = (import_emulator().build([source], folder=Path(place)) for source in (SGEMM, LARGE))
         subprocess.run(["g++", "-O1", "-x", "c++", str(SGEMM), "-o", f"{place}/bare"], check=True)
         bare = [f"{place}/bare", "host"]
         limits = {"limit_s": ELAPSED_LIMIT_S, "processor_limit_s": LIMIT_S}

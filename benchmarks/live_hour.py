@@ -25,7 +25,6 @@ from typing import Any
 from gpucourse.aws import instances, schedule, tags
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, GpucourseError
-from gpucourse.hardware import hardware
 from gpucourse.workspace import deployments, settings
 from gpucourse.workspace.locate import Workspace, find_root, open_workspace
 
@@ -33,27 +32,7 @@ STEP_S, TAKE_DOWN_S, PATIENCE_S = 2700.0, 900.0, 900.0
 LAB_H = Decimal(2) * (1 + Decimal(schedule.AFTER.total_seconds()) / 3600)  # both labs, each until its backstop ends it
 LEFT, STOPPED = 8, 130
 SETTINGS = {"region", "ssh_cidr", "ssh_proxy_command", "node_python", "rendezvous_ports"}
-MANIFEST = """\
-format: 1
-id: "{id}"
-title: {title}
-summary: A lab of one instance.
-hours: 1
-lab:
-  local: {{template: simulated, nodes: 1}}
-  aws: {{template: {template}, gpu: {gpu}, size: xlarge, nodes: 1, max_nodes: 1{more}}}
-exercises:
-  - id: "{id}.1"
-    title: Hello
-    goal: Say hello.
-    minutes: 5
-    script: hello.py
-    launch: {{kind: python}}
-    tasks: [Say it.]
-    hints: [Look up., Look down., Listen.]
-"""
-LABS = (("1", "On demand", "basic-gpu", ""), ("2", "Spot, with shared storage", "parallel", ", storage_gib: 5"))
-DOCTOR = ("doctor", "--target", "aws", "--json")
+DOCTOR = ("doctor", "--target", "aws", "--module", "8", "--gpu", "t4", "--json")
 STEPS = (  # each with what a person should look at; the hour ends if a command other than `ssh` fails
     ((*DOCTOR, "--spot"), "no line says missing, for spot instances"),
     (("deploy", "1", "--target", "aws", "--no-spot", "--ttl", "1h", "--yes", "--json"), "seconds, host key, backstop"),
@@ -61,9 +40,12 @@ STEPS = (  # each with what a person should look at; the hour ends if a command 
     (("ssh", "1", "--", "nvidia-smi", "-L"), "the GPU and its driver are there"),
     (("ssh", "1", "--", "cat", "/var/lib/gpucourse/ready"), "what the first boot found"),
     (("destroy", "1", "--yes", "--discard", "--json"), "the seconds, and that nothing is left"),
-    (("deploy", "2", "--target", "aws", "--spot", "--ttl", "1h", "--yes", "--json"), "seconds, host key, backstop"),
-    (("ssh", "2", "--", "df", "-hT", "/shared"), "the shared storage is mounted"),
-    (("destroy", "2", "--yes", "--discard", "--json"), "the seconds, and that nothing is left"),
+    (
+        ("deploy", "8", "--target", "aws", "--gpu", "t4", "--spot", "--ttl", "1h", "--yes", "--json"),
+        "seconds, host key, backstop",
+    ),
+    (("ssh", "8", "--", "df", "-hT", "/shared"), "the shared storage is mounted"),
+    (("destroy", "8", "--yes", "--discard", "--json"), "the seconds, and that nothing is left"),
 )
 PRIVATE = {"account", "address", "arn", "host_key", "owner", "Owner", "private_address", "proxy", "ssh_cidr", "user"}
 SECRETS, PERSON = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"), ("HOME", "USER", "LOGNAME")
@@ -253,25 +235,17 @@ def describe_instance(account: Account, name: str, market: str) -> dict[str, Any
 
 
 def prepare(max_usd: Decimal) -> Hour:
-    """Create the workspace and the course of the hour, with the learner's settings about the region and the connection."""
+    """Create the workspace of the hour, with the learner's settings about the region and the connection."""
     root = find_root(None, os.environ)
     hour = open_workspace(root / "live-hour")
-    paths, course = hour.paths, root / "live-hour" / "course"
+    paths = hour.paths
     if stacks := [deployment.stack for deployment in deployments.every(paths)]:
         take_down = f"gpucourse --workspace '{paths.root}' destroy --all, then gpucourse leaks"
         raise SystemExit(f"an earlier live hour left {', '.join(stacks)}: {take_down}")
-    for number, title, template, more in LABS:
-        module, exercise = course / "modules" / f"0{number}-lab", course / "exercises" / f"0{number}-lab"
-        module.mkdir(mode=0o755, parents=True, exist_ok=True)
-        exercise.mkdir(mode=0o755, parents=True, exist_ok=True)
-        text = MANIFEST.format(id=number, title=title, template=template, gpu=hardware().choices[0], more=more)
-        (module / "module.yaml").write_text(text, encoding="utf-8")
-        (module / "lesson.md").write_text(f"# {title}\n", encoding="utf-8")
-        (exercise / "hello.py").write_text('print("hello")\n', encoding="utf-8")
     learner_settings = settings.read_settings(root / "gpucourse.yaml")
     values = learner_settings.model_dump(mode="json", include=SETTINGS, exclude_unset=True) | {"budget_usd": float(max_usd)}
     paths.settings.write_text(json.dumps(values), encoding="utf-8")  # JSON is YAML
-    environ = {**os.environ, "GPUCOURSE_WORKSPACE": str(paths.root), "GPUCOURSE_COURSE": str(course)}
+    environ = {**os.environ, "GPUCOURSE_WORKSPACE": str(paths.root)}
     return Hour(workspace=hour, environ=environ, region=learner_settings.region, max_usd=max_usd)
 
 

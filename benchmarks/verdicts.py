@@ -83,10 +83,15 @@ def _judge(case: Case) -> str:
     return "" if report["state"] == "ended" and not report["faults"] else _describe(report)
 
 
-def _run(case: Case) -> dict[str, Any]:
+def import_emulator(module: str = "emulator") -> Any:
+    """Return the emulator of the exercises, or one of its modules."""
     if str(SHARED) not in sys.path:
         sys.path.insert(0, str(SHARED))
-    command = importlib.import_module("emulator.__main__")
+    return importlib.import_module(module)
+
+
+def _run(case: Case) -> dict[str, Any]:
+    command = import_emulator("emulator.__main__")
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         file = Path(folder) / "report.json"
         words = [

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 from docs.pictures.canvas import Canvas
+from docs.pictures.sources import locate_record, read_data
 
 SECTOR, WORD, BANKS, WARP = 32, 4, 32, 32
 WHERE = "Addresses recorded by the emulator from the kernels of 5.1."
 
 
-def read_accesses() -> dict[str, Any]:
-    """Return the data that `record_accesses` wrote."""
-    data: dict[str, Any] = json.loads((Path(__file__).parent / "accesses.json").read_text(encoding="utf-8"))
-    return data
-
-
 def draw_sectors(shown: int = 16) -> Canvas:
     """Draw the words that a warp uses, and the sectors that are fetched for them, for four access patterns."""
-    accesses = read_accesses()
+    accesses = read_data(locate_record("accesses"))
     rows = [("copy", "copy, a load"), ("strided_copy", "every second")]
     rows += [("read_field", "one field of four"), ("transpose", "down a column")]
     places = accesses["loads"] | accesses["stores"]
@@ -60,7 +51,7 @@ def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None
 
 def draw_banks() -> Canvas:
     """Draw the bank that each lane accesses when a warp reads a column of a tile, for rows of 32 words and of 33 words."""
-    words = read_accesses()["words"]
+    words = read_data(locate_record("accesses"))["words"]
     picture = Canvas(
         "The banks of a tile's column",
         "Two grids of 32 lanes by 32 banks, for a warp that reads a column. With rows of 32 words, all 32 lanes use the same "
@@ -87,7 +78,7 @@ def draw_banks() -> Canvas:
 
 def draw_tree() -> Canvas:
     """Draw the threads that add in each step of a sum over a block, with halving and with neighbours first."""
-    steps = read_accesses()["steps"]
+    steps = read_data(locate_record("accesses"))["steps"]
     requests = {name: [len({thread // WARP for thread in threads}) for threads in rows] for name, rows in steps.items()}
     picture = Canvas(
         "Which threads add, step by step",

@@ -65,10 +65,9 @@ class Canvas:
             self.box(x, y, 16, 14, kind)
             self.note(x + 22, y + 12, words)
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "line", *, arrow: bool = False) -> None:
-        """Draw a straight line, with a head at its end if it is an arrow."""
-        head = ' marker-end="url(#head)"' if arrow else ""
-        self.parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"{head}/>')
+    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "line") -> None:
+        """Draw a straight line."""
+        self.parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
 
     def curve(self, points: list[tuple[float, float]], kind: str) -> None:
         """Draw a line through these points."""
@@ -85,11 +84,10 @@ class Canvas:
 
     def svg(self) -> str:
         """Return the whole file."""
-        marker = '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         return "\n".join([
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height:g}" role="img" aria-labelledby="t d">',
             f'<title id="t">{escape(self.title)}</title><desc id="d">{escape(self.alt)}</desc>',
-            f'<style>{STYLE}</style><defs>{marker}<path class="dim" d="M0 0L8 4L0 8z"/></marker></defs>',
+            f"<style>{STYLE}</style>",
             *self.parts,
             "</svg>\n",
         ])  # fmt: skip

@@ -1,14 +1,13 @@
-"""The pictures of modules 1 and 4: the memories of a GPU, rooflines, batches, prices."""
+"""The pictures of modules 1 and 4: the memories of a GPU, rooflines, batches."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 from docs.pictures.canvas import Canvas
+from docs.pictures.sources import EXERCISES, read_data
 
-SHEETS = json.loads((Path(__file__).parents[2] / "exercises/shared/gpus.json").read_text(encoding="utf-8"))
+SHEETS = read_data(EXERCISES / "shared" / "gpus.json")
 GPUS = {row["gpu"]: row for row in SHEETS["gpus"]}
 
 
@@ -136,35 +135,4 @@ def draw_batch() -> Canvas:
     )
     picture.note(380, 256, "batch size", anchor="middle")
     picture.note(8, 274, "By formula: the longer of reading 2.63 GB at 320 GB/s and computing at 24 TFLOP/s. None measured.")
-    return picture
-
-
-def draw_price() -> Canvas:
-    """Draw the price of a million tokens over the share of time in which the GPU works."""
-    price, speed = 0.526, 1000.0  # dollars an hour of g4dn.xlarge; tokens a second, assumed
-    picture = Canvas(
-        "You pay for idle hours",
-        "A falling curve: the price of a million tokens over the share of time in which the GPU works, for a T4 at 0.526 "
-        "dollars an hour and 1,000 tokens a second. At full use the price is 0.15 dollars, at half use twice as much, "
-        "at a tenth of full use ten times as much.",
-        280,
-    )
-    left, top, wide, high = 70, 20, 640, 200
-    full = price / (speed * 3600) * 1e6
-
-    def at(percent: float) -> tuple[float, float]:
-        return left + percent / 100 * wide, top + high - min(1.0, full * 100 / percent / 1.6) * high
-
-    for dollars in (0.0, 0.4, 0.8, 1.2, 1.6):
-        y = top + high - dollars / 1.6 * high
-        picture.line(left, y, left + wide, y, "grid")
-        picture.note(left - 8, y + 4, f"${dollars:.1f}", anchor="end")
-    picture.curve([at(percent) for percent in range(10, 101)], "sa")
-    for percent in (10, 25, 50, 100):
-        x, y = at(percent)
-        picture.dot(x, y, "d")
-        picture.label(min(x + 6, 670), y - 6, f"${full * 100 / percent:.2f}")
-        picture.note(min(x, 730), top + high + 18, f"{percent} %", anchor="middle")
-    picture.note(left + wide / 2, 258, "of the time the GPU works", anchor="middle")
-    picture.note(8, 274, "By formula: g4dn.xlarge at $0.526 an hour, 1,000 tokens a second assumed.")
     return picture

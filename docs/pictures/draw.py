@@ -1,8 +1,8 @@
-"""Draw the pictures of the lessons that show data: formulas, data sheets, recorded addresses and one real trace.
+"""Draw the pictures of the lessons that show data sheets, recorded data, or what the code of an exercise computes.
 
 python -m docs.pictures.draw    writes modules/<module>/pictures/<name>.svg
 
-A picture without data, such as boxes and arrows, has no program: edit its SVG file.
+Any other picture, such as boxes and arrows, has no program: edit its SVG file.
 """
 
 from __future__ import annotations
@@ -13,23 +13,15 @@ from pathlib import Path
 
 from docs.pictures import (
     accesses,
-    checkpoints,
-    crashes,
     devices,
     goodput,
-    key_heads,
     large_plans,
     limits,
-    mesh,
     muon,
-    numbers,
     overlap,
     parallel,
     pipeline_gaps,
     products,
-    pytorch,
-    training_memory,
-    zero,
 )
 from docs.pictures.canvas import Canvas
 
@@ -37,16 +29,10 @@ MODULES = Path(__file__).parents[2] / "modules"
 PICTURES: dict[str, dict[str, Callable[[], Canvas]]] = {
     "01-basic-gpu": {"memory": devices.draw_memory},
     "03-parallel-computing": parallel.PICTURES,
-    "04-benchmarking": {"roofline": devices.draw_roofline, "batch": devices.draw_batch, "price": devices.draw_price},
-    "05-gpu-programming": accesses.PICTURES | pytorch.PICTURES | limits.PICTURES | overlap.PICTURES | products.PICTURES,
-    "06-training-at-scale": training_memory.PICTURES
-    | zero.PICTURES
-    | mesh.PICTURES
-    | large_plans.PICTURES
-    | checkpoints.PICTURES
-    | crashes.PICTURES,
-    "08-inference-engines": key_heads.PICTURES,
-    "09-frontier-training": pipeline_gaps.PICTURES | numbers.PICTURES | muon.PICTURES | goodput.PICTURES,
+    "04-benchmarking": {"roofline": devices.draw_roofline, "batch": devices.draw_batch},
+    "05-gpu-programming": accesses.PICTURES | limits.PICTURES | overlap.PICTURES | products.PICTURES,
+    "06-training-at-scale": large_plans.PICTURES,
+    "09-frontier-training": pipeline_gaps.PICTURES | muon.PICTURES | goodput.PICTURES,
 }
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 from docs.pictures.canvas import Canvas
-
-ACCOUNTS = Path(__file__).parents[2] / "exercises" / "09-frontier-training" / "accounts.json"
+from docs.pictures.sources import EXERCISES, read_data
 
 
 def draw_goodput() -> Canvas:
     """Draw a made-up day with eight interruptions as a bar."""
-    day = json.loads(ACCOUNTS.read_text(encoding="utf-8"))["day"]
+    day = read_data(EXERCISES / "09-frontier-training" / "accounts.json")["day"]
     lost, down = (sum(one[key] for one in day) for key in ("lost_hours", "down_hours"))
     kept = 24 - lost - down
     picture = Canvas(

@@ -5,31 +5,16 @@ Both follow the formulas of 6.6.
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from docs.pictures.canvas import Canvas
+from docs.pictures.sources import load
 
 PARTS = (("weights", "a"), ("gradients", "b"), ("optimizer", "e"), ("activations", "c"))
 SLICES = {1: "a", 2: "b", 4: "c", 8: "e"}
 
 
-def _load(name: str) -> Any:
-    """Return a module from a file of 6.6 next to the exercise's script."""
-    exercises = Path(__file__).parents[2] / "exercises"
-    places = [str(exercises / "06-training-at-scale"), str(exercises / "shared")]
-    sys.path += places
-    try:
-        return importlib.import_module(name)
-    finally:
-        for place in places:
-            sys.path.remove(place)
-
-
-plans, targets = _load("plans"), _load("targets")
+plans, targets = (load("06-training-at-scale", name) for name in ("plans", "targets"))
 
 
 def draw_ways() -> Canvas:

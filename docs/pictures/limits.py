@@ -1,4 +1,4 @@
-"""Pictures of module 5 about limits: the ring that an FFT works on, two rooflines, and the bytes of a stencil's operations."""
+"""The picture of two rooflines in module 5."""
 
 from __future__ import annotations
 
@@ -6,62 +6,6 @@ import math
 
 from docs.pictures.canvas import Canvas
 from docs.pictures.devices import GPUS
-
-SAMPLES, PULSE = 24, (1.0, -0.8, 0.6, 1.0, -0.8, 0.6)  # both halves of the pulse are alike, so that half of it scores half
-
-
-def correlate(signal: list[float], template: tuple[float, ...], *, ring: bool) -> list[float]:
-    """Return the score at each place. Behind the end of the signal, its beginning follows (`ring`) or zeros."""
-    size = len(signal)
-
-    def sample(place: int) -> float:
-        return signal[place % size] if ring or place < size else 0.0
-
-    return [sum(value * sample(place + step) for step, value in enumerate(template)) for place in range(size)]
-
-
-def draw_circle() -> Canvas:
-    """Draw the template at the end of a signal, on a ring and padded with zeros, and the scores of both."""
-    points, half = len(PULSE), len(PULSE) // 2
-    begin = SAMPLES - half
-    picture = Canvas(
-        "The end of a signal: on a ring, and padded with zeros",
-        f"Two rows of {SAMPLES} samples, each with a template of {points} points at sample {begin}. Above, on a ring of "
-        f"{SAMPLES} points, the template covers the last three and the first three samples. If half of a pulse lies at each "
-        "end, the score is as high as for a whole pulse. Below, six zeros follow the samples, so the template covers three "
-        "samples and three zeros, and the score is half as high. All other scores are the same in both rows.",
-        368,
-    )
-    signal = [0.0] * SAMPLES
-    for step, value in enumerate(PULSE):
-        signal[(begin + step) % SAMPLES] = value  # its first half at the end, its second half at the beginning
-        signal[9 + step] = value  # and a whole pulse inside
-    scores = {ring: correlate(signal, PULSE, ring=ring) for ring in (True, False)}
-    wrong = [place for place in range(SAMPLES) if abs(scores[True][place] - scores[False][place]) > 1e-9]
-    if not set(wrong) <= set(range(SAMPLES - points + 1, SAMPLES)):
-        raise ValueError("ring and zeros differ only in the last scores")
-    left, cell, top_score = 24, 23, max(scores[True])
-    for row, ring in enumerate((True, False)):
-        top = 30 + row * 172
-        words = f"a ring of {SAMPLES} points" if ring else f"{SAMPLES} samples and {points} zeros"
-        picture.heading(left, top - 8, words)
-        covered = {(begin + step) % SAMPLES if ring else begin + step for step in range(points)}
-        for place in range(SAMPLES if ring else SAMPLES + points):
-            kind = "b" if place in covered else "empty"
-            picture.box(left + place * cell, top, cell - 2, 22, kind, str(place) if place < SAMPLES else "0")
-        _draw_scores(picture, scores[ring], wrong, (left, cell, top + 122), top_score)
-    picture.label(left, 344, "Below the samples: the score for each place where the template may begin.")
-    picture.note(left, 360, "Orange: what the template covers at 21. Red: scores that differ. A whole pulse begins at 9.")
-    return picture
-
-
-def _draw_scores(picture: Canvas, scores: list[float], wrong: list[int], axes: tuple[float, float, float], most: float) -> None:
-    left, cell, base = axes
-    picture.line(left, base, left + len(scores) * cell, base, "grid")
-    for place, score in enumerate(scores):
-        high = max(1.0, 86 * max(0.0, score) / most)
-        picture.box(left + place * cell + 4, base - high, cell - 10, high, "d" if place in wrong else "a")
-
 
 KERNELS = [("sparse", 1 / 7), ("saxpy", 1 / 6), ("stencil", 0.75), ("layer norm", 1.0), ("GEMM 16", 16 / 6)]
 KERNELS += [("FFT", 3.75), ("GEMM 512", 512 / 6), ("forces", 20 * 1024 / 28)]
@@ -111,37 +55,4 @@ def draw_two_roofs() -> Canvas:
     return picture
 
 
-DELIVERED = [2, 1, 2, 2, 1, 2, 2, 1, 2, 1]  # operands of each operation of the provided step that are tensors
-IN_PLACE = [1, 2, 2, 2, 2]
-NUMBER = 4  # bytes
-
-
-def draw_passes() -> Canvas:
-    """Draw the bytes per point of each operation of a stencil, as delivered and in place."""
-    steps = {"delivered": DELIVERED, "in place": IN_PLACE}
-    in_place = NUMBER * sum(operands + 1 for operands in IN_PLACE)
-    picture = Canvas(
-        "What a stencil's operations move",
-        f"Bars of bytes per point. The provided step has ten operations of 8 or 12 bytes. "
-        "The step in place has five operations: a product of 8 bytes and four additions of 12 bytes, "
-        f"{in_place} bytes in all. A dashed line at 8 bytes marks the minimum: read once, written once.",
-        150,
-    )
-    left, scale = 84, 6.0
-    for row, (name, step) in enumerate(steps.items()):
-        y, x = 24 + row * 46, float(left)
-        picture.label(8, y + 20, name)
-        for operands in step:
-            wide = NUMBER * (operands + 1) * scale
-            picture.box(x, y, wide - 2, 30, "d" if name == "delivered" else "c", str(NUMBER * (operands + 1)))
-            x += wide
-        if name == "in place":  # 5.7 asks for the other sum
-            picture.label(x + 6, y + 20, f"{in_place}")
-    least = left + 2 * NUMBER * scale
-    picture.parts.append(f'<line class="line" x1="{least}" y1="14" x2="{least}" y2="112" stroke-dasharray="4 3"/>')
-    picture.note(least, 128, "the minimum: 8 bytes per point")
-    picture.note(8, 144, "Each box is one operation, with the bytes that it reads and writes per point.")
-    return picture
-
-
-PICTURES = {"circle": draw_circle, "two-roofs": draw_two_roofs, "passes": draw_passes}
+PICTURES = {"two-roofs": draw_two_roofs}

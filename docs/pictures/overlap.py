@@ -1,30 +1,15 @@
-"""The pictures of module 5's third part: engines over time, orders that streams permit, and launches."""
+"""The pictures of module 5's third part: engines over time, and orders that streams permit."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from docs.pictures.canvas import Canvas
+from docs.pictures.sources import load
 
-EXERCISE = Path(__file__).parents[2] / "exercises/05-gpu-programming"
 KINDS = {"copy in": "a", "compute": "b", "copy out": "c"}
 LEFT = 92
-
-
-def load_streams() -> ModuleType:
-    """Return the module with the replay of exercise 5.4, from which its pictures are drawn."""
-    spec = importlib.util.spec_from_file_location("streams_of_pictures", EXERCISE / "streams.py")
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(EXERCISE / "streams.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look up their module
-    spec.loader.exec_module(module)
-    return module
 
 
 def queue_chunks(device: Any, chunks: int, *, buffers: int, reuse_waits: bool = True) -> None:
@@ -53,7 +38,7 @@ def queue_in_one_stream(device: Any, chunks: int) -> None:
 
 def draw_engines(chunks: int = 8) -> Canvas:
     """Draw the three engines over time: in one stream, and overlapped with two and with three buffers."""
-    streams = load_streams()
+    streams = load("05-gpu-programming", "streams")
     charts = []
     for words, buffers in (("one stream", 0), ("three streams, two buffers", 2), ("three streams, three buffers", 3)):
         device = streams.ReplayedDevice(chunks, buffers or 1)
@@ -87,7 +72,7 @@ def draw_engines(chunks: int = 8) -> Canvas:
 
 def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
     """Draw a pipeline whose buffers are reused without a wait: by the clock, and in another order that is permitted."""
-    streams = load_streams()
+    streams = load("05-gpu-programming", "streams")
     device = streams.ReplayedDevice(chunks, buffers)
     queue_chunks(device, chunks, buffers=buffers, reuse_waits=False)
     spans = streams.replay(device.operations)
@@ -120,55 +105,7 @@ def draw_hazard(chunks: int = 5, buffers: int = 3) -> Canvas:
     return picture
 
 
-def list_launches(kernels: int, launch_us: float, kernel_us: float, *, graph_us: float = 0.0) -> list[tuple[str, float, float]]:
-    """Return the work of the processor and the GPU as (row, begin, end): with single launches, or with one graph launch of
-    `graph_us`.
-    """
-    spans, free = [], 0.0
-    for number in range(kernels):
-        begin = 0.0 if graph_us else number * launch_us
-        end = graph_us or begin + launch_us
-        if not graph_us or number == 0:
-            spans.append(("processor", begin, end))
-        free = max(free, end) + kernel_us
-        spans.append(("GPU", free - kernel_us, free))
-    return spans
-
-
-def draw_launches(kernels: int = 10, launch_us: float = 5.0, graph_us: float = 8.0) -> Canvas:
-    """Draw a request with one launch per kernel and with one graph, for small kernels and for large ones."""
-    charts = []
-    for kernel_us in (2.0, 8.0):
-        for words, graph in (("kernel by kernel", 0.0), ("one graph", graph_us)):
-            spans = list_launches(kernels, launch_us, kernel_us, graph_us=graph)
-            charts.append((f"kernels of {kernel_us:g} us, {words}", spans, max(end for _, _, end in spans)))
-    took = [f"{end:g}" for _, _, end in charts]
-    picture = Canvas(
-        "Launches and kernels",
-        f"Four charts of processor and GPU over time, for {kernels} kernels. A launch takes the processor {launch_us:g} us. "
-        f"With kernels of 2 us, the GPU waits for each launch, and the model takes {took[0]} us. As a graph, one call of "
-        f"{graph_us:g} us launches all kernels, and the model takes {took[1]} us. With kernels of 8 us, the processor is ahead "
-        f"anyway, and the model takes {took[2]} us, or {took[3]} us as a graph.",
-        398,
-    )
-    scale = (760 - LEFT - 10) / max(end for _, _, end in charts)
-    for chart, (words, spans, end) in enumerate(charts):
-        top = 32 + chart * 92
-        picture.heading(8, top - 10, f"{words}: {end:g} us")
-        for row, name in enumerate(("processor", "GPU")):
-            picture.label(8, top + row * 29 + 17, name)
-            picture.box(LEFT, top + row * 29, end * scale, 25, "empty")
-            for place, begin, until in spans:
-                if place == name:
-                    picture.box(LEFT + begin * scale, top + row * 29, (until - begin) * scale - 1, 25, "ac"[row])
-    picture.note(
-        8, 392, "By arithmetic: 5 us per launch, 8 us per graph. Blue: the processor launches. Green: the GPU computes."
-    )
-    return picture
-
-
 PICTURES: dict[str, Callable[[], Canvas]] = {
     "engines": draw_engines,
     "hazard": draw_hazard,
-    "launches": draw_launches,
 }

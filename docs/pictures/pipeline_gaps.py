@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from docs.pictures.canvas import Canvas
-from gpucourse.course.locate import find_course
+from docs.pictures.sources import load
 
-
-def _load(name: str) -> Any:
-    """Return a file of the exercises as a module."""
-    exercises = find_course({}).exercises
-    places = [str(exercises / "09-frontier-training"), str(exercises / "shared")]
-    sys.path[:0] = places
-    try:
-        return importlib.import_module(name)
-    finally:
-        for place in places:
-            sys.path.remove(place)
+pieces, schedules = (load("09-frontier-training", name) for name in ("pieces", "schedules"))
 
 
 def _draw_clock(
     picture: Canvas, orders: Sequence[Any], stages: int, times: Any, left: float, top: float, scale: float
 ) -> float:
     """Draw the spans of each rank as boxes, and return the x at which the last one ends."""
-    clock = _load("pieces").simulate(orders, stages, times.of)
+    clock = pieces.simulate(orders, stages, times.of)
     for rank, spans in enumerate(clock.spans):
         y = top + rank * 26
         picture.label(8, y + 15, f"rank {rank}")
@@ -41,7 +29,6 @@ def _draw_clock(
 
 def draw_gaps() -> Canvas:
     """Draw 1F1B with the two halves of each backward pass in different colours."""
-    pieces, schedules = _load("pieces"), _load("schedules")
     picture = Canvas(
         "1F1B, with the two halves of each backward pass",
         "Four ranks and eight micro-batches on a clock. Each forward, each gradient of inputs and each gradient of weights "

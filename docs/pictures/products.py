@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import groupby
-from pathlib import Path
-from typing import Any
 
 from docs.pictures.canvas import Canvas
 from docs.pictures.devices import GPUS
+from docs.pictures.sources import locate_record, read_data
 
 WHERE = "Recorded by the emulator from the kernels of 5.3, n = 64."
 SECTOR, CORNER = 8, 32  # float32 numbers in a sector; rows and columns in the picture of lanes
 KINDS = "acbe"
-
-
-def read_products() -> dict[str, Any]:
-    """Return the data that `record_products` wrote."""
-    data: dict[str, Any] = json.loads((Path(__file__).parent / "products.json").read_text(encoding="utf-8"))
-    return data
 
 
 def group_by_row(numbers: list[int], n: int) -> list[tuple[int, list[int]]]:
@@ -29,7 +21,7 @@ def group_by_row(numbers: list[int], n: int) -> list[tuple[int, list[int]]]:
 
 def draw_lanes() -> Canvas:
     """Draw the numbers of both matrices that a warp reads at the same time, with the sectors that are fetched for them."""
-    data = read_products()
+    data = read_data(locate_record("products"))
     n = data["n"]
     picture = Canvas(
         "What the 32 lanes of a warp read for one k",
@@ -62,7 +54,7 @@ def draw_lanes() -> Canvas:
 
 def draw_tiles() -> Canvas:
     """Draw the tiles that one block takes, step by step."""
-    data = read_products()
+    data = read_data(locate_record("products"))
     n, tile = data["n"], data["tile"]
     steps = n // tile
     picture = Canvas(
@@ -97,7 +89,7 @@ def draw_tiles() -> Canvas:
 
 def draw_limits() -> Canvas:
     """Draw the GFLOP/s that a T4's memory allows each version, over its FLOP per requested byte."""
-    data, gpu = read_products(), GPUS["T4"]
+    data, gpu = read_data(locate_record("products")), GPUS["T4"]
     peak, gb_per_s = gpu["fp32"] * 1e3, gpu["gb_per_s"]
     intensity = {name: 2 * data["n"] ** 3 / asked for name, asked in data["bytes"].items()}
     intensity["registers, 32 x 32"] = intensity.pop("registers")

@@ -6,14 +6,13 @@ python -m docs.pictures.record_accesses    writes accesses.json next to this fil
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-EXERCISES = HERE.parents[1] / "exercises"
+from docs.pictures.sources import EXERCISES, write_record
+
 FOLDER = EXERCISES / "05-gpu-programming"
 SECTOR, LINE, WORD = 32, 128, 4  # bytes
 BLOCK, STRIDE, ELEMENTS = 256, 2, 4096
@@ -83,8 +82,7 @@ def main() -> None:
             "words": {kernel: column(kernel) for kernel in ("column_of_32", "column_of_33")},
             "steps": {"halves": steps(solution), "neighbours": steps(spread)},
         }
-    (HERE / "accesses.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
-    sys.stdout.write(f"written: {HERE / 'accesses.json'}\n")
+    write_record("accesses", document)
 
 
 if __name__ == "__main__":

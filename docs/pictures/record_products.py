@@ -5,15 +5,12 @@ python -m docs.pictures.record_products    writes products.json next to this fil
 
 from __future__ import annotations
 
-import importlib
-import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-EXERCISES = HERE.parents[1] / "exercises"
+from docs.pictures.sources import EXERCISES, load, write_record
+
 FOLDER = EXERCISES / "05-gpu-programming"
 N, TILE, WORD, WARP = 64, 16, 4, 32
 NAMES = {"naive": "naive", "coalesced": "coalesced", "tiled": f"tiled<{TILE}>", "tensor": "tensor"}
@@ -42,8 +39,7 @@ def find_places(kernel: Any, operand: int, requests: int) -> list[int]:
 
 def main() -> None:
     """Run the kernels, and store the accesses of one warp and of one block of each, and the bytes of all accesses."""
-    sys.path.insert(0, str(EXERCISES / "shared"))
-    emulator = importlib.import_module("emulator")
+    emulator = load("05-gpu-programming", "emulator")
     with tempfile.TemporaryDirectory() as folder:
         sources = [FOLDER / "gemm_harness.cu", FOLDER / "solutions" / "my_gemm.cu"]
         program = emulator.build(sources, folder=Path(folder), defines={"TILE": TILE})
@@ -56,8 +52,7 @@ def main() -> None:
         "block": [find_places(kernels[NAMES["tiled"]], operand, TILE * N // WARP) for operand in (0, 1)],
         "bytes": {name: kernels[key].global_load.bytes for name, key in {**NAMES, "registers": REGISTERS}.items()},
     }
-    (HERE / "products.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
-    sys.stdout.write(f"written: {HERE / 'products.json'}\n")
+    write_record("products", document)
 
 
 if __name__ == "__main__":

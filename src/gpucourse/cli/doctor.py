@@ -40,14 +40,6 @@ class ExaminedAccount(JsonDocument):
     usd: Decimal
 
 
-class ExaminedLogin(JsonDocument):
-    """The output of `doctor --target slurm`: the findings, and the settings for gpucourse.yaml."""
-
-    login: str
-    findings: list[Finding]
-    settings: str
-
-
 class Quotas(JsonDocument):
     """The output of `doctor --request-quota`: the quotas that are too small, and the increases that were requested."""
 
@@ -154,7 +146,7 @@ def _login(session: Session, target: HasLogin, module: str | None, login: str, c
     request = DeployRequest(module=module or "3", target=target.name, login=login, cluster=cluster)
     with session.console.watch() as live:
         report = target.look(session.context.watched_by(live), request)
-    session.present(login_report(report), ExaminedLogin.build(report))
+    session.present(login_report(report), report)
     return ExitCode.MISSING if any(finding.state == "missing" for finding in report.findings) else ExitCode.DONE
 
 

@@ -42,7 +42,7 @@ from gpucourse.cli import (
     try_,
 )
 from gpucourse.labs.aws.cost import Cost
-from gpucourse.labs.results import ChangeResult
+from gpucourse.labs.results import ChangeResult, LoginReport
 from gpucourse.learning.course_report import CourseReport
 from gpucourse.ui.console import FailureDocument
 
@@ -61,7 +61,7 @@ DOCUMENTS: dict[str, tuple[type, ...]] = {
     "doctor": (
         doctor.Examination,
         doctor.ExaminedAccount,
-        doctor.ExaminedLogin,
+        LoginReport,
         doctor.Quotas,
         doctor.Policy,
         doctor.Setup,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -94,7 +95,7 @@ def _describe_exercise(context: Context, exercise: Exercise, folder: Path) -> It
         yield from _describe_answer(answer)
     for part in parts:
         text = context.paths.yours_file(exercise.id, part.file).read_text(encoding="utf-8")
-        fence = "`" * max(3, 1 + max((len(run) for run in _find_backticks(text)), default=0))
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
         yield from (f"**What I wrote.** {part.title}, `{part.file}`", "", f"{fence}python", text.rstrip("\n"), fence, "")
 
 
@@ -119,8 +120,3 @@ def _describe_answer(answer: AnswerResult) -> Iterator[str]:
     words = escape_words(f"{answer.answer}{verdict}".strip())
     yield from (f"> {line}".rstrip() for line in words.splitlines())
     yield ""
-
-
-def _find_backticks(text: str) -> list[str]:
-    """Return every sequence of backticks in a text. A fence around the text must be longer than all of them."""
-    return "".join(letter if letter == "`" else " " for letter in text).split()

@@ -13,6 +13,7 @@ import termios
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 END_OF_INPUT = b"\x04"  # the end of the input for a terminal
@@ -92,7 +93,8 @@ async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd
             cwd=cwd,
             env=environment,
             start_new_session=True,
-            preexec_fn=_make_controlling if terminal else None,
+            # The new process makes its standard input the controlling terminal of its session.
+            preexec_fn=partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0) if terminal else None,
         )
         on_error.pop_all()
     child = Child(process=process, stdin=stdin, stdout=stdout, errors=errors, on_terminal=terminal is not None)
@@ -100,11 +102,6 @@ async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd
         if handle is not None:
             os.set_blocking(handle, False)
     return child
-
-
-def _make_controlling() -> None:
-    """Make the standard input of the new process the controlling terminal of its session."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _set_size(handle: int, columns: int, rows: int) -> None:

@@ -15,10 +15,6 @@ from typing import Any
 from gpucourse.model.fields import Scalar, is_evidence, is_number
 
 
-def _any_operand(_operand: Scalar) -> str | None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class CheckKind:
     """One kind of check.
@@ -38,7 +34,7 @@ class CheckKind:
     description: str
     holds: Callable[[object, object, float], bool | None]
     operand: Any = Scalar
-    find_objection: Callable[[Scalar], str | None] = _any_operand
+    find_objection: Callable[[Scalar], str | None] = lambda _operand: None
     tolerance: bool = False
 
 

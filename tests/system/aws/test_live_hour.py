@@ -37,7 +37,7 @@ def test_live_hour_asks_for_the_amount_runs_and_leaves_nothing(learner: CloudLea
     evidence = json.loads((learner.workspace / "live-hour" / "evidence.json").read_text(encoding="utf-8"))
     assert (evidence["outcome"], evidence["left"]) == ("done", [])
     [on_demand] = evidence["facts"]["1"]["instances"]
-    spot = evidence["facts"]["2"]
+    spot = evidence["facts"]["8"]
     [instance] = spot["instances"]
     assert on_demand["kept_when_it_powers_off"] == instance["kept_when_it_powers_off"] is False
     assert "not supported for spot instances" in instance["told_to_end_when_it_powers_off"]

@@ -20,14 +20,10 @@ if TYPE_CHECKING:
     from gpucourse.provision.stack import TerraformStack
 
 
-def _node_names(count: int) -> list[str]:
-    """Return the names of a stack's nodes: node0, node1 and so on."""
-    return [f"node{index}" for index in range(count)]
-
-
 def machine_names(deployment: LocalDeployment) -> list[str]:
-    """Return the names of all machines. Under Slurm, there is a head in addition to the counted nodes."""
-    return _node_names(deployment.nodes_wanted + deployment.has_slurm)
+    """Return the names of all machines: node0, node1 and so on. Under Slurm, there is a head in addition to the counted
+    nodes."""
+    return [f"node{index}" for index in range(deployment.nodes_wanted + deployment.has_slurm)]
 
 
 def inspect(paths: WorkspacePaths, deployment: LocalDeployment) -> list[NodeHealth]:
