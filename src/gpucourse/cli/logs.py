@@ -79,7 +79,7 @@ def show_logs(
 
     A run that was collected without being followed has no captured screen yet, so it is followed as if it had just ended.
     """
-    context = session.context
+    context = session.look()
     record = find_run(context, run_id)
     unseen = record.state == "succeeded" and not runs.files_of(context.paths, record).screen.exists()
     if follow and (unseen or not record.collected):
@@ -121,7 +121,7 @@ def _explain_nothing(record: RunRecord, logs: list[StoredLog], part: LogPart) ->
 
 def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
     """Show the logs as they arrive on disk, even if another process writes them. Begin with the first selected line."""
-    context = session.context
+    context = session.look()
     session.console.mode(record.mode)
     end = threading.Event()
     with session.console.watch() as live:
