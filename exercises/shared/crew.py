@@ -92,7 +92,7 @@ def _free_port() -> int:
 
 
 class _LinesOfARank(io.TextIOBase):
-    """A stream that several ranks share. It writes only whole lines, each with the number of its rank."""
+    """A stream that several ranks share. It writes only whole lines, each with the number of its rank unless it is empty."""
 
     def __init__(self, stream: TextIO, rank: int) -> None:
         self._stream, self._rank, self._begun = stream, f"rank {rank}", ""
@@ -105,7 +105,7 @@ class _LinesOfARank(io.TextIOBase):
         return len(text)
 
     def _mark(self, line: str) -> str:
-        return line if line.startswith((f"{self._rank} ", f"{self._rank}: ")) else f"{self._rank}: {line}"
+        return line if not line or line.startswith((f"{self._rank} ", f"{self._rank}: ")) else f"{self._rank}: {line}"
 
     def flush(self) -> None:
         self._stream.flush()

@@ -58,17 +58,18 @@ def find_function(command: str) -> Callable[..., object]:
 
 def spell_numbers(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a command, with the numbers of modules and exercises spelt as in the course, because people type
-    `b.2` for B.2. The arguments of a learner's own script stay as they are.
+    `b.2` for B.2. A single letter is a module, so it stays as it is where a run is expected. The arguments of a learner's own
+    script stay as they are, too.
     """
 
-    def spell(value: Any) -> Any:
+    def spell(value: Any, name: str) -> Any:
         if isinstance(value, str):
-            return spell_number(value)
-        return [spell(word) for word in value] if isinstance(value, list) else value
+            return value if len(value) == 1 and name in {"run", "runs"} else spell_number(value)
+        return [spell(word, name) for word in value] if isinstance(value, list) else value
 
     if options.get("script") or options.get("python_module"):  # then `exercise` contains the first argument of the script
         return dict(options)
-    return {name: spell(value) if name in NUMBERED else value for name, value in options.items()}
+    return {name: spell(value, name) if name in NUMBERED else value for name, value in options.items()}
 
 
 def name_in_python(command: str) -> str:

@@ -28,7 +28,7 @@ def cancel(
     from gpucourse.ui.views.result import show_cancelled
     from gpucourse.workspace import runs as records
 
-    context = session.context
+    context = session.look()
     run = choose_run(run, run_option)
     if run is None:
         raise _explain_missing_run(records.list_unfinished(context.paths))

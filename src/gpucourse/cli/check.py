@@ -136,7 +136,7 @@ def _check_one(session: Session, name: str, run: str | None) -> int:
     from gpucourse.ui.views.parts import list_run_parts
     from gpucourse.ui.views.result import check_result
 
-    context, console = session.context, session.console
+    context, console = session.look(), session.console
     part_blocks, changed_files = [], []
     if is_script(context.paths, name):
         record, verdict = check_script(context, name, run)
@@ -166,7 +166,7 @@ def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> N
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
     from gpucourse.ui.views.drill import list_fault_words
 
-    context = session.context
+    context = session.look()
     is_code = is_newest_drill(context, exercise)
     words_of_code = list(list_faults(context.catalog))
     words = words_of_code if is_code else list(HOWS)
@@ -187,7 +187,7 @@ def _diagnose_code(session: Session, exercise: str, word: str) -> None:
     from gpucourse.runs.code_drill import diagnose_code
     from gpucourse.ui.views.drill import code_diagnosis
 
-    diagnosis = diagnose_code(session.context, exercise, word)
+    diagnosis = diagnose_code(session.look(), exercise, word)
     fault = diagnosis.fault
     document = CodeDiagnosisDocument.build(
         diagnosis, fault=fault.title if fault else None, explanation=fault.explanation if fault else None
@@ -202,7 +202,7 @@ def _diagnose_drill(session: Session, exercise: str, diagnosis: str, rank: int |
     from gpucourse.runs.drill import judge_diagnosis
     from gpucourse.ui.views.drill import diagnosis_result
 
-    record, verdict = judge_diagnosis(session.context, exercise, diagnosis, rank)
+    record, verdict = judge_diagnosis(session.look(), exercise, diagnosis, rank)
     session.console.document(DiagnosedRun(run=RunDocument.build(record), verdict=verdict))
     failed_checks = [check for check in verdict.checks if check.verdict != "passed"]
     if failed_checks:

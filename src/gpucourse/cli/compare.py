@@ -44,5 +44,5 @@ def compare(
     from gpucourse.ui.views.compare import compare as view
 
     with session.console.watch() as live:
-        result = act(session.context.watched_by(live), runs)
+        result = act(session.look().watched_by(live), runs)
     session.present(view(result, session.find_step()), ComparisonDocument.build(result))

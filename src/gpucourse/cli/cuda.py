@@ -102,7 +102,7 @@ def _run_saved(session: Session, source: Path, options: CudaOptions) -> None:
     try:
         _present(session, [CudaProgram(file=source, report=run_cuda(source, options))], lines=True)
     except ExerciseFailed as error:
-        session.console.error(error)
+        session.console.error(ExerciseFailed(error.what, hint="change the program and save it"))
 
 
 def _present(session: Session, programs: list[CudaProgram], *, lines: bool) -> None:

@@ -141,8 +141,9 @@ def grade(
         raise UsageError("--exercise needs exactly one bundle", hint=f"gpucourse grade --open work.zip --exercise {exercise}")
     if csv and session.options.json:
         raise UsageError("--csv and --json cannot be combined", hint="gpucourse grade --csv > points.csv")
-    context = session.context.watched_by(lambda event: session.console.warn(event.text) if isinstance(event, Note) else None)
     judging = bool(review or judge)
+    workspace = session.context if bundle is not None or bundles or judging else session.look()
+    context = workspace.watched_by(lambda event: session.console.warn(event.text) if isinstance(event, Note) else None)
     if bundle is not None:
         _check_alone("--bundle", bundle, open_, csv, judging)
         _pack_bundle(session, context, bundle, by)

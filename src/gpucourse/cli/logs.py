@@ -26,9 +26,11 @@ from gpucourse.runs.resolve import find_run
 from gpucourse.runs.settle import collect_later, follow_on, settle
 from gpucourse.storage import storage_error
 from gpucourse.ui.views.slurm import describe_later
+from gpucourse.units import parse_moment
 from gpucourse.workspace import runs
 
 _BLOCKS_AT_ONCE = 50
+_MAX_DELAY_S = 5  # between the end of a run that is followed, and the arrival of its last line
 
 
 def logs(
@@ -79,7 +81,7 @@ def show_logs(
 
     A run that was collected without being followed has no captured screen yet, so it is followed as if it had just ended.
     """
-    context = session.context
+    context = session.look()
     record = find_run(context, run_id)
     unseen = record.state == "succeeded" and not runs.files_of(context.paths, record).screen.exists()
     if follow and (unseen or not record.collected):
@@ -121,7 +123,7 @@ def _explain_nothing(record: RunRecord, logs: list[StoredLog], part: LogPart) ->
 
 def _follow(session: Session, record: RunRecord, rank: int | None, part: LogPart) -> int:
     """Show the logs as they arrive on disk, even if another process writes them. Begin with the first selected line."""
-    context = session.context
+    context = session.look()
     session.console.mode(record.mode)
     end = threading.Event()
     with session.console.watch() as live:
@@ -163,12 +165,19 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
     prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
     pieces = ((seconds, log, cut(log, piece)) for seconds, log, piece in merge_by_time(record, logs))
     nonempty_pieces = (piece for piece in pieces if piece[2])
+    last_s = 0.0
     while not out.closed and (batch := list(islice(nonempty_pieces, _BLOCKS_AT_ONCE))):
         labels = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in batch]
         blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in batch]
         lines = visible_block(b"".join(blocks)[:-1]).split("\n")
         starts = chain.from_iterable(map(repeat, labels, [block.count(b"\n") for block in blocks]))
         out.write(wrap_lines("\n".join(map(add, starts, lines)), session.console.width(out)) + "\n")
+        last_s = batch[-1][0]
+    end_s = (parse_moment(record.ended) - parse_moment(record.created)).total_seconds() if record.ended else last_s
+    if last_s > end_s + _MAX_DELAY_S:
+        session.console.note(
+            f"the run was not followed to its end, at {end_s:.1f} s: lines with a later time have the time of their collection"
+        )
 
 
 def _print_folded(session: Session, logs: list[StoredLog]) -> None:

@@ -41,9 +41,9 @@ def runs(
     with session.console.watch() as live:
         complete_sweeps(context.watched_by(live), exercise)
     if exercise and not rows and not damaged:
-        exercise = session.context.catalog.exercise(exercise)[1].id
+        exercise = session.look().catalog.exercise(exercise)[1].id
     rows = rows[-limit:] if limit else rows
-    has_logs = bool(rows) and bool(files_of(session.context.paths, rows[-1].record).all_logs())
+    has_logs = bool(rows) and bool(files_of(session.look().paths, rows[-1].record).all_logs())
     step = session.find_step(exercise or "")
     shown = view(rows, step, exercise=exercise or "", has_logs=has_logs)
     session.present(shown, Runs(runs=[ListedRunDocument.build(item.record, detail=item.detail) for item in rows]))

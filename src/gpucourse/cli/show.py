@@ -115,7 +115,8 @@ def show(
     if run is not None:
         _show_run(session, number, run)
         return
-    context, catalog = session.context, session.context.catalog
+    context = session.look()
+    catalog = context.catalog
     if "." in number:
         if part != 1:
             raise UsageError(f"{number} is an exercise; only a lesson has parts", hint=f"gpucourse show {number}")
@@ -141,7 +142,7 @@ def _show_exercise(session: Session, number: str) -> None:
     from gpucourse.ui.views import course
     from gpucourse.ui.views.parts import list_parts
 
-    context = session.context
+    context = session.look()
     module, exercise = context.catalog.exercise(number)
     verdict = progress(context.paths).get(exercise.id)
     lines, answers, signs = list_open_work(context, exercise)
@@ -165,8 +166,9 @@ def _show_solutions(session: Session, number: str) -> None:
     from gpucourse.learning.show import read_solutions
     from gpucourse.ui.views.parts import show_solutions
 
-    _, exercise = session.context.catalog.exercise(number)
-    solutions = read_solutions(session.context, exercise)
+    context = session.look()
+    _, exercise = context.catalog.exercise(number)
+    solutions = read_solutions(context, exercise)
     parts = [SolutionDocument.build(item, id=item.part.id, file=item.part.file) for item in solutions]
     width = session.console.width(session.console.out)
     view = show_solutions(exercise, solutions, width=width, next_step=session.find_step(exercise.id))
@@ -179,10 +181,11 @@ def _show_run(session: Session, number: str, run: str) -> None:
     from gpucourse.runs.follow import read_run_verdict
     from gpucourse.workspace import runs
 
-    record = runs.find(session.context.paths, run, number)
+    paths = session.look().paths
+    record = runs.find(paths, run, number)
     if record.subject != number:
         raise UsageError(
             f"run {record.id} is a run of {record.subject}, not of {number}",
             hint=record.show_command(),
         )
-    show_result(session, record, read_run_verdict(session.context.paths, record), paged=session.console.verbose)
+    show_result(session, record, read_run_verdict(paths, record), paged=session.console.verbose)

@@ -23,7 +23,7 @@ def ssh(
     from gpucourse.labs.ssh import connection
     from gpucourse.remote.transport import list_terminal_words
 
-    config, place = connection(session.context, module, node)
+    config, place = connection(session.look(), module, node)
     # One word is a command line, as for ssh. Several words are arguments, each of which arrives as it was typed.
     line = shlex.join(command) if command and len(command) > 1 else "".join(command or ())
     words = list_terminal_words(place, config, line)

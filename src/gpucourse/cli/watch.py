@@ -8,7 +8,7 @@ import sys
 import termios
 import tty
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +53,9 @@ def watch(
     context = session.context
     subject = context.catalog.exercise(exercise)[1] if exercise else act.find_current_exercise(context)
     keys = session.is_watching = can_read_keys(session)
-    try:
+    # The terminal shows no typed key, not even while a command runs.
+    quiet_keys = set_terminal(tty.setcbreak, termios.TCSANOW) if keys else nullcontext()
+    with quiet_keys, suppress(KeyboardInterrupt):
         following: Exercise | None = subject
         while following is not None:
             # The settings are for the named exercise; another exercise has other parameters.
@@ -65,8 +67,6 @@ def watch(
             request = RunRequest(exercise=following.id, nodes=nodes, settings=values)
             resolve(following, request.settings, local=_is_simulated(session, following))
             following = _watch_one(session, following, request, keys=keys)
-    except KeyboardInterrupt:
-        pass
     session.console.note("no longer watching")
     return ExitCode.DONE
 

@@ -283,13 +283,13 @@ def _compare_choice(
     elif evidence is not None:
         measurement = f"{right_letters[0]}. {prediction.choices[right_letters[0]]}"
     is_right = chosen_letter in right_letters
-    right_options = f": {' or '.join(right_letters)} is right" if prediction.ranges else ""
+    correction = f"{' or '.join(right_letters)} is right" if prediction.ranges else "not what was measured"
     return _make_prediction_result(
         prediction,
         "passed" if is_right else "failed",
         text,
         measurement,
-        "right" if is_right else f"not what was measured{right_options}",
+        "right" if is_right else correction,
         share=1.0 if is_right else -len(right_letters) / (len(prediction.options) - len(right_letters)),
     )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import join, quote
+from shlex import join
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError
@@ -76,9 +76,10 @@ def check_script(context: Context, name: str, run: str | None = None) -> tuple[R
         candidates = [record for record in candidates if record.id == run_id]
     if not candidates:
         subject = f"run {run} of {name}" if run else f"no run of {name}"
+        words = records[-1].run_words if records else ["--script", name]
         raise MissingError(
             f"{subject} {'did not succeed with' if run else 'has succeeded with'} its own checks",
-            hint=f"gpucourse run --script {quote(name)} --checks FILE",
+            hint=f"{join(['gpucourse', 'run', *words])} --checks FILE",
         )
     record = candidates[-1]
     files = runs.files_of(context.paths, record)

@@ -166,5 +166,11 @@ class LaunchPlan:
 
     @property
     def world_size(self) -> int:
-        """Return the number of ranks on all nodes together."""
+        """Return the number of ranks that the launcher starts on all nodes together."""
         return sum(len(command.ranks) for command in self.commands)
+
+    @property
+    def rank_count(self) -> int:
+        """Return how many ranks take part: more than the launcher starts if an exercise forks `ranks_per_node` ranks."""
+        forked = self.parameters.get("ranks_per_node", 1)
+        return self.world_size * forked if isinstance(forked, int) and not self.own_script else self.world_size

@@ -192,7 +192,7 @@ class RunRecord:
         """Return the words to type after `gpucourse run` to start the same exercise or script."""
         if self.own_module:
             return ["--module", self.own_module]
-        return ["--script", self.subject] if self.own_script else [self.exercise]
+        return ["--script", self.own_script] if self.own_script else [self.exercise]
 
     @property
     def folder(self) -> str:

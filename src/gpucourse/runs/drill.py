@@ -73,6 +73,8 @@ def break_exercise(context: Context, run_request: RunRequest, requested_kind: Ho
     record = ran.record
     if not _took_effect(record, faults[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)
+        record.drill, record.state, record.error = False, "cancelled", "a drill whose fault had no effect"
+        runs.save(context.paths, record)
         raise ExerciseFailed(
             f"the fault had no effect on run {record.id}: the run ended before the fault, or for another reason",
             hint=f"gpucourse logs {record.id}; then again, with more work for the ranks: gpucourse break {record.exercise}",
@@ -91,8 +93,8 @@ def choose_simulated_lab(context: Context, run_request: RunRequest) -> RunReques
 
 def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
     """Return whether the run ended in the way that the fault causes."""
-    if fault.how == "slow-rank":
-        return all(exit_.code == 0 for exit_ in record.node_exits)
+    if fault.how == "slow-rank":  # on a busy computer, the run may reach its time limit
+        return all(exit_.code == 0 or exit_.reason == "timed_out" for exit_ in record.node_exits)
     if fault.how == "kill-rank":
         return any(exit_.rank == fault.rank and exit_.code == 137 for exit_ in record.rank_exits)
     return any(exit_.code or exit_.reason != "exited" for exit_ in record.node_exits)

@@ -161,7 +161,7 @@ def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
     if record.slurm is not None:
         return ""
     packages = catalog.exercise(record.exercise)[1].packages
-    return "importing torch" if record.own_script is None and "torch" in packages else ""
+    return "no output yet; torch is imported first" if record.own_script is None and "torch" in packages else ""
 
 
 def note_exits(record: RunRecord, result: FollowResult) -> None:

@@ -86,10 +86,12 @@ def make_open(part: LearnerPart, *, sha256: str = "", run: str = "") -> PartResu
 
 
 def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
-    """Return the learner's file of each part, by the part's id. Missing files are copied into the workspace."""
+    """Return the learner's file of each part, by the part's id. Missing files are copied into the workspace, if there is a
+    workspace."""
     module, _ = context.catalog.exercise(exercise.id)
     places = context.catalog.part_places(module, exercise)
-    ensure_copies(context.paths, context.folders.exercises, places.values())
+    if context.workspace.exists:
+        ensure_copies(context.paths, context.folders.exercises, places.values())
     return {part: context.paths.exercises / place for part, place in places.items()}
 
 

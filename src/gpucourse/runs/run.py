@@ -160,7 +160,7 @@ def submit(
     record.state = "starting"
     runs.save(context.paths, record)
     try:
-        ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
+        ranks = "1 rank" if plan.rank_count == 1 else f"{plan.rank_count} ranks"
         activity = f"starting {ranks}" if plan.batch is None else "submitting to Slurm"
         with stage(context.watch, "launch", activity, record.phases_s):
             secrets = {name: context.environ[name] for name in plan.handed_on}

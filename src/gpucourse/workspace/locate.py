@@ -78,6 +78,11 @@ class Workspace:
     id: str
     created: bool
 
+    @property
+    def exists(self) -> bool:
+        """Return false if a command that only reads has opened a workspace that is not made yet."""
+        return bool(self.id)
+
 
 def find_current_folder() -> Path:
     """Return the folder in which the command was typed. Raises MissingError if it has been removed."""

@@ -20,8 +20,8 @@ def test_tree_builds_only_the_command_that_was_typed(names: str | None, count: i
     assert len(tree(names).registered_commands) == count
 
 
-def test_spell_numbers_leaves_arguments_of_a_script_as_they_are() -> None:
-    options = {"exercise": "b.2", "runs": ["b", "a"], "part": "b", "script": None}
-    assert spell_numbers(options) == {"exercise": "B.2", "runs": ["B", "A"], "part": "b", "script": None}
+def test_spell_numbers_changes_neither_arguments_of_a_script_nor_letters_that_name_a_run() -> None:
+    options = {"exercise": "b.2", "module": "b", "runs": ["b.1", "a", "b"], "part": "b", "script": None}
+    assert spell_numbers(options) == {"exercise": "B.2", "module": "B", "runs": ["B.1", "a", "b"], "part": "b", "script": None}
     for option in ("script", "python_module"):
         assert spell_numbers({"exercise": "a", option: "train"}) == {"exercise": "a", option: "train"}

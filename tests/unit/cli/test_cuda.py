@@ -159,6 +159,7 @@ def test_cuda_with_watch_runs_a_program_now_and_on_each_save(program: Learning, 
     result = program.types("watch", "my.cu")
     assert "      4        31    32   10    out[threadIdx.y * 32" in result.out
     assert "'number' was not declared" in result.err
+    assert "→ change the program and save it" in result.err.splitlines()
     assert "--nodes and --set are for an exercise" in program.types("watch", "my.cu", "--nodes", "2", code=2).err
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpucourse.units import parse_moment
 from gpucourse.workspace import runs
 from tests.learning import Learning
 
@@ -32,3 +33,17 @@ def test_logs_with_a_pattern_that_matches_no_line_says_so(learning: Learning) ->
         log.unlink()
     assert f"run {run} has no logs" in learning.types("logs", run).err
     assert "gpucourse logs" not in learning.types("runs").out
+
+
+@pytest.mark.parametrize(("collected_at", "is_late"), [(12, False), (60, True)])
+def test_logs_with_times_says_that_a_run_was_not_followed_to_its_end(
+    learning: Learning, collected_at: int, is_late: bool
+) -> None:
+    record = learning.record(created="2026-12-01T10:00:00.000+00:00", ended="2026-12-01T10:00:10+00:00")
+    files = runs.files_of(learning.context.paths, record)
+    begin_s = parse_moment(record.created).timestamp()
+    files.rank_times("node0", 0).write_text(f"{len('found it') + 1} {begin_s + collected_at}\n")
+    result = learning.types("logs", "--times")
+    assert f"{collected_at}.000 s  [n0 r0] found it" in result.out
+    late = "the run was not followed to its end, at 10.0 s: lines with a later time have the time of their collection"
+    assert (late in " ".join(result.err.split())) == is_late

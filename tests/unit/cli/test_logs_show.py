@@ -16,7 +16,7 @@ from gpucourse.ui.out import Out
 from tests.learning import Learning
 
 LENGTH = 3_000_000
-RECORD: Any = SimpleNamespace(created="2026-11-23T05:00:00+00:00")
+RECORD: Any = SimpleNamespace(created="2026-11-23T05:00:00+00:00", ended=None)
 
 
 def show_by_time(session: Any, logs: list[StoredLog]) -> None:

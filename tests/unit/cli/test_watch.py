@@ -64,6 +64,7 @@ def watching(learning: Learning) -> object:
 def test_watch_acts_on_each_key(watching: Watching) -> None:
     watching.wait_for(KEYS)
     assert "1 Rivers  ────────────────────  0 of 2 done" in watching.shown
+    assert not termios.tcgetattr(watching.slave)[3] & termios.ECHO  # keys are not shown, whatever the program is doing
     watching.press("z")  # of no use here
     for number in (1, 2, 3):
         watching.press("h")

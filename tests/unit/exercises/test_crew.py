@@ -40,10 +40,10 @@ def test_start_numbers_ranks_over_all_nodes() -> None:
     assert _finish(_start(3, _SAY, second))[1] == ["rank 3: 3 0 6 3", "rank 4: 4 1 6 3", "rank 5: 5 2 6 3"]
 
 
-def test_start_prefixes_no_line_that_begins_with_its_rank() -> None:
-    program = "import os\nn = os.environ['RANK']\nprint(f'rank {n} joined\\nrank {n}: sum 3\\nrank {n}2 is none of mine')"
+def test_start_prefixes_no_line_that_is_empty_or_begins_with_its_rank() -> None:
+    program = "import os\nn = os.environ['RANK']\nprint(f'rank {n} joined\\n\\nrank {n}: sum 3\\nrank {n}2 is none of mine')"
     rank_0 = ["rank 0 joined", "rank 0: rank 02 is none of mine", "rank 0: sum 3"]
-    assert _finish(_start(2, program))[1] == [*rank_0, *(line.replace("0", "1") for line in rank_0)]
+    assert _finish(_start(2, program))[1] == ["", "", *rank_0, *(line.replace("0", "1") for line in rank_0)]
 
 
 @pytest.mark.parametrize(("ending", "code"), [("os._exit(9)", 9), ("os.kill(os.getpid(), 9)", 137), ("sys.exit('no data')", 1)])

@@ -33,4 +33,4 @@ def test_draw_calibration_shows_a_choice_as_text_with_its_result(learning: Learn
     (table,) = chapter.grids
     assert table.columns == ("exercise", "what", "predicted", "measured", "result")
     assert table.numeric == (False, False, False, True, False)
-    assert table.rows[0][2:] == ("b. more: b", "1.9 times", "not what was measured: a is right")
+    assert table.rows[0][2:] == ("b. more: b", "1.9 times", "a is right")

@@ -44,14 +44,14 @@ def test_check_script_with_changed_numbers_fails(learning: Learning) -> None:
     path.write_text(path.read_text().replace("30.0", "300.0"))
     output = " ".join(learning.types("check", "train.py", code=5).out.split())
     assert "changed: metrics.json" in output
-    assert "run it again: gpucourse run --script train.py" in output
+    assert f"run it again: gpucourse run --script {OWN}" in output
 
 
 def test_check_script_without_checks_is_refused(learning: Learning) -> None:
     learning.record(own_script=OWN)
     message = learning.types("check", "train.py", code=3).err
     assert "no run of train.py has succeeded with its own checks" in message
-    assert "gpucourse run --script train.py --checks FILE" in message
+    assert f"gpucourse run --script {OWN} --checks FILE" in message
 
 
 def test_check_script_distinguishes_scripts_of_one_name(learning: Learning) -> None:

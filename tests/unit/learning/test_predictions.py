@@ -94,7 +94,7 @@ def test_list_predictions_says_which_direction_was_measured(learning: Learning) 
         record = learning.record(metrics=METRICS | {"speedup": speedup}, prediction=prediction)
         return " ".join(learning.types("show", "1.1", "--run", record.id, *words).out.split())
 
-    assert "predicted ✗ b. more: b, measured 1.9 times: not what was measured: a is right" in show(1.9)
+    assert "predicted ✗ b. more: b, measured 1.9 times: a is right" in show(1.9)
     whole = show(2.5, "--verbose")
     assert "predicted b. more: b measured 2.5 times result ✓ right Half of it is the sea." in whole
     assert "measured 3.5 times: not judged: no option covers this value" in show(3.5)

@@ -7,6 +7,7 @@ from html import unescape
 
 import pytest
 
+from gpucourse.workspace.files import write_record
 from tests.learning import METRICS, Learning
 
 PLAN = """\
@@ -91,10 +92,12 @@ def test_report_has_an_abstract_and_the_machines_and_no_author_without_a_name(ri
     rivers.record("1.2")
     assert "models" not in " ".join(rivers.types("report", "--format", "md", "--json").document["missing"]), "1.1 has no run"
     record = rivers.record()
+    write_record(rivers.folder(record) / "env.json", {"nodes": {"node0": {"memory_bytes": 25_280_000_000}}})
     rivers.types("report", "--format", "md")
     text = read_report(rivers, "md")
     assert text.splitlines()[2].startswith(f"{record.created[:4]}-")
-    for words in ("## Machines", "**Abstract.** This report describes a CPU.", "Main results: most litres: 2.50 on a CPU"):
+    abstract = ("**Abstract.** This report describes a CPU.", "Main results: most litres: 2.50 on a CPU")
+    for words in (*abstract, "## Machines", "25.3 GB"):
         assert words in text
 
 

@@ -64,11 +64,11 @@ def test_diagnose_reads_the_last_life_only(context: Context, changes: dict[str, 
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ({"own_script": "/home/me/my train.py"}, "--script 'my train.py'"),
+        ({"own_script": "/home/me/my train.py"}, "--script '/home/me/my train.py'"),
         ({"own_script": "/home/me/pkg/train.py", "own_module": "pkg.train"}, "--module pkg.train"),
     ],
 )
-def test_diagnose_names_a_script_of_the_learner_as_it_was_typed(
+def test_diagnose_names_a_script_of_the_learner_so_that_it_can_be_typed(
     context: Context, script: dict[str, object], words: str
 ) -> None:
     record = make_record(place="scripts/train.py", restarts=0, max_restarts=0, rank_exits=[FAILED], **script)

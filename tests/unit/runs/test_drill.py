@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, UsageError
+from gpucourse.errors import ExerciseFailed, MissingError, UsageError
+from gpucourse.launch import drill as launch_drill
 from gpucourse.learning.next_ import find_next_step
 from gpucourse.model.drill import How, InjectedFault
 from gpucourse.model.record import NodeExit, RankExit, RunRecord
+from gpucourse.runs import drill
 from gpucourse.runs.drill import judge_diagnosis, open_drill
+from gpucourse.runs.resolve import RunRequest
+from gpucourse.runs.run import RunResult
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 
@@ -52,6 +60,34 @@ def test_open_drill_is_open_until_it_is_diagnosed(context: Context) -> None:
     assert open_drill(context.paths, "3.2") is None
     assert judge_diagnosis(context, "3.2", "block-port", None)[1].verdict == "failed"
     assert runs.find(context.paths, RUN).verdict == "passed", "the fault stays found"
+
+
+@pytest.mark.parametrize(
+    ("fault", "node_exit", "takes_effect"),
+    [
+        ("kill-rank", NodeExit(node="node0", code=0), False),
+        ("slow-rank", NodeExit(node="node0", code=143, reason="timed_out"), True),
+    ],
+)
+def test_break_exercise_leaves_a_drill_only_if_its_fault_took_effect(
+    context: Context, monkeypatch: pytest.MonkeyPatch, fault: How, node_exit: NodeExit, takes_effect: bool
+) -> None:
+    def run_drill(_context: Context, _resolved: object, *, inject_faults: Callable[..., object], **_: object) -> RunResult:
+        inject_faults(SimpleNamespace(run_id=RUN, exercise="3.2", world_size=2))
+        break_run(context, fault, rank=0)
+        record = runs.find(context.paths, RUN)
+        record.rank_exits, record.node_exits = [], [node_exit]
+        return RunResult(record=record)
+
+    monkeypatch.setattr(drill, "resolve", lambda *_: None)
+    monkeypatch.setattr(drill, "run", run_drill)
+    monkeypatch.setattr(launch_drill, "prepare_drill", lambda plan, _: plan)
+    monkeypatch.setattr(launch_drill, "plan_faults", lambda *_, after_s: {})
+    with nullcontext() if takes_effect else pytest.raises(ExerciseFailed, match="had no effect"):
+        drill.break_exercise(context, RunRequest(exercise="3.2"), fault)
+    assert (open_drill(context.paths, "3.2") is not None) == takes_effect
+    assert ("diagnosis" in find_next_step(context).command) == takes_effect
+    assert runs.find(context.paths, RUN).drill == takes_effect
 
 
 def test_judge_diagnosis_explains_a_slow_rank_though_its_run_ended_well(context: Context) -> None:

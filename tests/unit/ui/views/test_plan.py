@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
 from gpucourse.ui.views import plan
@@ -59,6 +63,15 @@ def test_launch_names_every_node_and_what_it_starts() -> None:
     ):
         assert words in output, words
     assert output.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "own_script", "count"),
+    [({}, "", 4), ({"ranks_per_node": 4}, "", 16), ({"ranks_per_node": 4}, "mine.py", 4)],
+)
+def test_launch_counts_the_ranks_that_an_exercise_forks(parameters: dict[str, object], own_script: str, count: int) -> None:
+    shown = text(plan.launch(replace(launch_plan(), parameters=parameters, own_script=own_script)))
+    assert re.search(rf"ranks +{count} on 2 nodes", shown)
 
 
 def test_launch_shows_commands_that_can_be_pasted_into_a_shell() -> None:
