@@ -35,7 +35,7 @@ ELAPSED_LIMIT_S = 600.0
 MAX_CAUSES = 20
 SGEMM, LARGE = (Path(__file__).with_name(name) for name in ("sgemm.cu", "large_launches.cu"))
 _MACRO = re.compile(r"(?<=\s)-D(?P<name>\w+)(?:=(?P<value>[^\s$]+))?(?=\s)")
-_USAGE = re.compile(r"^.*\busage\b.{0,99}", re.IGNORECASE | re.MULTILINE)
+_USAGE = re.compile(r"^.*\b(?:usage\b|arguments:).{0,99}", re.IGNORECASE | re.MULTILINE)
 _NO_FILE = re.compile(
     r"^.*(?:\b(?:cannot|can't|can not|could not|couldn't|unable to|failed to|error)\s+(?:open|read|load|find)"
     r"|no such file).{0,99}",
