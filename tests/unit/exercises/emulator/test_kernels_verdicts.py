@@ -131,7 +131,7 @@ def test_run_gives_kernels_memory_of_the_device(program: Any) -> None:
     assert (result.output, list_faults(result)) == ("31 no error", [])
 
 
-@pytest.mark.parametrize(("word", "value"), [("take_zeros", 1), ("pair", 28 + 7 + 8)])
+@pytest.mark.parametrize(("word", "value"), [("take_zeros", 1), ("pair", 28 + 7 + 8), ("occupancy", 1024)])
 def test_run_passes_literal_zeros_and_divides_groups_of_lanes(program: Any, word: str, value: int) -> None:
     result = program.run(word)
     assert (result.output, list_faults(result)) == (f"{value} no error", [])

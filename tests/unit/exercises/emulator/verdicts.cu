@@ -184,6 +184,11 @@ int main(int argc, char** argv) {
   CASE(lock_object) lock_object<<<1, 128>>>(y, (cuda::atomic<int>*)(y + 64), number);
   CASE(lock_std) lock_object<<<1, 128>>>(y, (std::atomic<int>*)(y + 64), number);
   CASE(take_zeros) take_zeros<int><<<1, 1>>>(0, 0, y, 0, int(0));
+  CASE(occupancy) {
+    int blocks, threads;
+    cudaOccupancyMaxPotentialBlockSize(&blocks, &threads, late_change, 0, 10000000);
+    take_zeros<int><<<1, 1>>>(threads - 1, 0, y, 0, 0);
+  }
   CASE(pair) pair<<<1, 32>>>(y);
   CASE(hand_over) hand_over<<<1, 64>>>(y, (int*)(y + 64), number);
   CASE(early_reader) early_reader<<<1, 64>>>(y, number);
