@@ -12,18 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 ZONE = 1024  # bytes; variables.hpp has the same number
-_LIBRARY = "".join(  # symbols of the C and C++ libraries, and the emulator's functions for them
-    f"\t.set {symbol}, emulator_{name}\n"
-    for name, symbols in {
-        "malloc": ("malloc",),
-        "free": ("free",),
-        "new": ("_Znwm", "_Znam"),
-        "delete": ("_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"),
-        "assert_fail": ("__assert_fail",),
-    }.items()
-    for symbol in symbols
-)
-_RANDOM = {"rand": "rand", "random": "rand", "srand": "srand", "srandom": "srand"}  # the same, unless the program defines them
+_OPERATORS = {"_Znwm": "new", "_Znam": "new"} | dict.fromkeys(("_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"), "delete")
+_LIBRARY = {  # symbols of the C and C++ libraries, and the emulator's functions for those that the program does not define
+    **_OPERATORS,
+    **{name: name for name in ("malloc", "free", "rand", "srand")},
+    "__assert_fail": "assert_fail",
+    "random": "rand",
+    "srandom": "srand",
+}
 _UNWATCHED = ".unwatched"  # ends the names of the second build's functions
 _STATIC = r"(?P<function>_ZZ\w*E)\d+[A-Za-z_]\w*"
 _ZEROED = re.compile(
@@ -40,6 +36,7 @@ _OBJECT = re.compile(  # a variable with its contents, or one without
     re.MULTILINE,
 )
 _VISIBLE = re.compile(r"^\t\.(?:globl|weak)\t(\S+)$", re.MULTILINE)
+_OWN_OPERATOR = re.compile(rf"^\t\.globl\t(?:{'|'.join(_OPERATORS)})$", re.MULTILINE)
 _LOCAL = re.compile(r"^\t\.local\t(\S+)\n", re.MULTILINE)
 _MADE_BY_COMPILER = re.compile(r"\.\d+$")  # such a name may mean something else in the other build
 _GROUP = re.compile(r'^(\t\.section\t[^\n"]+,"\w*)G(\w*",@\w+(?:,\d+)?),[^\n]*,comdat$', re.MULTILINE)
@@ -69,9 +66,11 @@ def finish(assembly: str) -> str:
 
     assembly = _HOOK.sub(rf"{_ASK}\g<0>\n1:", _ZEROED.sub(widen_zeroed, assembly))
     assembly = _COMMON.sub(lambda match: f"{match['comm']}{int(match['bytes']) + ZONE},", assembly)
+    assembly = _OWN_OPERATOR.sub("", assembly)  # the emulator keeps those of the library
     defined = {name.removesuffix(_UNWATCHED) for name in _FUNCTION.findall(assembly)}
-    random = "".join(f"\t.set {symbol}, emulator_{name}\n" for symbol, name in _RANDOM.items() if symbol not in defined)
-    return assembly + _LIBRARY + random
+    return assembly + "".join(
+        f"\t.set {symbol}, emulator_{name}\n" for symbol, name in _LIBRARY.items() if symbol not in defined
+    )
 
 
 def count_static_bytes(assembly: str) -> Counter[str]:

@@ -108,7 +108,8 @@ class lanes_of_warp : public thread_group {
 
 class coalesced_group : public lanes_of_warp {
  public:
-  explicit coalesced_group(unsigned mask) : lanes_of_warp(mask, unsigned(__builtin_popcount(mask))) {}
+  explicit coalesced_group(unsigned mask, unsigned index = 0, unsigned parts = 1)
+      : lanes_of_warp(mask, unsigned(__builtin_popcount(mask)), index, parts * unsigned(__builtin_popcount(mask))) {}
 };
 inline __attribute__((always_inline)) coalesced_group coalesced_threads() { return coalesced_group(__activemask()); }
 
@@ -184,6 +185,13 @@ thread_block_tile<N, Parent> tiled_partition(const Parent& parent) {
 inline lanes_of_warp tiled_partition(const thread_group& parent, unsigned size) {
   const unsigned thread = details::thread_of_block(), first = thread % 32 / size * size;
   return {(size >= 32 ? ~0u : (1u << size) - 1) << first, size, thread / size, unsigned(parent.size())};
+}
+inline coalesced_group tiled_partition(const coalesced_group& parent, unsigned size) {
+  const unsigned tile = unsigned(parent.thread_rank()) / size;
+  unsigned mask = 0, rank = 0;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (parent.get_mask() >> lane & 1) mask |= unsigned(rank++ / size == tile) << lane;
+  return coalesced_group(mask, tile, (unsigned(parent.size()) + size - 1) / size);
 }
 // The lanes of a group that have the same label.
 template <class Label>

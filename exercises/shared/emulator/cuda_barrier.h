@@ -94,14 +94,22 @@ void pipeline_consumer_wait_prior(const pipeline<Scope>& pipe) {
 }
 
 // --- atomics ---------------------------------------------------------------------------------------------------------------
+namespace details {
+// A function that releases acts as a fence and a relaxed one. Each acquires.
+inline void begin_atomic(memory_order order, void* place, unsigned bytes, void* caller) {
+  if (order == memory_order_release || order == memory_order_acq_rel || order == memory_order_seq_cst) __threadfence();
+  emulator::check_atomic(place, bytes, caller);
+}
+}  // namespace details
+
 template <class T, thread_scope Scope = thread_scope_system>
 class atomic_ref {
  public:
   explicit atomic_ref(T& value) : place_(&value) {}
 
 #define EMULATOR_ATOMIC(NAME, RESULT)                                                                   \
-  EMULATOR_UNSEEN T NAME(T given, memory_order = memory_order_seq_cst) const {                          \
-    emulator::check_atomic(place_, sizeof(T), EMULATOR_CALLER);                                         \
+  EMULATOR_UNSEEN T NAME(T given, memory_order order = memory_order_seq_cst) const {                          \
+    details::begin_atomic(order, place_, sizeof(T), EMULATOR_CALLER);                                         \
     const T old = *place_;                                                                              \
     *place_ = T(RESULT);                                                                                \
     return old;                                                                                         \
@@ -115,26 +123,26 @@ class atomic_ref {
   EMULATOR_ATOMIC(fetch_or, old | given)
   EMULATOR_ATOMIC(fetch_xor, old ^ given)
 #undef EMULATOR_ATOMIC
-  EMULATOR_UNSEEN T load(memory_order = memory_order_seq_cst) const {
-    emulator::check_atomic(place_, sizeof(T), EMULATOR_CALLER);
+  EMULATOR_UNSEEN T load(memory_order order = memory_order_seq_cst) const {
+    details::begin_atomic(order, place_, sizeof(T), EMULATOR_CALLER);
     return *place_;
   }
-  EMULATOR_UNSEEN void store(T value, memory_order = memory_order_seq_cst) const {
-    emulator::check_atomic(place_, sizeof(T), EMULATOR_CALLER);
+  EMULATOR_UNSEEN void store(T value, memory_order order = memory_order_seq_cst) const {
+    details::begin_atomic(order, place_, sizeof(T), EMULATOR_CALLER);
     *place_ = value;
   }
-  EMULATOR_UNSEEN bool compare_exchange_strong(T& expected, T value, memory_order = memory_order_seq_cst,
+  EMULATOR_UNSEEN bool compare_exchange_strong(T& expected, T value, memory_order order = memory_order_seq_cst,
                                                memory_order = memory_order_seq_cst) const {
-    emulator::check_atomic(place_, sizeof(T), EMULATOR_CALLER);
+    details::begin_atomic(order, place_, sizeof(T), EMULATOR_CALLER);
     const T old = *place_;
     const bool is_equal = old == expected;
     if (is_equal) *place_ = value;
     expected = old;
     return is_equal;
   }
-  bool compare_exchange_weak(T& expected, T value, memory_order = memory_order_seq_cst,
+  bool compare_exchange_weak(T& expected, T value, memory_order order = memory_order_seq_cst,
                              memory_order = memory_order_seq_cst) const {
-    return compare_exchange_strong(expected, value);
+    return compare_exchange_strong(expected, value, order);
   }
   operator T() const { return load(); }
   T operator=(T value) const { return store(value), value; }
@@ -155,23 +163,23 @@ class atomic {
  public:
   atomic() = default;
   constexpr atomic(T value) : value_(value) {}
-  T load(memory_order = memory_order_seq_cst) const { return self().load(); }
-  void store(T value, memory_order = memory_order_seq_cst) { self().store(value); }
-  T exchange(T value, memory_order = memory_order_seq_cst) { return self().exchange(value); }
-  T fetch_add(T value, memory_order = memory_order_seq_cst) { return self().fetch_add(value); }
-  T fetch_sub(T value, memory_order = memory_order_seq_cst) { return self().fetch_sub(value); }
-  T fetch_min(T value, memory_order = memory_order_seq_cst) { return self().fetch_min(value); }
-  T fetch_max(T value, memory_order = memory_order_seq_cst) { return self().fetch_max(value); }
-  T fetch_and(T value, memory_order = memory_order_seq_cst) { return self().fetch_and(value); }
-  T fetch_or(T value, memory_order = memory_order_seq_cst) { return self().fetch_or(value); }
-  T fetch_xor(T value, memory_order = memory_order_seq_cst) { return self().fetch_xor(value); }
-  bool compare_exchange_strong(T& expected, T value, memory_order = memory_order_seq_cst,
+  T load(memory_order order = memory_order_seq_cst) const { return self().load(order); }
+  void store(T value, memory_order order = memory_order_seq_cst) { self().store(value, order); }
+  T exchange(T value, memory_order order = memory_order_seq_cst) { return self().exchange(value, order); }
+  T fetch_add(T value, memory_order order = memory_order_seq_cst) { return self().fetch_add(value, order); }
+  T fetch_sub(T value, memory_order order = memory_order_seq_cst) { return self().fetch_sub(value, order); }
+  T fetch_min(T value, memory_order order = memory_order_seq_cst) { return self().fetch_min(value, order); }
+  T fetch_max(T value, memory_order order = memory_order_seq_cst) { return self().fetch_max(value, order); }
+  T fetch_and(T value, memory_order order = memory_order_seq_cst) { return self().fetch_and(value, order); }
+  T fetch_or(T value, memory_order order = memory_order_seq_cst) { return self().fetch_or(value, order); }
+  T fetch_xor(T value, memory_order order = memory_order_seq_cst) { return self().fetch_xor(value, order); }
+  bool compare_exchange_strong(T& expected, T value, memory_order order = memory_order_seq_cst,
                                memory_order = memory_order_seq_cst) {
-    return self().compare_exchange_strong(expected, value);
+    return self().compare_exchange_strong(expected, value, order);
   }
-  bool compare_exchange_weak(T& expected, T value, memory_order = memory_order_seq_cst,
+  bool compare_exchange_weak(T& expected, T value, memory_order order = memory_order_seq_cst,
                              memory_order = memory_order_seq_cst) {
-    return self().compare_exchange_strong(expected, value);
+    return self().compare_exchange_strong(expected, value, order);
   }
   operator T() const { return load(); }
   T operator=(T value) { return store(value), value; }

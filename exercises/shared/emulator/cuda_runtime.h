@@ -129,6 +129,20 @@ struct Argument {
   __attribute__((no_sanitize("thread"), always_inline)) T& get() { return original ? *original : copy; }
 };
 
+// A literal 0 among the arguments (cuda_source.py): a number, or a null pointer.
+struct Zero {};
+template <>
+struct Argument<Zero> {
+  struct Any {
+    template <class T>
+    operator T() const {
+      return T(0);
+    }
+  } any;
+  Argument(Zero) {}
+  Any& get() { return any; }
+};
+
 // A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
 template <class F>
 struct Launch {

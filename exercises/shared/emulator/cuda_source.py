@@ -264,9 +264,20 @@ def _find_launches(text: str, code: str) -> Iterator[Edit]:
         call = f"[&](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
         gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
         yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {configuration})'
-        arguments = _skip(code, end[1])
-        for null in re.finditer(r"(?<=[(,])\s*__null\s*(?=[,)])", code[end[1] : arguments]):  # which would become a number
-            yield end[1] + null.start(), end[1] + null.end(), null[0].replace("__null", "nullptr")
+        yield from _find_zeros(code, end[1], code[callee : match.start()].rstrip())
+
+
+def _find_zeros(code: str, first: int, kernel: str) -> Iterator[Edit]:
+    """Let a literal 0 or NULL among the arguments of a launch, which begin at `first`, be a pointer there. In a template
+    whose types follow from its arguments, 0 stays a number."""
+    name = re.search(r"\w*\Z", kernel)[0]  # type: ignore[index]
+    is_deduced = name and re.search(rf"\btemplate\s*<[^;{{}}]*\b{name}\s*\(", code)
+    for zero in re.finditer(r"(?<=[(,])\s*(__null|0)\s*(?=[,)])", code[first : _skip(code, first)]):
+        before = code[first : first + zero.start()]
+        is_argument = sum((letter in OPENS) - (letter in CLOSES) for letter in before) == 1
+        if zero[1] == "__null" or (is_argument and not is_deduced):
+            new = "nullptr" if zero[1] == "__null" else "emulator::Zero()"
+            yield first + zero.start(1), first + zero.end(1), new
 
 
 def _find_callee(code: str, end: int) -> int | None:

@@ -429,7 +429,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* count, F
 }
 template <class F>
 cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F, size_t = 0, int limit = 0) {
-  *block = limit ? limit : 1024, *grid = 2048 / *block * 4;
+  *block = limit > 0 && limit < 1024 ? limit : 1024, *grid = 2048 / *block * 4;
   return cudaSuccess;
 }
 template <class G, class F>

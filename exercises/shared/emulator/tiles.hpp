@@ -42,21 +42,22 @@ inline unsigned make_whole(double sum, bool saturates) {
 // g of b; of the elements of a row that fill four registers, the t-th quarter.
 void multiply_tiles(unsigned* d, const unsigned* a, const unsigned* b, const unsigned* c, unsigned depth, TileNumber of_a, TileNumber of_b,
                     TileNumber of_sum, bool saturates) {
-  struct Fragments {
-    const unsigned *a, *b;
-  } const own = {a, b};
-  void* const caller = __builtin_return_address(0);
-  void* const* const lanes = gather_addresses(const_cast<Fragments*>(&own), caller);
-  const auto of_lane = [lanes](unsigned lane) { return static_cast<const Fragments*>(lanes[lane]); };
   const unsigned in_register = 32 / width_of(of_a), block = 4 * in_register;
+  struct Fragments {
+    double a[16], b[8];
+  } own;
+  for (unsigned i = 0; i < depth / 2; ++i) own.a[i] = read_element(a, i, of_a);
+  for (unsigned i = 0; i < depth / 4; ++i) own.b[i] = read_element(b, i, of_b);
+  void* const caller = __builtin_return_address(0);
+  const auto* const lanes = reinterpret_cast<const Fragments* const*>(gather_addresses(&own, caller));
   double sums[4];
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned row = unsigned(lane()) / 4 + i / 2 * 8, column = unsigned(lane()) % 4 * 2 + i % 2;
     sums[i] = read_element(c, i, of_sum);
     for (unsigned k = 0; k < depth; ++k) {
-      const unsigned quarter = k % block / in_register, in_a = (k / block * 2 + row / 8) * in_register + k % in_register;
-      const double left = read_element(of_lane(row % 8 * 4 + quarter)->a, in_a, of_a);
-      sums[i] += left * read_element(of_lane(column * 4 + quarter)->b, k / block * in_register + k % in_register, of_b);
+      const unsigned quarter = k % block / in_register, rest = k % in_register, of_block = k / block;
+      const double left = lanes[row % 8 * 4 + quarter]->a[(of_block * 2 + row / 8) * in_register + rest];
+      sums[i] += left * lanes[column * 4 + quarter]->b[of_block * in_register + rest];
     }
   }
   leave_tile(caller);

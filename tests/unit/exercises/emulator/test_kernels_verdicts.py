@@ -85,6 +85,9 @@ def test_faults_of_each_line_are_named(program: Any, words: str) -> None:
         "square 9",
         "add_doubles",
         "lock 1",
+        "late_change",
+        "lock_object 1",
+        "lock_std 1",
         "hand_over 1",
         "early_reader 1",
         "grid 1",
@@ -99,6 +102,8 @@ def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
     ("words", "comment"),
     [
         ("lock 0", "holds the lock"),
+        ("lock_object 0", "holds the object"),
+        ("lock_std 0", "holds the object"),
         ("hand_over 0", "takes it over"),
         ("early_reader 0", "reads a sum"),
         ("grid 0", "reads another block's"),
@@ -124,6 +129,12 @@ def test_run_names_the_line_of_a_loop_of_atomic_functions(emulator: Any, program
 def test_run_gives_kernels_memory_of_the_device(program: Any) -> None:
     result = program.run("lists")
     assert (result.output, list_faults(result)) == ("31 no error", [])
+
+
+@pytest.mark.parametrize(("word", "value"), [("take_zeros", 1), ("pair", 28 + 7 + 8), ("occupancy", 1024)])
+def test_run_passes_literal_zeros_and_divides_groups_of_lanes(program: Any, word: str, value: int) -> None:
+    result = program.run(word)
+    assert (result.output, list_faults(result)) == (f"{value} no error", [])
 
 
 def test_run_starts_the_launches_of_a_kernel(program: Any) -> None:

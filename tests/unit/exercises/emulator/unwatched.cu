@@ -3,6 +3,11 @@
 #include <vector>
 #define CASE(NAME) if (!strcmp(argv[1], #NAME))
 
+// A program may have operators of its own.
+void* operator new(size_t bytes) { return malloc(bytes); }
+void operator delete(void* pointer) noexcept { free(pointer); }
+void operator delete(void* pointer, size_t) noexcept { free(pointer); }
+
 struct Shape {
   float size;
   __device__ explicit Shape(float given) : size(given) {}

@@ -1,6 +1,8 @@
 // Verdicts beside those of faults.cu, and what kernels may do beside memory and barriers. The word on the command line is the case.
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
+#include <atomic>
+#include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda_runtime.h>
 #define CASE(NAME) if (!strcmp(argv[1], #NAME))
@@ -87,6 +89,29 @@ __global__ void lock(float* y, int* taken, int fences) {
   if (fences) __threadfence();
   atomicExch(taken, 0);
 }
+__global__ void late_change(unsigned long long* largest) {  // a turn may end between a read and its atomicCAS
+  for (int i = 0; i < 3000; ++i) {
+    unsigned long long old = *(volatile unsigned long long*)largest, seen;
+    while ((seen = atomicCAS(largest, old, old + threadIdx.x % 2)) != old) old = seen;
+  }
+}
+template <class Lock>
+__global__ void lock_object(float* y, Lock* lock, int releases) {
+  if (threadIdx.x % 32) return;
+  while (lock->exchange(1, std::memory_order_acquire)) {
+  }
+  y[31] += 1;  // holds the object
+  lock->store(0, releases ? std::memory_order_release : std::memory_order_relaxed);
+}
+template <class T>
+__global__ void take_zeros(T first, const float* pointer, float* y, double second, int third) {
+  if (!pointer) y[31] = float(first + second + third + 1);
+}
+__global__ void pair(float* y) {  // of lanes with even numbers
+  if (threadIdx.x % 2) return;
+  auto pair = cooperative_groups::tiled_partition(cooperative_groups::coalesced_threads(), 2);
+  y[threadIdx.x + 1] = pair.shfl(float(threadIdx.x), 0) + pair.meta_group_rank() + pair.meta_group_size();
+}
 __global__ void hand_over(float* y, int* ready, int fence) {
   if (threadIdx.x == 0) {
     y[31] = 5;
@@ -155,6 +180,16 @@ int main(int argc, char** argv) {
   }
   CASE(add_doubles) add_doubles<<<2, 64>>>((double*)y);
   CASE(lock) lock<<<1, 128>>>(y, (int*)(y + 64), number);
+  CASE(late_change) late_change<<<1, 64>>>((unsigned long long*)y);
+  CASE(lock_object) lock_object<<<1, 128>>>(y, (cuda::atomic<int>*)(y + 64), number);
+  CASE(lock_std) lock_object<<<1, 128>>>(y, (std::atomic<int>*)(y + 64), number);
+  CASE(take_zeros) take_zeros<int><<<1, 1>>>(0, 0, y, 0, int(0));
+  CASE(occupancy) {
+    int blocks, threads;
+    cudaOccupancyMaxPotentialBlockSize(&blocks, &threads, late_change, 0, 10000000);
+    take_zeros<int><<<1, 1>>>(threads - 1, 0, y, 0, 0);
+  }
+  CASE(pair) pair<<<1, 32>>>(y);
   CASE(hand_over) hand_over<<<1, 64>>>(y, (int*)(y + 64), number);
   CASE(early_reader) early_reader<<<1, 64>>>(y, number);
   CASE(grid) {
