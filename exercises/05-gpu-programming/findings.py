@@ -45,7 +45,7 @@ class Setting:
 
 def build(file: Path, folder: Path) -> emulator.Program:
     """Return the harness with the kernels of `file`, for the emulator. Raises emulator.CompileError, emulator.Unsupported."""
-    return emulator.build([HARNESS, file], folder=folder, defines={"PART": PARTS.index(file.name)})
+    return emulator.build([HARNESS, file], folder=folder, defines={"PART": PARTS.index(file.name)}, every=True)
 
 
 def find_body(text: str, kernel: str) -> str | None:

@@ -168,7 +168,7 @@ def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
 # --- the experiment: counted, compiled, timed -------------------------------------------------------------------------------
 with tempfile.TemporaryDirectory(prefix="gemm-") as place:
     try:
-        counts = count_versions(emulator.build([harness, HERE / "my_gemm.cu"], folder=Path(place), defines=defines))
+        counts = count_versions(emulator.build([harness, HERE / "my_gemm.cu"], folder=Path(place), defines=defines, every=True))
     except emulator.CompileError as error:
         sys.exit(f"my_gemm.cu does not compile:\n{error.text}")
     except emulator.Unsupported as error:

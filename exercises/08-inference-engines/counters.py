@@ -156,14 +156,16 @@ class Decoder:
         if self.device == "meta":  # it has no scores to choose by
             scores = torch.rand(scores.shape, device="cpu")
         shares, chosen = scores.topk(self.card.per_token, -1)
-        y = torch.zeros_like(x)
-        for expert in chosen.unique().tolist():
-            tokens, places = (chosen == expert).nonzero(as_tuple=True)
-            share = shares[tokens, places].to(self.device)[:, None]
-            tokens = tokens.to(self.device)
-            result = _expand(x[tokens], *(layer[name][expert] for name in ("gate", "up", "down")))
-            y.index_add_(0, tokens, share.to(self.dtype) * result)
-        return y
+        order = chosen.flatten().argsort(stable=True)  # the rows of each expert, one expert after the other
+        tokens = (order // self.card.per_token).to(self.device)
+        pieces = x[tokens].split(chosen.flatten().bincount(minlength=self.card.experts).tolist())
+        results = [
+            _expand(piece, *(layer[name][expert] for name in ("gate", "up", "down")))
+            for expert, piece in enumerate(pieces)
+            if len(piece)
+        ]
+        weighted = shares.flatten()[order].to(self.device, self.dtype)[:, None] * torch.cat(results)
+        return torch.zeros_like(x).index_add_(0, tokens, weighted)
 
     def attend(self, caches: Sequence[Cache], rows: Sequence[tuple[int, int]]) -> Attend:
         """Return attention for `step` that appends to the caches of the rows, and reads them without copying grouped heads."""

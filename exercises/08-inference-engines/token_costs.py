@@ -15,7 +15,7 @@ import math
 import os
 import random
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,7 @@ one_layer = dataclasses.replace(card, layers=1, windowed_layers=0)
 none, one = (dataclasses.replace(one_layer, layers=layers) for layers in (0, 1))
 
 
+@cache
 def products_per_byte(batch: int) -> float:
     """Return the operations per byte of a layer's products with weights, when each of `batch` requests adds one token."""
     decoders = [counters.Decoder(shape, device="meta", dtype=torch.bfloat16) for shape in (none, one)]

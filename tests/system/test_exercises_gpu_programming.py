@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.system, needs_torch]
 SMALL_LOOP = {"steps": "10", "hidden": "64"}
 
 
+@pytest.mark.slow
 def test_the_loop_as_delivered_runs_and_fails_checks(tmp_path: Path) -> None:
     run = run_exercise("5.2", tmp_path / "work", **SMALL_LOOP)
     wanting = {"runs-anywhere", "no-syncs", "mixed"}
@@ -49,6 +50,7 @@ def test_the_pipeline_as_delivered_is_right_and_overlaps_nothing(tmp_path: Path)
     assert max(map(len, run.output.splitlines()[:-2])) <= 72, "beside the rank it fits into 80 columns"
 
 
+@pytest.mark.slow
 def test_the_graph_as_delivered_never_sees_a_second_request(tmp_path: Path) -> None:
     run = run_exercise("5.5", tmp_path / "work")
     check_healthy(run, tmp_path, failures={"right", "once", "falls-back"}, open_checks=set(list_open_checks(run)))
@@ -69,6 +71,7 @@ def test_the_repaired_server_answers_every_size_from_three_graphs(tmp_path: Path
 YOUR_PIECES = {"pieces-run", "pieces-right", "pieces-fewest", "pieces-in-few-calls", "pieces-faster"}
 
 
+@pytest.mark.slow
 def test_the_filter_as_delivered_is_right_and_slow(tmp_path: Path) -> None:
     run = run_exercise("5.8", tmp_path / "work", signals="64", batch_sizes="1,16")
     assert run.code == 0, run.output

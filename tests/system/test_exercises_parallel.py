@@ -51,6 +51,7 @@ def test_training_on_three_ranks_divides_samples_and_compares_itself(tmp_path: P
 COLLECTIVES = ["AllReduce", "Broadcast", "AllGather", "ReduceScatter"]
 
 
+@pytest.mark.slow
 def test_every_collective_is_measured_at_every_size_with_both_bandwidths(tmp_path: Path) -> None:
     run = run_exercise("3.3", tmp_path / "work", ranks=2, max_bytes="8192", factor="8")
     check_healthy(run, tmp_path, open_checks={"own-line"})
@@ -84,6 +85,7 @@ WAYS = ["no accumulation", "sync every micro-step", "big batch", "no_sync, yours
 SMALL_GROUPS = {"micro_batch": "8", "hidden": "32", "steps": "5"}
 
 
+@pytest.mark.slow
 def test_ways_of_accumulation_have_their_traffic(tmp_path: Path) -> None:
     run = run_exercise("3.5", tmp_path / "work", ranks=2, solved=True, **SMALL_GROUPS)
     check_healthy(run, tmp_path)
@@ -117,6 +119,7 @@ def test_every_schedule_is_swept_with_both_bubbles_and_so_is_a_learners(tmp_path
     assert "(p - 1) / (m + p - 1)" in (tmp_path / "bubble.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_scaling_curve_holds_its_own_formulas(tmp_path: Path) -> None:
     run = run_exercise("3.7", tmp_path / "work", ranks=4, solved=True, hidden="64", steps="5")
     check_healthy(run, tmp_path)
@@ -140,6 +143,7 @@ def test_the_scaling_curve_holds_its_own_formulas(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_hook_sends_its_bytes_and_the_rest_is_left_out_with_the_reason(tmp_path: Path) -> None:
     run = run_exercise("3.8", tmp_path / "work", ranks=2, solved=True, hidden="64", batch_size="32", steps="20")
     check_healthy(run, tmp_path)

@@ -174,7 +174,7 @@ def run_launches(part: Part, place: Path) -> dict[str, Observation]:
     source = place / "my_gemm.cu"
     source.write_bytes(part.file.read_bytes())
     try:
-        program = emulator.build([HARNESS, source], folder=place / "build", defines={"TILE": TILE, "VARIANTS": 1})
+        program = emulator.build([HARNESS, source], folder=place / "build", defines={"TILE": TILE, "VARIANTS": 1}, every=True)
         result = program.run(str(N), "integers", str(place), limit_s=LIMIT_S, every=True)
         small = program.run(str(SMALL), "integers", limit_s=LIMIT_S, every=True)
     except emulator.CompileError as error:

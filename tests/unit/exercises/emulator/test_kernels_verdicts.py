@@ -122,7 +122,7 @@ def test_run_lets_blocks_wait_for_the_grid(program: Any) -> None:
 
 def test_run_names_the_line_of_a_loop_of_atomic_functions(emulator: Any, program: Any) -> None:
     with pytest.raises(emulator.Endless) as caught:
-        program.run("spin", "32", limit_s=1)
+        program.run("spin", "32", limit_s=200, processor_limit_s=1)
     assert str(caught.value).startswith(f"{place('for ever')}: in kernel spin, thread (")
 
 

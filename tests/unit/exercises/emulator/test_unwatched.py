@@ -34,6 +34,11 @@ def test_build_has_each_kernel_without_hooks(program: Any) -> None:
     assert b"_Z6valuesPf.unwatched" in program.path.read_bytes()
 
 
+def test_build_of_a_program_that_watches_every_block_has_no_other_kernels(build: Callable[..., Any]) -> None:
+    program = build("__global__ void one(int* x) { *x = 1; }\nint main() { one<<<1, 1>>>(nullptr); }\n", every=True)
+    assert b".unwatched" not in program.path.read_bytes()
+
+
 @pytest.mark.parametrize("order", [0, 3])
 def test_run_of_a_sample_of_blocks_leaves_the_same_memory(program: Any, order: int) -> None:
     sample, whole = (program.run("values", order=order, every=every) for every in (False, True))
