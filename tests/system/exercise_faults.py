@@ -195,7 +195,10 @@ FAULTS: Mapping[str, Fault] = {
         red={"ranks-agree"}, others=True, ranks=2, settings=SMALL_GROUPS,
     ),
     "3.5 groups divided by k, without no_sync": Fault(
-        changes=[("my_group.py", ', reduction="sum") * weight', ") / len(pieces)"), ("my_group.py", "number < len(pieces)", "number < 0")],
+        changes=[
+            ("my_group.py", ', reduction="sum") * weight', ") / len(pieces)"),
+            ("my_group.py", "number < len(pieces)", "number < 0"),
+        ],
         red={"your-last-group", "calls-saved", "bytes-saved"}, ranks=2, solved=True, settings=SMALL_GROUPS,
     ),
     "3.6 unequal shares, wrong gradient sent back": Fault(

@@ -80,7 +80,7 @@ def test_iterations_have_the_flops_of_torchs_own_and_the_prediction_is_not_in_th
 
 def test_eighty_ranks_wait_for_those_with_two_matrices() -> None:
     question = next(question for question in CATALOG.exercise("9.7")[1].questions if question.id == "eighty-ranks")
-    counts = [len(share) for share in muon.share([("", 1)] * 120, 80, largest_first=True)]
+    counts = share_largest_first([1] * 120, 80)
     assert question.value == 100 * (1 - sum(counts) / len(counts) / max(counts))
 
 
