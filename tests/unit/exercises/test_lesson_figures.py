@@ -232,6 +232,7 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
         "four-gib": pytest.approx(bandwidth.bus_factor("all_reduce", 4) * 4 * GIB / 50e9 * 1e3, abs=5e-4),
         "one-way-times": pytest.approx(1800 / 2 / 63, abs=5e-3),
         "two-bridges": pytest.approx(bandwidth.bus_factor("all_reduce", 4) / 20 * 300, abs=5e-3),
+        "smallest-bucket": pytest.approx(0.95 / 0.05 * 40e-6 * 5e9 / 1e6),
     }
     (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "one-way-times"]
     assert f"18 links of {900 // 18} GB/s each way make 900 and 900 (NVLink 5)" in (question.explanation or "")
@@ -240,7 +241,7 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
 def test_constants_of_questions_about_training_and_serving_follow_from_their_formulas() -> None:
     constants = {
         f"{number} {question.id}": question.value
-        for number in ("3.2", "3.4", "3.5", "3.6", "3.7", "4.1", "4.2", "4.3", "4.4")
+        for number in ("3.2", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.1", "4.2", "4.3", "4.4")
         for question in CATALOG.exercise(number)[1].questions
         if isinstance(question.value, float)
     }
@@ -250,6 +251,7 @@ def test_constants_of_questions_about_training_and_serving_follow_from_their_for
     medians = {batch: statistics.median(speeds) for batch, speeds in rounds.items()}
     pixels, width, classes = 784, 1024, 10
     weights = pixels * width + width + width**2 + width + classes * width + classes
+    slices_bytes, l4 = 4 * 24 * 4096 * 1024 * 2, gpus.find("NVIDIA L4")
     expected = {
         "3.4 same-accuracy": (12 * 500 * 20) / (30 * 125 * 25), "3.5 saved-seconds": 15 * 4 * weights / 125e6,
         "3.5 short-piece": ((1 + 1 + 4) / 4) / ((32 * 1 + 32 * 1 + 8 * 4) / 72),
@@ -260,9 +262,15 @@ def test_constants_of_questions_about_training_and_serving_follow_from_their_for
         "3.5 tokens-not-pieces": (2.0 + 4.0) / 2 - (900 * 2.0 + 100 * 4.0) / 1000, "3.5 worth-it": 8 * 200 / (8 * 80 + 120),
         "3.6 pieces-for-ten-percent": next(m for m in range(1, 100) if bubble.predict_bubble(8, m) <= 0.1 + 1e-12),
         "3.6 first-stage-memory": (16 - 2) * 1.5, "3.6 slow-stage": 32 * 14 + 3 * 10,
-        "3.7 fraction-from-two": 100 * (fractions[1] - fractions[0]),
+        "3.7 fraction-from-two": 100 * (fractions[1] - fractions[0]), "3.7 all-hidden": 100 * (240 / 8) / 38,
+        "3.2 early-of-five": 100 * (8 + (1 + 1 + 2)) / (8 + 1 + 1 + 2 + 12),
+        "3.6 best-of-four": min((m + 4 - 1) * (240 / m + 2) for m in (8, 16, 32, 64)),
+        "3.8 same-error": next(step for step in range(1, 99) if step * 1e-4 > 2**-10 / 2), "3.8 gather-or-sum": 2 * 4,
+        "3.8 faster-step": (40 + 200e6 / 1.25e6) / (40 + 12 + 100e6 / 1.25e6), "3.9 sequence-bytes": 96 / 4,
+        "3.9 time-of-slices": slices_bytes * bandwidth.bus_factor("all_reduce", 4) / 25e9 * 1e3,
         "4.1 from-a-log": 100 * reached / peak, "4.2 rate-of-a-call": 2 * 2048 * 8192 * 1024 / 0.6e-3 / 1e12,
-        "4.2 first-minute": (1500 + 45 / 0.04) / 75, "4.3 two-percentiles": 100 - 10 - 10,
+        "4.2 side-at-the-ridge": 3 * l4.ridge_flop_per_byte, "4.2 first-minute": (1500 + 45 / 0.04) / 75,
+        "4.3 two-percentiles": 100 - 10 - 10,
         "4.3 how-many": math.ceil(math.log(0.05) / math.log(0.99)), "4.3 knee": (14 / 300) / (2 * 7e9 / 60e12),
         "4.4 spot-limit": 0.65 * 1440 / 18, "4.4 three-of-four": 5.2 / 3 / 0.8,
     }  # fmt: skip
