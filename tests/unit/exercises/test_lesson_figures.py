@@ -345,7 +345,7 @@ def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas
         "5.10 store-or-recompute": bytes_s / product_s, "5.11 work-of-a-step": 780 - 580,
         "5.11 gain-of-a-wait": 14_065 - 13_985, "5.5 padded": 100 * (1 - real / sum(computed)),
         "5.10 next-block": (32 * shrink + 10) / (3.5 * shrink + 1), "5.12 seven-batches": len({"7", "any size", "1"}),
-        "5.2 self-and-total": 120 / (120 - 30 - 0.4), "5.12 fused-for-training": 9 / 4,
+        "5.11 four-buckets": 5 + 4 * 7 - 20, "5.2 self-and-total": 120 / (120 - 30 - 0.4), "5.12 fused-for-training": 9 / 4,
         "5.4 one-copy-engine": 20 * (3 + 2 + 3) / (20 * (3 + 3)), "5.5 pieces-of-a-graph": 33 * 8 + 32 * 5,
         "5.6 with-residual": ((4 + 2) + (2 + 2) + (2 + 2 + 1)) / (4 + 4), "5.7 seven-points": 100 * 8 / (8 + 6 * 12),
         "5.10 block-for-a-third": min(2**bits for bits in range(4, 12) if 2 * 2**bits / 256 >= 3),
