@@ -328,9 +328,14 @@ def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas
     requests = {1: 30, 3: 20, 5: 25, 20: 25}  # sequences, and how many requests of 100 have them
     real = sum(size * count for size, count in requests.items())
     computed = [count * min(graph for graph in (1, 2, 4, 8, 16, 32) if graph >= size) for size, count in requests.items()]
+    part = [1] * 64
+    for d, warp in ((d, warp) for d in (1, 2) for warp in WARPS[:2]):
+        sums = {lane: part[lane] + part[lane - d] for lane in warp if lane >= d}
+        part = [sums.get(lane, number) for lane, number in enumerate(part)]
     h100 = next(gpu for gpu in gpus.table() if gpu.gpu == "H100 SXM")
     bytes_s, product_s = 4 / (1e9 * h100.gb_per_s), 2 * 128 / (1e12 * h100.fp16)
     expected = {
+        "5.0 scan-at-a-seam": part[32],
         "5.0 lost-counts": len({lane // 32 for lane in (*range(10), *range(32, 37))}), "5.0 last-turn": 64 - 300 % 64,
         "5.1 idle-threads": math.ceil(10000 / 192) * 192 - 10000, "5.1 wide-rows": longest - 1,
         "5.1 particles": 32 * sectors / 32, "5.1 instructions": sum(lengths), "5.2 idle-share": 100 * 15 / (24 * 10 + 15),
