@@ -47,7 +47,7 @@ def test_waste_in_the_lesson_is_that_of_a_local_run() -> None:
     requests = page_trial.draw_requests(500, 2048)
     for how, rule in page_trial.waste.list_rules(2048, (16, 256)).items():
         used, empty = page_trial.waste.follow(requests, page_trial.waste.Reserved(rule))
-        assert (f"| {how} | {used:.1f} % |" in PAGES) == (how != "pages of 16"), "a question asks for pages of 16"
+        assert (f"| {how} | {used:.1f} % |" in PAGES) == (how != "pages of 16"), "the run shows pages of 16"
         if how.startswith("pages"):
             assert empty == pytest.approx((int(how.split()[-1]) - 1) / 2, rel=0.03)
 

@@ -396,6 +396,71 @@ def test_constants_of_questions_about_training_at_scale_follow_from_their_formul
     assert constants == pytest.approx(expected, rel=5e-3)
 
 
+def iterate(singular: float, plan: tuple[float, float, float]) -> list[float]:
+    """Return a singular value before and after each of 20 iterations with these coefficients."""
+    a, b, c = plan
+    values = [singular]
+    for _ in range(20):
+        values.append(a * values[-1] + b * values[-1] ** 3 + c * values[-1] ** 5)
+    return values
+
+
+def count_iterations(singular: float, plan: tuple[float, float, float]) -> int:
+    """Return the iterations until a singular value is above 0.7 for the first time."""
+    return next(count for count, value in enumerate(iterate(singular, plan)) if value > 0.7)
+
+
+def test_constants_of_questions_about_systems_serving_and_frontier_training_follow_from_their_formulas() -> None:
+    """Questions that are answered step by step, without a formula, are left out."""
+    without_formula = {"7.1 three-g", "8.2 two-go-on", "8.4 by-hand", "9.3 longer-hop", "9.6 long-gather", "9.8 by-hand"}
+    constants = {
+        f"{number} {question.id}": question.value
+        for number in ("7.1", "7.3", "7.4", "7.5", *(f"{module}.{part}" for module in (8, 9) for part in range(1, 9)))
+        for question in CATALOG.exercise(number)[1].questions
+        if isinstance(question.value, float) and f"{number} {question.id}" not in without_formula
+    }
+    l4 = next(gpu for gpu in gpus.table() if gpu.gpu == "L4")
+    qwen_gb = 72.7 * (4 + 24 / 64) / 8
+    quintic, hours = (3.4445, -4.7750, 2.0315), 24 * 54 * 16384
+    expected = {
+        "7.3 larger-than-memory": 900, "7.3 one-file-or-shards": 20 * min(3, 25 / 8) / (12 * 3),
+        "7.3 wider-gap": math.ceil(math.log(0.25) / math.log(31 / 32)), "7.4 pulled-again": 40 * (3.2 + 1.8),
+        "7.4 bus-error": 8 * 2 * 64 * 3 * 224 * 224 * 4 / MIB, "7.5 rings-and-leaves": 24 / 13,
+        "7.5 lookups": 60_000 // (2 * 1_280_000 / 600),
+        "8.1 token-bytes-in-8-bits": 2 * 48 * 8 * 128, "8.1 ridge-of-8-bit-weights": math.ceil(989e12 / 4800e9 / 2),
+        "8.1 attention-in-8-bits": 64 / 4 * 4 / 2, "8.1 one-more-request": 50 * 8 * (1 - 8 / 128) ** 8,
+        "8.2 pages-of-64": 100 * 600 / (600 + 63 / 2),
+        "8.2 fit-of-256": 40_000 // 16 // math.ceil(300 / 16) - 40_000 // 256 // math.ceil(300 / 256),
+        "8.3 never-preempted": 105_600 // 2400, "8.3 one-long-pause": (198 * 70 + 1900) / 199,
+        "8.4 three-in-turn": 3 * 40 + 2 * 20, "8.4 short-beginnings": 100 * (40 - 40 // 16 * 16) / 50,
+        "8.4 since-noon": 100 * (63 - 60) / (104 - 80), "8.4 price-of-a-prompt": 6000 / (6000 - 0.9 * (5200 // 128 * 128)),
+        "8.5 two-of-four": 1 + 0.7 + 0.35, "8.6 one-bit-less": (72 - qwen_gb + 72.7 / 8) / (72 - qwen_gb),
+        "8.6 bits-of-q5-k": 5 + (6 + 6) / 32 + 2 * 16 / (8 * 32), "8.6 half-the-steps": 6 * (15 / 63) ** 2,
+        "8.6 four-or-eight": 0.6 * 1e3 * l4.fp16 / (0.8 * l4.gb_per_s) / 2,
+        "8.7 room-of-copies": 40e9 / (2 * 94 * 128 * 2) / 1e3,
+        "8.7 rows-of-a-token": 8 * (1 - math.comb(56, 8) / math.comb(64, 8)),
+        "8.7 last-layer": 2 * 8 * 128 * 2 * 8000 / 4 / 25e9 * 1e3, "8.8 goodput-of-a-log": 1.8 / (3.6 * 200 * 3600 / 1e6),
+        "8.8 tpot-of-a-dashboard": 1e3 * (48 / 4 - 0.8) / 224, "8.8 twice-the-wait": 100 * 2 / 3,
+        "9.1 tensor-of-a-trace": (126 / 2 + 1) * 1.5, "9.1 protocol": 30 * 5e-6 / (30 / 16 * (1 / 25e9 - 1 / 50e9)) / 1e6,
+        "9.2 empty-places": 100 * sum(max(0, 40 - load) for load in (60, 34, 20, 14)) / (4 * 1.25 * 128 / 4),
+        "9.2 hide": 6 * 3072 / 3, "9.2 two-subjects": 2 * 0.9 - 2 * (0.5 * 0.5 + 0.5 * 0.5),
+        "9.3 hidden-grouped": 312e12 / 12.5e9 * 2 * 8 / 128, "9.3 heads-left": 8 / 4,
+        "9.3 llama-bytes": 2 * 15 * 8 * 8192 * 128 * 2 / 1e6, "9.4 pair-saves": 30 - (147 / (16 / 2 - 1) - 20 + 3 * 8),
+        "9.4 long-context": 100 * (10 + 19 - 3) / (10 + 19 + 3), "9.5 exponent-rule": 100 * (1 - 448 / 512),
+        "9.5 kept-for-backward": 8192 * 16384 * (2 - 1 - 4 / 32) / 1e6, "9.6 four-micro-batches": 4 * 32 + 32,
+        "9.6 half-the-batch": (3 + 32 * 8 * 0.5) / (32 * 3 + 4 * 0.5), "9.6 hidden-price": 300 + 60 * 20 / 132,
+        "9.7 before-five": min((k * 1e-5 for k in range(1, 100)), key=lambda least: abs(iterate(least, quintic)[5] - 0.31)),
+        "9.7 eighty-ranks": 100 * (1 - 120 / 80 / 2), "9.7 kept-rate": 1.8**4,
+        "9.7 lift-small": count_iterations(0.0005, (1.5, -0.5, 0)) - count_iterations(0.0005, quintic),
+        "9.7 cut-by-rows": math.sqrt(4),
+        "9.7 unshared": 100 * 5 * 4096 / (1_048_576 / 64), "9.8 slow-stage": 100 * (1.2 * 26 / 30 - 1),
+        "9.8 memory-of-yours": hours / 72 / 2000, "9.8 half-saved": 100 * (2 + 4) / 9,
+        "9.8 average-mfu": 100 * 6 * 405e9 * 15.6e12 / (30.84e6 * 3600 * 989e12),
+    }  # fmt: skip
+    assert constants == pytest.approx(expected, rel=1e-2)
+    assert [count_iterations(least, quintic) for least in (0.0015, 0.0016)] == [6, 5]
+
+
 def test_how_long_the_gradients_of_a_resnet_50_take_over_a_network() -> None:
     text = read_part(HPC, "lesson-2-links.md")
     slow_ms, fast_ms = (2 * (2 - 1) / 2 * 102e6 * 8 / (gbit * 1e9) * 1e3 for gbit in (10, 400))
