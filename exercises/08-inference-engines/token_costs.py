@@ -34,7 +34,7 @@ from language_models import MODELS
 
 PUBLISHED = {"deepseek-v3": 70_272, "qwen2.5-72b": 327_680, "llama-3.1-405b": 516_096}  # arXiv 2505.09343, table 1
 SIZES = {0.5: "4 bits", 1.0: "8 bits", 2.0: "16 bits", 4.0: "32 bits"}
-USABLE = 0.9  # of a GPU's memory, as vLLM's --gpu-memory-utilization has it
+USABLE = 0.9  # of a GPU's memory; vLLM uses 0.92 by default (--gpu-memory-utilization)
 BATCHES = (1, 4, 16, 64, 256, 1024)
 DRAWS = 200
 
