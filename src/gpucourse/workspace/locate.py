@@ -80,7 +80,7 @@ class Workspace:
 
     @property
     def exists(self) -> bool:
-        """Return false if a command that only reads has opened a workspace that is not made yet."""
+        """Return false if a command that only reads has opened a workspace that does not exist yet."""
         return bool(self.id)
 
 

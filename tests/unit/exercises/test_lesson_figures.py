@@ -102,10 +102,11 @@ def test_what_the_slow_training_reads_in_a_step() -> None:
 
 
 def test_the_operations_of_the_plain_block_move_nine_tensors() -> None:
-    (question,) = [item for item in CATALOG.exercise("5.12")[1].questions if item.id == "eager-bytes"]
+    (question,) = [item for item in CATALOG.exercise("5.12")[1].questions if item.id == "fused-for-training"]
     tensors = {"layer norm": 2, "product": 2, "gelu": 2, "sum": 3}
     assert sum(tensors.values()) == 9
     assert "read and write whole tensors, nine altogether" in (question.explanation or "")
+    assert question.value == sum(tensors.values()) / len({"x", "h", "gate * h", "result"})
 
 
 def test_the_intervals_between_saves_are_youngs() -> None:
@@ -232,6 +233,7 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
         "four-gib": pytest.approx(bandwidth.bus_factor("all_reduce", 4) * 4 * GIB / 50e9 * 1e3, abs=5e-4),
         "one-way-times": pytest.approx(1800 / 2 / 63, abs=5e-3),
         "two-bridges": pytest.approx(bandwidth.bus_factor("all_reduce", 4) / 20 * 300, abs=5e-3),
+        "smallest-bucket": pytest.approx(0.95 / 0.05 * 40e-6 * 5e9 / 1e6),
     }
     (question,) = [question for question in CATALOG.exercise("7.2")[1].questions if question.id == "one-way-times"]
     assert f"18 links of {900 // 18} GB/s each way make 900 and 900 (NVLink 5)" in (question.explanation or "")
@@ -240,7 +242,7 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
 def test_constants_of_questions_about_training_and_serving_follow_from_their_formulas() -> None:
     constants = {
         f"{number} {question.id}": question.value
-        for number in ("3.2", "3.4", "3.5", "3.6", "3.7", "4.1", "4.2", "4.3", "4.4")
+        for number in ("3.2", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.1", "4.2", "4.3", "4.4")
         for question in CATALOG.exercise(number)[1].questions
         if isinstance(question.value, float)
     }
@@ -250,6 +252,7 @@ def test_constants_of_questions_about_training_and_serving_follow_from_their_for
     medians = {batch: statistics.median(speeds) for batch, speeds in rounds.items()}
     pixels, width, classes = 784, 1024, 10
     weights = pixels * width + width + width**2 + width + classes * width + classes
+    slices_bytes, l4 = 4 * 24 * 4096 * 1024 * 2, gpus.find("NVIDIA L4")
     expected = {
         "3.4 same-accuracy": (12 * 500 * 20) / (30 * 125 * 25), "3.5 saved-seconds": 15 * 4 * weights / 125e6,
         "3.5 short-piece": ((1 + 1 + 4) / 4) / ((32 * 1 + 32 * 1 + 8 * 4) / 72),
@@ -260,9 +263,15 @@ def test_constants_of_questions_about_training_and_serving_follow_from_their_for
         "3.5 tokens-not-pieces": (2.0 + 4.0) / 2 - (900 * 2.0 + 100 * 4.0) / 1000, "3.5 worth-it": 8 * 200 / (8 * 80 + 120),
         "3.6 pieces-for-ten-percent": next(m for m in range(1, 100) if bubble.predict_bubble(8, m) <= 0.1 + 1e-12),
         "3.6 first-stage-memory": (16 - 2) * 1.5, "3.6 slow-stage": 32 * 14 + 3 * 10,
-        "3.7 fraction-from-two": 100 * (fractions[1] - fractions[0]),
+        "3.7 fraction-from-two": 100 * (fractions[1] - fractions[0]), "3.7 all-hidden": 100 * (240 / 8) / 38,
+        "3.2 early-of-five": 100 * (8 + (1 + 1 + 2)) / (8 + 1 + 1 + 2 + 12),
+        "3.6 best-of-four": min((m + 4 - 1) * (240 / m + 2) for m in (8, 16, 32, 64)),
+        "3.8 same-error": next(step for step in range(1, 99) if step * 1e-4 > 2**-10 / 2), "3.8 gather-or-sum": 2 * 4,
+        "3.8 faster-step": (40 + 200e6 / 1.25e6) / (40 + 12 + 100e6 / 1.25e6), "3.9 sequence-bytes": 96 / 4,
+        "3.9 time-of-slices": slices_bytes * bandwidth.bus_factor("all_reduce", 4) / 25e9 * 1e3,
         "4.1 from-a-log": 100 * reached / peak, "4.2 rate-of-a-call": 2 * 2048 * 8192 * 1024 / 0.6e-3 / 1e12,
-        "4.2 first-minute": (1500 + 45 / 0.04) / 75, "4.3 two-percentiles": 100 - 10 - 10,
+        "4.2 side-at-the-ridge": 3 * l4.ridge_flop_per_byte, "4.2 first-minute": (1500 + 45 / 0.04) / 75,
+        "4.3 two-percentiles": 100 - 10 - 10,
         "4.3 how-many": math.ceil(math.log(0.05) / math.log(0.99)), "4.3 knee": (14 / 300) / (2 * 7e9 / 60e12),
         "4.4 spot-limit": 0.65 * 1440 / 18, "4.4 three-of-four": 5.2 / 3 / 0.8,
     }  # fmt: skip
@@ -327,9 +336,14 @@ def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas
     requests = {1: 30, 3: 20, 5: 25, 20: 25}  # sequences, and how many requests of 100 have them
     real = sum(size * count for size, count in requests.items())
     computed = [count * min(graph for graph in (1, 2, 4, 8, 16, 32) if graph >= size) for size, count in requests.items()]
+    part = [1] * 64
+    for d, warp in ((d, warp) for d in (1, 2) for warp in WARPS[:2]):
+        sums = {lane: part[lane] + part[lane - d] for lane in warp if lane >= d}
+        part = [sums.get(lane, number) for lane, number in enumerate(part)]
     h100 = next(gpu for gpu in gpus.table() if gpu.gpu == "H100 SXM")
     bytes_s, product_s = 4 / (1e9 * h100.gb_per_s), 2 * 128 / (1e12 * h100.fp16)
     expected = {
+        "5.0 scan-at-a-seam": part[32],
         "5.0 lost-counts": len({lane // 32 for lane in (*range(10), *range(32, 37))}), "5.0 last-turn": 64 - 300 % 64,
         "5.1 idle-threads": math.ceil(10000 / 192) * 192 - 10000, "5.1 wide-rows": longest - 1,
         "5.1 particles": 32 * sectors / 32, "5.1 instructions": sum(lengths), "5.2 idle-share": 100 * 15 / (24 * 10 + 15),
@@ -344,6 +358,40 @@ def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas
         "5.10 store-or-recompute": bytes_s / product_s, "5.11 work-of-a-step": 780 - 580,
         "5.11 gain-of-a-wait": 14_065 - 13_985, "5.5 padded": 100 * (1 - real / sum(computed)),
         "5.10 next-block": (32 * shrink + 10) / (3.5 * shrink + 1), "5.12 seven-batches": len({"7", "any size", "1"}),
+        "5.11 four-buckets": 5 + 4 * 7 - 20, "5.2 self-and-total": 120 / (120 - 30 - 0.4), "5.12 fused-for-training": 9 / 4,
+        "5.4 one-copy-engine": 20 * (3 + 2 + 3) / (20 * (3 + 3)), "5.5 pieces-of-a-graph": 33 * 8 + 32 * 5,
+        "5.6 with-residual": ((4 + 2) + (2 + 2) + (2 + 2 + 1)) / (4 + 4), "5.7 seven-points": 100 * 8 / (8 + 6 * 12),
+        "5.10 block-for-a-third": min(2**bits for bits in range(4, 12) if 2 * 2**bits / 256 >= 3),
+    }  # fmt: skip
+    assert constants == pytest.approx(expected, rel=5e-3)
+
+
+def test_constants_of_questions_about_training_at_scale_follow_from_their_formulas() -> None:
+    constants = {
+        f"6.{part} {question.id}": question.value
+        for part in (1, 2, 4, 5, 7)
+        for question in CATALOG.exercise(f"6.{part}")[1].questions
+        if isinstance(question.value, float)
+    }
+    of_layer, width, words = 12 * 128**2 + 13 * 128, 768, 128_256
+    outside = 512 * 128 + 128 * 128 + 2 * 128 + 129 * 512
+    parameters = 12 * (12 * width**2 + 13 * width) + (words + 1024 + 2) * width + (width + 1) * words
+    of_sequence = 4 * 1024 * (12 * width + 3 * words)
+    of_ranks = [0, 0, 0]
+    for size in (40, 30, 25, 20, 20, 15):
+        of_ranks[of_ranks.index(min(of_ranks))] += size
+    saved_rows = [range(first, first + 75) for first in range(0, 600, 75)]
+    expected = {
+        "6.1 layers-that-fit": (32 * MIB // 16 - outside) // of_layer, "6.1 with-copies": 0.5 * (16 + 2),
+        "6.1 large-vocabulary": (14.6 * GIB - 12 * parameters) // of_sequence, "6.1 gated-block": 100 * (12 - 8 / 3) / 36,
+        "6.2 billion": 1.3 * 16 / 4, "6.2 ranks-for-torch": min(n for n in range(1, 65) if 12 + (12 + 12 + 24) / n <= 21),
+        "6.2 six-tensors": 8 * max(of_ranks), "6.2 wide-and-narrow": (8 * 2 + 4 * 4) / 8, "6.2 more-ranks": 8 * 8 / 64 + 22,
+        "6.4 slices-of-a-large-model": 100 * 3 * 291 * 512 * 1500 / (12 * 8e9), "6.4 more-nodes": 14 * 405 / 100,
+        "6.4 count-of-steps": math.sqrt(1 - 0.999) / (1 - 0.9),
+        "6.4 three-from-eight": len([rows for rows in saved_rows if rows[0] < 400 and rows[-1] >= 200]),
+        "6.5 common-step": 992 - 850, "6.5 four-times-the-nodes": 2 * math.sqrt(4 / 16),
+        "6.7 weights-at-the-peak": 70 * 4 / 64 + 2 * 70 / 80 * 2, "6.7 visible-step": math.floor(1 / 512 / 0.0005) + 1,
+        "6.7 ahead-saves": 100 * (1 - (2 / 50e9) / (2 / 50e9 + 2 * 6000 / 400e12)),
     }  # fmt: skip
     assert constants == pytest.approx(expected, rel=5e-3)
 

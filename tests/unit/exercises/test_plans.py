@@ -217,9 +217,10 @@ def test_questions_have_the_constants_of_the_formulas(plans: ModuleType, targets
     exercise = CATALOG.exercise("6.6")[1]
     constants = {question.id: question.value for question in exercise.questions if isinstance(question.value, float)}
     plan = plans.Plan(1, 8, 1, 0, "none", 1, "bf16")
+    interleaved, of_256 = replace(plan, schedule="interleaved"), [2**bits for bits in range(3, 9)]
     work = targets.work_of("70b", "64xh100", 1)
     assert constants == {
-        "micro-batches": next(m for m in range(8, 1000) if plans.bubble(replace(plan, micro_batches=m)) <= 0.1),
+        "bubble-and-batch": 256 / next(m for m in of_256 if plans.bubble(replace(interleaved, micro_batches=m)) <= 0.1),
         "gpus-for-70b": math.ceil(sum(plans.STATES["bf16"]) * work.shape.parameters(work.length) / work.cluster.usable_bytes),
         "third-stage": 48 / 8 * (8 - 2) * 0.5,
         "bound-of-a-plan": pytest.approx((8.0 + 3.2) / (1 - plans.bubble(replace(plan, micro_batches=32))), abs=0.01),
