@@ -31,7 +31,7 @@ from device_memory import MIB, GpuMemory, SimulatedMemory
 SEED, COLUMNS, PERIOD, CONTEXT_MIB, MAX_ERROR = 0, 1024, 97, 16, 1e-4
 MAX_CALLS = 200  # of load, in the plot
 PIECE = MIB // 2  # bytes of a small tensor: four share a segment
-WHOLE, SHARED = "your fix", "your fix, and another program comes"
+WHOLE, SHARED = "your fix", "your fix, while another program takes memory"
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="fill a device's memory, run out of it, recover")

@@ -18,13 +18,13 @@ from torch.nn.parallel import DistributedDataParallel
 def one_group(
     model: DistributedDataParallel, optimizer: torch.optim.Optimizer, pieces: list[tuple[torch.Tensor, torch.Tensor]]
 ) -> None:
-    """Make one step of `optimizer`, as if all samples that count, of all ranks, were one batch whose loss is their mean
-    cross-entropy.
+    """Make one step of `optimizer`, as if the samples of all ranks that count were one batch, with their mean cross-entropy
+    as its loss.
 
     `pieces` are this rank's micro-batches, each with its inputs and its labels. All ranks have the same number of pieces, but
-    pieces differ in length, also from rank to rank. A sample with the label -100 does not count, and cross_entropy leaves it
-    out: with texts, these are the places after the end. A piece may have no sample that counts. Only one piece at a time fits
-    into memory. Gradients from before the call must not count.
+    pieces differ in length, within a rank and between ranks. A sample with the label -100 does not count, and cross_entropy
+    leaves it out: in texts, these are the positions after the end. A piece may have no sample that counts. Only one piece at a
+    time fits into memory. Gradients from before the call must not count.
 
     DistributedDataParallel averages over the ranks in every backward pass outside `model.no_sync()`. Let it do so only once.
     """

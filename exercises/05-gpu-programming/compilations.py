@@ -56,7 +56,7 @@ class Graph:
 
 @dataclass
 class Call:
-    """Hold what one call did: the graphs that it compiled, and the tensors into and out of the graphs that it ran."""
+    """Hold what one call did: the graphs that it compiled, and the tensors that entered and left the graphs that it ran."""
 
     compiled: list[Graph] = field(default_factory=list)
     inputs: list[torch.Tensor] = field(default_factory=list)

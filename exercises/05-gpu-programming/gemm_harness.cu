@@ -5,7 +5,7 @@
 // Prints a line of JSON for each version: its largest error against double precision, the allowed error, and how many numbers
 // of C were not written.
 // Each product is written to FOLDER as float32 ("-": nowhere). If SECONDS is above 0 (only with nvcc), events time each version
-// for that long. TILE is a macro (-DTILE=16). With -DVARIANTS only your versions run, also with different template
+// for that long. TILE is a macro (-DTILE=16). With -DVARIANTS only your versions run, even with different template
 // arguments.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

@@ -240,7 +240,7 @@ def join_weights(model: nn.Module) -> torch.Tensor:
 
 @contextmanager
 def _collect_scalers() -> Iterator[tuple[list[Any], list[Any]]]:
-    """Yield each scaler that scales a loss inside the `with` once, and the scaler of each step. Disabled ones are left out."""
+    """Yield the scalers that scale a loss inside the `with`, each once, and each step's scaler. Disabled ones are left out."""
     plain_scale, plain_step, scalers, steps = torch.amp.GradScaler.scale, torch.amp.GradScaler.step, [], []
 
     def scale(self: Any, outputs: Any) -> Any:

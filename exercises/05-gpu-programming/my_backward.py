@@ -35,8 +35,8 @@ class Attention(torch.autograd.Function):
     """Attention for training: `out = Attention.apply(q, k, v, causal, block)`.
 
     q, k, v and out have the shape (heads, length, d) and are float32; q, k, v and the gradient of out need not be contiguous.
-    If `causal` is true, query i sees the keys 0 to i. `block` is the side of a tile, a power of two from 16 on; the length need
-    not be a multiple of it.
+    If `causal` is true, query i sees the keys 0 to i. `block` is the side of a tile, a power of two, at least 16; the length
+    need not be a multiple of it.
     """
 
     @staticmethod

@@ -103,7 +103,7 @@ def _round_up(number: int, unit: int) -> int:
 
 
 def find_nvcc() -> str | None:
-    """Return the path of nvcc from the PATH, CUDA's own folder, or pip's packages, or None if nvcc is not there."""
+    """Return the path of nvcc from the PATH, CUDA's own folder, or pip's packages, or None if nvcc is not installed."""
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     folders = [Path(home) / "bin" for home in homes if home] + [CUDA_FOLDER, *_list_pip_folders()]
     return shutil.which("nvcc") or _find_program("nvcc", folders)

@@ -100,7 +100,7 @@ own_file = out / "own-trace.json.gz"
 profiler.export_chrome_trace(str(own_file))
 with gzip.open(own_file, "rt", encoding="utf-8") as file:
     own_events = json.load(file)["traceEvents"]
-on_gpu = any(event.get("cat") == "kernel" for event in own_events)  # false also if the driver does not permit counting
+on_gpu = any(event.get("cat") == "kernel" for event in own_events)  # also false if the driver does not permit counting
 own_work = read_work_of_the_gpu(own_events) if on_gpu else read_work_of_the_processor(own_events)
 recorded_ranges = {event["name"] for event in own_events if event.get("cat") == "user_annotation"} & set(RANGES)
 kinds = "kernels" if on_gpu else "operations on the processor"

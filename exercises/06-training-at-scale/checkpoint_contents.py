@@ -1,4 +1,4 @@
-"""List a checkpoint's tensors, slices and files, read one as the learner plans it, and imitate saves that were cut off.
+"""List a checkpoint's tensors, slices and files, read a tensor as the learner plans it, and imitate saves that were cut off.
 
 The lists are read from `.metadata` alone, with torch's own reader.
 """

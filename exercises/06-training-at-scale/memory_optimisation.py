@@ -181,7 +181,7 @@ def compare_yours(learner: Measurement | None, reference: Measurement, plain_pea
 
 
 def find_saving(technique: str, other: str) -> float | None:
-    """Return how many percent lower the peak of a technique is than another one's, or None if one of the two did not fit."""
+    """Return by what percentage the peak of a technique is lower than another one's, or None if one of the two did not fit."""
     peaks = {item.name: measurement.peak for item, measurement in menu}
     return 100 * (1 - peaks[technique] / peaks[other]) if peaks[technique] and peaks[other] else None
 

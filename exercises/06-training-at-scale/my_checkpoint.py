@@ -48,7 +48,7 @@ def plan_reads(slices: list[dict], wanted: dict) -> list[dict]:
     A slice is a block of a tensor of one, two or three dimensions: {"offset": (row, column), "size": (rows, columns)}, with one
     number for each dimension. "offset" is the place of its first number in the whole tensor. Each of `slices` also has "file".
     Together they contain the whole tensor, in any order. They may be cut along any dimension, and some may be empty. If several
-    nodes had a copy of the model, each of them has saved it: two slices have the same place, or no number in common.
+    nodes had a copy of the model, each of them has saved it: two slices have either the same place or no number in common.
 
     Each read is {"file": ..., "from": ..., "to": ..., "size": ...}: the file, the place in its slice at which the read begins,
     the place in the wanted slice to which that number goes, and the size, all with one number for each dimension. Together, the

@@ -163,6 +163,6 @@ class Work:
 
 
 def work_of(target: str, cluster: str, puzzle: int) -> Work:
-    """Return the work of a target on a cluster. `puzzle`, from 1 on, changes the length of sequences and the batch."""
+    """Return the work of a target on a cluster. `puzzle`, 1 or more, changes the length of sequences and the batch."""
     length, times = PUZZLES[(puzzle - 1) % len(PUZZLES)]
     return Work(TARGETS[target], CLUSTERS[cluster], length, int(BATCHES[target] * times))

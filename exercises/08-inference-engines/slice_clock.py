@@ -45,7 +45,7 @@ class SliceClock:
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes that all slices together keep for one token, without copies."""
+        """Return the bytes that all slices together keep for one token, without copies."""
         return self.clock.cache_bytes
 
     @cached_property

@@ -61,12 +61,12 @@ class Clock:
 
     @cached_property
     def bytes_per_s(self) -> int:
-        """Bytes a second that the engine reads."""
+        """Return the bytes per second that the engine reads."""
         return round(self.sheet.gb_per_s * 10**9) * self.memory_percent // 100
 
     @cached_property
     def operations_per_s(self) -> int:
-        """Operations a second that the engine computes."""
+        """Return the operations per second that the engine computes."""
         return round(self.sheet.fp16 * 10**12) * self.compute_percent // 100
 
     def ns(self, rows: Iterable[tuple[int, int]]) -> int:

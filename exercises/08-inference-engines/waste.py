@@ -25,7 +25,7 @@ class Holder(Protocol):
         """Make room for the first `tokens` tokens of the request. Return whether there is enough."""
 
     def release(self, request: Request) -> None:
-        """Free the room of the request."""
+        """Free the space of the request."""
 
     def room(self) -> int:
         """Return how much memory is reserved, in tokens."""
@@ -45,7 +45,7 @@ class Reserved:
         return True
 
     def release(self, request: Request) -> None:
-        """Free the room of the request."""
+        """Free the space of the request."""
         self._total -= self._rooms.pop(request.name)
 
     def room(self) -> int:
@@ -82,7 +82,7 @@ class OwnPages(PagePool):
         return True
 
     def release(self, request: Request) -> None:
-        """Free the room of the request."""
+        """Free the space of the request."""
         if self._tokens.pop(request.name, 0):
             self._pages.free(request.name)
 

@@ -23,11 +23,11 @@ def mfu(job: dict[str, Any]) -> float:
     Forward and backward need 6 FLOPs for each parameter and token, and in addition, for each layer, attention's two products
     with all tokens of the sequence.
     """
-    raise NotImplementedError("mfu: which parameters does a token meet, and how many FLOPs has attention for one token?")
+    raise NotImplementedError("mfu: which parameters does a token meet, and how many FLOPs does attention need for one token?")
 
 
 def hfu(mfu_percent: float, recomputed: float) -> float:
-    """Return the hardware FLOPs utilisation in percent, of a job with this MFU that computes a share of each forward again.
+    """Return the hardware FLOPs utilisation in percent, of a job with this MFU that recomputes a share of each forward pass.
 
     `recomputed` is from 0 (nothing) to 1 (the whole forward once more, during backward).
     """
@@ -37,7 +37,7 @@ def hfu(mfu_percent: float, recomputed: float) -> float:
 def goodput_percent(log: list[dict[str, Any]]) -> float:
     """Return the percentage of the log's hours in which the training computed what it still has at the end.
 
-    `log` is what a job wrote, in the order of time. Each entry has an `hour`, a `step` and an `event`:
+    `log` is what a job wrote, in order of time. Each entry has an `hour`, a `step` and an `event`:
 
         trains   from now on, training continues after `step` steps: from a state that was saved, or from the first state, 0
         saves    training pauses, and the state after `step` steps is saved

@@ -50,7 +50,7 @@ def _compare(answer: Sequence[Sequence[float]], right: Sequence[Sequence[float]]
 
 
 def find_forward_share(issues: Sequence[Issue]) -> float:
-    """Return which share of the gathers' time is exposed in forward, for the times of the prediction: 2 ms, 3 ms, 20 µs."""
+    """Return the share of the gathers' time that is exposed in forward, for the times of the prediction: 2 ms, 3 ms, 20 µs."""
     turn = 1 + max(place for place, (kind, _) in enumerate(issues) if kind == FORWARD)
     layers = sum(kind == FORWARD for kind, _ in issues)
     seconds = {GATHER: [2e-3] * layers, FORWARD: [3e-3] * layers}

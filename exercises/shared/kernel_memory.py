@@ -466,7 +466,7 @@ def find_repeated(numbers: np.ndarray, values: np.ndarray | None) -> int | None:
 
 
 def follow_owner(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap an operation on pointers: its result has the same tensor as its pointers."""
+    """Wrap an operation on pointers, so that its result belongs to the same tensor as the pointers."""
 
     def call_and_mark(*arguments: Any, **keywords: Any) -> Any:
         result = call(*arguments, **keywords)

@@ -28,7 +28,7 @@ class LanguageModel:
     longest: int
 
     def weight_bytes(self, bytes_per_number: int) -> int:
-        """Return the fewest bytes that a decode step reads, whatever the batch."""
+        """Return the least number of bytes that a decode step reads, whatever the batch."""
         return self.parameters * bytes_per_number
 
     def kv_bytes(self, tokens: int, bytes_per_number: int) -> int:

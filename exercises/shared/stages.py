@@ -47,7 +47,7 @@ class Watch:
 
 
 class WatchedStage(PipelineStage):
-    """A stage of torch's pipelines that records its pieces. It receives and sends between pieces, which does not count."""
+    """A stage of torch's pipelines that records its pieces. Receiving and sending, between pieces, does not count."""
 
     def __init__(self, watch: Watch, *arguments: Any, **kwargs: Any) -> None:
         super().__init__(*arguments, **kwargs)

@@ -1,4 +1,4 @@
-"""Judge my_schedule.py of 3.6: replays the orders of all stages together, with one processor for each stage."""
+"""Judge my_schedule.py of 3.6: replay the orders of all stages together, with one processor for each stage."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the goodput, which needs no choice, then the choice, which uses it."""
+    """Judge the goodput first, then the choice, which uses the goodput."""
     goodput, choose_batch = part.function("goodput"), part.function("choose_batch")
     part.compare([case for name, inputs in ROUNDS.items() for case in _list_goodput_cases(part, goodput, name, *inputs)])
     part.compare([case for name, inputs in SWEEPS.items() for case in _list_choice_cases(part, choose_batch, name, *inputs)])

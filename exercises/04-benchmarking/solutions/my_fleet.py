@@ -20,7 +20,7 @@ def plan(offers: list[dict], demand: list[float], limit_ms: float, spot_share: f
 
 
 def cheapest_mix(offer: dict, speed: float, tokens: float, spot_share: float) -> tuple[float, int, int]:
-    """Return the dollars of an hour, and the instances on demand and on spot."""
+    """Return the price of an hour in dollars, and the numbers of on-demand and spot instances."""
     works = 1 - offer["interruptions_per_day"] * offer["minutes_lost"] / 1440
     mixes = []
     for steady in range(round_up((1 - spot_share) * tokens / speed), round_up(tokens / speed) + 1):

@@ -142,7 +142,7 @@ def judge(part: Part) -> None:
         inspect.signature(part.function("Server")).bind(None, None, CAPTURED)
     except TypeError:
         says = "Server accepts no third argument: the batch sizes that may be captured. Begin its __init__ as the comment says"
-        raise Verdict("failed", "no-sizes", f"{says} (gpucourse reset 5.5 delivers the file again)") from None
+        raise Verdict("failed", "no-sizes", f"{says} (gpucourse reset 5.5 restores the course's file)") from None
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = Transformer(VOCABULARY, LENGTH, 16, 2, 2).eval()

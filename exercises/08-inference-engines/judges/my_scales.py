@@ -148,7 +148,7 @@ def make_layers() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
 
 
 class Observer:
-    """Rounds to 4 bits in groups of 32, and remembers the first numbers of each matrix, relative to its size."""
+    """Round to 4 bits in groups of 32, and remember the first numbers of each matrix, relative to its size."""
 
     def __init__(self) -> None:
         self.matrices: set[tuple[float, ...]] = set()

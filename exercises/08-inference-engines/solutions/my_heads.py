@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def heads_of(rank: int, ranks: int, heads: int) -> list[int]:
-    """Return neighbouring heads, or the one head that a rank shares with its neighbours."""
+    """Return neighbouring heads, or, with more ranks than heads, the one head that neighbouring ranks share."""
     if ranks > heads:
         return [rank * heads // ranks]
     return list(range(rank * heads // ranks, (rank + 1) * heads // ranks))

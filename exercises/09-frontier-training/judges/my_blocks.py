@@ -13,7 +13,7 @@ from gpucourse.judge import Part, Verdict, Way, plant_ways
 SIZE = 32
 WAYS = {
     "signed-largest": Way(
-        "block {block} contains {x:g} and got the scale of {other:g}: the largest magnitude decides, also if it is negative",
+        "block {block} contains {x:g} and got the scale of {other:g}: the largest magnitude decides, even if it is negative",
         ("blocks.abs().amax(1, keepdim=True)", "blocks.amax(1, keepdim=True)"),
     ),
     "one-for-all": Way(

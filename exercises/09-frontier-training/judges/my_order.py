@@ -1,4 +1,4 @@
-"""Judge my_order.py of 9.4: simulates the orders of all stages together, with one processor for each stage."""
+"""Judge my_order.py of 9.4: simulate the orders of all stages together, with one processor for each stage."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ NO_POWERS = (3, 6, 12)
 
 
 class Trial(NamedTuple):
-    """One call: its name, its rounds, and how many ranks with how many numbers. `nodes` is 0 for halving, which ignores it."""
+    """One call: its name, its rounds, and how many ranks, numbers and nodes it has. For halving, `nodes` is 0."""
 
     name: str
     rounds: Any

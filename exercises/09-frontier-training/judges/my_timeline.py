@@ -1,4 +1,4 @@
-"""Judge my_timeline.py of 9.6: compares timelines with an event queue, and name the rule that a wrong one breaks."""
+"""Judge my_timeline.py of 9.6: compare timelines with an event queue, and name the rule that a wrong one breaks."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ TRIALS = (
 )
 WAYS = {
     "nothing-changes": Way(
-        "these are the standard settings, also for a width that is {wider:g} times as large: the scores then change more in "
+        "these are the standard settings, even for a width that is {wider:g} times as large: the scores then change more in "
         "each step, and the best learning rate falls",
         ("ratio = base_shape[0] / shape[0]", "ratio = 1.0\n    base_shape = shape"),
     ),

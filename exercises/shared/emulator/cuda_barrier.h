@@ -95,7 +95,7 @@ void pipeline_consumer_wait_prior(const pipeline<Scope>& pipe) {
 
 // --- atomics ---------------------------------------------------------------------------------------------------------------
 namespace details {
-// A function that releases acts as a fence and a relaxed one. Each acquires.
+// A function with release order acts as a fence followed by a relaxed function. Every function acquires.
 inline void begin_atomic(memory_order order, void* place, unsigned bytes, void* caller) {
   if (order == memory_order_release || order == memory_order_acq_rel || order == memory_order_seq_cst) __threadfence();
   emulator::check_atomic(place, bytes, caller);

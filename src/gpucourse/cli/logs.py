@@ -176,7 +176,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
     end_s = (parse_moment(record.ended) - parse_moment(record.created)).total_seconds() if record.ended else last_s
     if last_s > end_s + _MAX_DELAY_S:
         session.console.note(
-            f"the run was not followed to its end, at {end_s:.1f} s: lines with a later time have the time of their collection"
+            f"the run was not followed to its end, at {end_s:.1f} s: lines with a later time show when they were collected"
         )
 
 

@@ -45,7 +45,7 @@ _NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another co
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Run side by side.
+    """Compare runs side by side.
 
     `labels`: a name for each run in tables and charts. The name shows how that run differs from the others.
     `conclusion`: a sentence or two on the differences.

@@ -103,7 +103,7 @@ class Runner:
         """
 
         def say_waiting(holder: str) -> None:
-            watcher(Note(text=f"{holder} still works on this stack; waiting for it to end", level="warning"))
+            watcher(Note(text=f"{holder} is still working on this stack; waiting for it to end", level="warning"))
 
         return hold_lock(
             self.paths.terraform_lock, wait_s=self.wait_s, on_wait=say_waiting, check=lambda: _check_not_asked(interrupts)

@@ -1,4 +1,4 @@
-"""Run under Slurm: choosing and checking the batch file or the plan, and recording how the jobs ended.
+"""Run under Slurm: choose and check the batch file or the plan, and record how the jobs ended.
 
 A batch file that the learner wrote is submitted once its judge passes it. A job that the cluster can never run is refused.
 """

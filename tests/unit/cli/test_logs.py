@@ -45,5 +45,5 @@ def test_logs_with_times_says_that_a_run_was_not_followed_to_its_end(
     files.rank_times("node0", 0).write_text(f"{len('found it') + 1} {begin_s + collected_at}\n")
     result = learning.types("logs", "--times")
     assert f"{collected_at}.000 s  [n0 r0] found it" in result.out
-    late = "the run was not followed to its end, at 10.0 s: lines with a later time have the time of their collection"
+    late = "the run was not followed to its end, at 10.0 s: lines with a later time show when they were collected"
     assert (late in " ".join(result.err.split())) == is_late

@@ -21,7 +21,7 @@ def count_inside(per_s: float, ttft_s: float, tpot_s: float, answer: int) -> flo
 
 
 def tokens_held(per_s: float, ttft_s: float, tpot_s: float, prompt: int, answer: int) -> float:
-    """Return the prompts of all requests inside, and half an answer of those that generate."""
+    """Return the tokens of the prompts of all requests inside, and of half an answer for each request that generates."""
     reading = per_s * tpot_s * (answer - 1)
     return count_inside(per_s, ttft_s, tpot_s, answer) * prompt + reading * answer / 2
 

@@ -242,8 +242,8 @@ def _join(failures: Failures) -> str:
 
 
 def _same(failures: Failures, problem: str) -> GpucourseError:
-    """Combine the errors into one: an UnreachableError if any node was unreachable, otherwise an error of the first one's
-    class."""
+    """Combine the errors into one: an UnreachableError if any node was unreachable, otherwise an error of the first
+    error's class."""
     errors = list(failures.values())
     first = next((error for error in errors if isinstance(error, UnreachableError)), errors[0])
     return type(first)(problem, hint=first.hint)

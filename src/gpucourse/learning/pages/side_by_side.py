@@ -59,7 +59,7 @@ class Spread:
         return Spread(1 / self.median, 1 / self.high, 1 / self.low)
 
     def scale(self, median: float) -> Spread:
-        """Return the spread of a number that is proportional to this one and has this median."""
+        """Return the spread of a number that is proportional to this one and has the median `median`."""
         factor = median / self.median
         return Spread(median, self.low * factor, self.high * factor)
 

@@ -69,7 +69,7 @@ def find_marked(folder: str) -> list[int]:
 
 
 def below(root: int, spare: int = 0) -> list[int]:
-    """Return the living processes that descend from `root`, without `spare` and its descendants (Linux)."""
+    """Return the living processes that descend from `root`, except `spare` and its descendants (Linux)."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit():

@@ -180,7 +180,7 @@ int main() {
 
 
 def test_build_of_a_harness_takes_the_file_that_is_named(emulator: Any, cache: Path, tmp_path: Path) -> None:
-    """And not the one of this name that lies beside it."""
+    """Do not take the file of the same name beside it."""
     course, learner_folder = tmp_path / "course", tmp_path / "mine"
     course.mkdir()
     learner_folder.mkdir()

@@ -110,7 +110,7 @@ _NEVER = re.compile(
     r"|QOSNotAllowed|BadConstraints|ReservationDeleted|(Assoc|QOS)(Max|Grp)Wall\w*|(Assoc|QOS)Max\w*Per(Job|Node)\w*|QOSMin\w*"
     r"|(Assoc|QOS)Grp\w*Minutes\w*"
 )
-"""The reasons for which a job does not start, however long it waits, unless the job or a limit is changed."""
+"""The reasons why a job does not start, however long it waits, unless the job or a limit is changed."""
 
 HELD = ("JobHeldUser", "JobHeldAdmin", FAILED_START, "job requeued in held state")
 
