@@ -127,8 +127,8 @@ PLACES = (
 )  # free GPUs of each node, group size, port
 OLDER = (
     "describe_process cannot be called with six arguments, which may be because your file is older than this exercise: after "
-    "port, it now also gets group_size. Of the free GPUs of a node, only whole groups of this size get processes; return None "
-    "for every other process"
+    "port, it now also gets group_size. The ranks form groups of this size, each on one node; return None for a process that "
+    "belongs to no group"
 )
 
 
