@@ -1,5 +1,5 @@
-"""The rank-range question of exercise 0.3: you are one of several nodes; which ranks are yours? Each number makes a different
-question."""
+"""The rank-range question of exercise 0.3: which ranks are on a node, if the nodes have different numbers of free GPUs? Each
+number makes a different question."""
 
 from __future__ import annotations
 
@@ -12,28 +12,39 @@ ANSWER = re.compile(r"\s*(\d{1,6})\s*(?:(?:-|\.\.|–|to)\s*(\d{1,6})\s*)?")
 
 @dataclass(frozen=True)
 class Question:
-    """You are node `node` of `nodes`, counted from 0. Each node has `gpus` GPUs, and one process for each GPU."""
+    """Which ranks are on node `node`? `free_gpus` has a number for each node, counted from 0. The ranks form groups of
+    `group_size`, each on one node. `first` and `last` are the answer."""
 
     node: int
-    nodes: int
-    gpus: int
+    free_gpus: tuple[int, ...]
+    group_size: int
+    first: int
+    last: int
 
     def __str__(self) -> str:
-        last = self.nodes - 1
+        numbers = ", ".join(map(str, self.free_gpus[:-1])) + f" and {self.free_gpus[-1]}"
         return (
-            f"you are node {self.node} of {self.nodes} (0 to {last}), with {self.gpus} GPUs each: which global ranks are yours?"
+            f"nodes 0 to {len(self.free_gpus) - 1} have {numbers} free GPUs, for groups of {self.group_size} processes, each "
+            f"on one node: which global ranks are on node {self.node}?"
         )
 
     def holds(self, first: int, last: int) -> bool:
-        """Return whether `first` to `last` are exactly this node's ranks. The ranks of earlier nodes come first."""
-        return first == self.node * self.gpus and last == first + self.gpus - 1
+        """Return whether `first` to `last` are exactly this node's ranks."""
+        return (first, last) == (self.first, self.last)
 
 
 def ask(number: int) -> Question:
     """Return the question with that number. The same number always makes the same question."""
     chance = random.Random(number)
-    nodes = chance.randint(3, 12)
-    return Question(node=chance.randint(1, nodes - 1), nodes=nodes, gpus=chance.choice((2, 4, 8)))
+    group_size, node_count = chance.choice((2, 3, 4)), chance.randint(4, 7)
+    node = chance.randint(2, node_count - 1)
+    free_gpus, first, last = [], 0, 0
+    for place in range(node_count):
+        ranks = group_size * chance.randint(int(place == node), 7 // group_size)
+        free_gpus.append(ranks + chance.randint(int(place == 0), group_size - 1))  # node 0 has more than whole groups
+        first += ranks if place < node else 0
+        last += ranks if place <= node else 0
+    return Question(node, tuple(free_gpus), group_size, first, last - 1)
 
 
 def read(answer: str) -> tuple[int, int]:

@@ -130,35 +130,46 @@ if wait():
     sys.exit(1)
 
 # --- your part: processes on unequal nodes, each with the variables of your my_environment.py -------------------------
-processes = environments.count_processes(args.nnodes if alone else max(3, args.nnodes))
+nnodes = args.nnodes if alone else max(3, args.nnodes)
+free_gpus, places = environments.count_free_gpus(nnodes), environments.list_places(nnodes)
 table = Path(os.environ.get("GPUCOURSE_OUT") or ".") / "your_ranks.json"
 table.unlink(missing_ok=True)
 your_port = int(port) + 1 if alone else free_port()
-outcome = learner_part.run(None, "environments:describe_all", limit_s=20, processes=processes, address=address, port=your_port)
+outcome = learner_part.run(None, "environments:describe_all", limit_s=20, free_gpus=free_gpus, address=address, port=your_port)
 your_verdict, your_rows = (outcome.text, []) if outcome.state == "failed" else (None, [])
 if outcome.state == "open":
     print("my_environment.py is open: once it is written, processes on unequal nodes meet with its variables, in rows 'yours'")
 elif outcome.state == "ran":
-    print(f"\nNow your variables, on {len(processes)} nodes with {processes} processes:", flush=True)
+    print(
+        f"\nNow your variables, on {nnodes} nodes with {free_gpus} free GPUs, in groups of {environments.GROUP_SIZE}:",
+        flush=True,
+    )
     common["GPUCOURSE_COLLECTIVE_TIMEOUT_S"] = str(MEET_S)
-    places = [(node, local_rank) for node, count in enumerate(processes) for local_rank in range(count)]
-    ranks_by_pid = {
-        start(place[0], variables, json.dumps({"rows": str(table)})): (rank, place)
-        for rank, (place, variables) in enumerate(zip(places, outcome.results[0], strict=True))
-        if place[0] in nodes or not alone
-    }
-    exit_code = wait()
-    your_rows = json.loads(table.read_text(encoding="utf-8")) if table.is_file() else []
+    started = {(node, local_rank): variables for node, local_rank, variables in outcome.results[0]}
     faults = [
-        f"node {node}, local rank {local_rank} had RANK={row['rank']} and LOCAL_RANK={row['local_rank']}"
-        for row in your_rows
-        for rank, (node, local_rank) in [ranks_by_pid.get(row["pid"], (row["rank"], (row["node_rank"], row["local_rank"])))]
-        if (row["rank"], row["local_rank"], row["node_rank"]) != (rank, local_rank, node)
+        f"node {node}, local rank {local_rank} was {'' if (node, local_rank) in started else 'not '}started"
+        for node, local_rank in sorted(set(started) ^ set(places))
     ]
-    if exit_code or (0 in nodes and len(your_rows) != len(places)):
-        ranks = [variables.get("RANK") for variables in outcome.results[0]]
-        duplicate = next((f"; {ranks.count(rank)} processes have RANK={rank}" for rank in ranks if ranks.count(rank) > 1), "")
-        faults.insert(0, f"not all of the {len(places)} processes met within {MEET_S} s{duplicate}")
+    if not faults:
+        ranks_by_pid = {
+            start(place[0], started[place], json.dumps({"rows": str(table)})): (rank, place)
+            for rank, place in enumerate(places)
+            if place[0] in nodes or not alone
+        }
+        exit_code = wait()
+        your_rows = json.loads(table.read_text(encoding="utf-8")) if table.is_file() else []
+        faults = [
+            f"node {node}, local rank {local_rank} had RANK={row['rank']} and LOCAL_RANK={row['local_rank']}"
+            for row in your_rows
+            for rank, (node, local_rank) in [ranks_by_pid.get(row["pid"], (row["rank"], (row["node_rank"], row["local_rank"])))]
+            if (row["rank"], row["local_rank"], row["node_rank"]) != (rank, local_rank, node)
+        ]
+        if exit_code or (0 in nodes and len(your_rows) != len(places)):
+            ranks = [variables.get("RANK") for variables in started.values()]
+            duplicate = next(
+                (f"; {ranks.count(rank)} processes have RANK={rank}" for rank in ranks if ranks.count(rank) > 1), ""
+            )
+            faults.insert(0, f"not all of the {len(places)} processes met within {MEET_S} s{duplicate}")
     your_verdict = (faults or ["right"])[0]
     print(f"your variables: {your_verdict}", flush=True)
 record = table.with_name("metrics.json")

@@ -12,6 +12,7 @@ Reading           modules/02-slurm/lesson-2-machines.md, "Several machines"
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -93,6 +94,14 @@ def count_computers() -> int:
     return len(set(re.findall(r"NodeHostName=(\S+)", output)))
 
 
+def count_unchecked(nodes: set[str]) -> int | None:
+    """Return how many machines check_machine.py has not checked exactly once. Return None if no machine was checked, as in the
+    course's own batch file."""
+    files = Path(os.environ.get("GPUCOURSE_OUT") or ".").glob(f"machine-{os.environ.get('SLURM_RESTART_COUNT', '0')}-*.json")
+    checked = [json.loads(file.read_text(encoding="utf-8"))["node"] for file in files]
+    return sum(checked.count(node) != 1 for node in nodes) if checked else None
+
+
 # --- the record: rank 0 writes it, and the table comes from the same rows --------------------------------------------------
 if world.rank == 0:
     nodes, computers = len({row["host"] for row in rows}), count_computers()
@@ -102,6 +111,7 @@ if world.rank == 0:
     metrics = {
         "backend": dist.get_backend(), "elements": args.elements, "ranks": rows, "expected_sum": right_sum,
         "hosts": nodes, "machines": len({row["machine"] for row in rows}) if could_differ else None, "computers": computers,
+        "unchecked": count_unchecked({row["host"] for row in rows}),
         "wrong_elements": sum(row["wrong"] for row in rows),
         "misplaced": sum(row["rank"] != row["procid"] for row in rows),
         "lengths": lengths, "in_100_of_one": in_100_ms / sync["median_ms"],

@@ -1,19 +1,24 @@
-"""The environment of a process. Its rank counts all processes of earlier nodes, then the earlier processes on its own node."""
+"""The environment of a process. Its rank counts the started processes of earlier nodes, then those before it on its node."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-def describe_process(node: int, local_rank: int, hosts: Sequence[str], processes: Sequence[int], port: int) -> dict[str, str]:
-    """Return the variables of one process."""
-    preceding = sum(processes[:node])
-    master = next(host for host, count in zip(hosts, processes, strict=True) if count)  # the node of rank 0
+def describe_process(
+    node: int, local_rank: int, hosts: Sequence[str], free_gpus: Sequence[int], port: int, group_size: int
+) -> dict[str, str] | None:
+    """Return the variables of one process, or None if it is not started."""
+    started = [count - count % group_size for count in free_gpus]  # the rest of a node is too small for a group
+    if local_rank >= started[node]:
+        return None
+    preceding = sum(started[:node])
+    master = next(host for host, count in zip(hosts, started, strict=True) if count)  # the node of rank 0
     values = {
         "RANK": preceding + local_rank,
-        "WORLD_SIZE": sum(processes),
+        "WORLD_SIZE": sum(started),
         "LOCAL_RANK": local_rank,
-        "LOCAL_WORLD_SIZE": processes[node],
+        "LOCAL_WORLD_SIZE": started[node],
         "NODE_RANK": node,
         "MASTER_ADDR": master,
         "MASTER_PORT": port,

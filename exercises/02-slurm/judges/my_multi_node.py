@@ -9,11 +9,12 @@ from dataclasses import replace
 import requests_of_file as file_requests
 
 from gpucourse.judge import Part, Way
-from gpucourse.judge.batch import Call, Execution, Place, blame_comments, execute, read_options, read_srun
+from gpucourse.judge.batch import NOTE, Call, Execution, Place, blame_comments, execute, read_options, read_srun
 from gpucourse.judge.verdict import Verdict
 from gpucourse.outside.slurm_options import SlurmOptions, expand
 
-SCRIPT = "multi_node.py"
+SCRIPT, CHECK = "multi_node.py", "check_machine.py"
+FILES = (SCRIPT, CHECK)
 ARGUMENTS = ("--elements=100",)
 JOBS = ("4711", "7", "123456", "60000")
 LAYOUTS = ((2, 1), (3, 1), (2, 2), (1, 3))  # machines, processes on each
@@ -63,6 +64,39 @@ WAYS = {
         "you ask it to",
         ("srun --kill-on-bad-exit=1 ", "srun "),
     ),
+    "not-checked": Way(
+        "{script} started on machines that were not checked. Before it starts, work/{check} has to succeed on each machine, "
+        "once. (An older my_multi_node.sbatch does not ask for this.)",
+        ('srun --ntasks="$SLURM_NNODES" python -u work/check_machine.py || exit 1\n', ""),
+    ),
+    "machine-left-out": Way(
+        "work/{check} ran on {given}, but the job has {machines} machines: the machine that nobody checked may be the one that "
+        "is broken",
+        ('srun --ntasks="$SLURM_NNODES" python -u work/check', "python -u work/check"),
+    ),
+    "checked-again": Way(
+        "work/{check} ran {times} times on {machines} machines, because this step of srun has {tasks}. Once on each machine is "
+        "enough. (srun takes the number of its processes from SLURM_NTASKS unless you name one, and then ignores a smaller "
+        "--ntasks-per-node with a warning.)",
+        ('srun --ntasks="$SLURM_NNODES" python', "srun --ntasks-per-node=1 python"),
+    ),
+    "checked-too-late": Way(
+        "{script} started before work/{check} had run on all machines: a broken machine is then found when all others already "
+        "wait for it",
+        (
+            'srun --ntasks="$SLURM_NNODES" python -u work/check_machine.py || exit 1',
+            "trap 'srun --ntasks=\"$SLURM_NNODES\" python -u work/check_machine.py' EXIT",
+        ),
+    ),
+    "check-ignored": Way(
+        "in a trial work/{check} failed on node2, and {script} started all the same: what does your file do with the exit code "
+        "of the check?",
+        ("work/check_machine.py || exit 1", "work/check_machine.py"),
+    ),
+    "hides-check": Way(
+        "in a trial work/{check} failed on node2, and your file ended with code 0: Slurm would call the job COMPLETED",
+        ("work/check_machine.py || exit 1", "work/check_machine.py || exit 0"),
+    ),
     "hides-failure": Way(
         "in a trial the command failed on every machine, but your file ended with code 0. A job's exit code is that of the "
         "file's last command, so Slurm would call it COMPLETED",
@@ -80,30 +114,59 @@ def judge(part: Part) -> None:
         file_requests.check_output(part, options, file_requests.TWO_JOBS, "logs/4711-node1.out")
     ports = set()
     for number, (machines, per_node) in zip(JOBS, LAYOUTS, strict=True):
-        place = Place(nodes=machines, per_node=per_node, job=number, arguments=ARGUMENTS, files=(SCRIPT,))
+        place = Place(nodes=machines, per_node=per_node, job=number, arguments=ARGUMENTS, files=FILES)
         case = f"{file_requests.count(machines, 'machine')}, {file_requests.count(per_node, 'process')} on each"
         job = execute(part, place, case=case)
         calls = file_requests.check_calls(part, job, SCRIPT)
         _check_srun(part, job, calls, machines, per_node, case)
         _check_ranks(part, calls, machines, per_node, case)
         ports.add(_check_meeting(part, calls, number, case))
+        _check_machines(part, job, machines, per_node, case)
     if len(ports) == 1:
         raise part.wrong("fixed-port", f"jobs {', '.join(JOBS)}", port=ports.pop())
     if any(call.value("--elements") is None for call in calls):
         raise Verdict(
             "failed", "no-arguments", f'the arguments of your file ("$@") do not reach {SCRIPT}: {" ".join(calls[0].words)}'
         )
-    trial = Place(nodes=2, arguments=ARGUMENTS, files=(SCRIPT,), ends_with=3)
-    if execute(part, trial).code == 0:
+    if execute(part, _fail(f"*{SCRIPT}*")).code == 0:
         raise part.wrong("hides-failure")
-    if not _ends_others(part, job):
+    trial = execute(part, _fail(f"node2*{CHECK}*"))
+    if trial.list_runs_of(SCRIPT):
+        raise part.wrong("check-ignored", script=SCRIPT, check=CHECK)
+    if trial.code == 0:
+        raise part.wrong("hides-check", check=CHECK)
+    if not _ends_others(part, job, calls[0]):
         raise part.wrong("others-wait")
     part.note(f"right for {len(LAYOUTS)} layouts of machines and processes")
 
 
-def _ends_others(part: Part, job: Execution) -> bool:
+def _fail(pattern: str) -> Place:
+    """Return a job on two machines in which python fails if its machine and its words match the pattern of the shell."""
+    code = f'ENDS_WITH=0\ncase "$SLURMD_NODENAME $*" in {pattern}) ENDS_WITH=3;; esac\n'
+    python = NOTE.replace("\n", f"\n{code}", 1)
+    return Place(nodes=2, arguments=ARGUMENTS, files=FILES, programs=dict.fromkeys(("python", "python3"), python))
+
+
+def _check_machines(part: Part, job: Execution, machines: int, per_node: int, case: str) -> None:
+    """Check that each machine was checked once, before any process started. Raises Verdict."""
+    words = {"script": SCRIPT, "check": CHECK, "machines": machines}
+    checks = job.list_runs_of(CHECK)
+    if not checks:
+        raise part.wrong("not-checked", case, **words)
+    nodes = {call.variables.get("SLURMD_NODENAME", "") for call in checks}
+    if {f"node{number + 1}" for number in range(machines)} - nodes:
+        raise part.wrong("machine-left-out", case, **words, given=_list(sorted(nodes)))
+    if len(checks) > machines:
+        tasks = file_requests.count(machines * per_node, "process")
+        raise part.wrong("checked-again", case, **words, times=len(checks), tasks=tasks)
+    if job.calls.index(checks[-1]) > job.calls.index(job.list_runs_of(SCRIPT)[0]):
+        raise part.wrong("checked-too-late", case, **words)
+
+
+def _ends_others(part: Part, job: Execution, call: Call) -> bool:
     """Return whether srun ends the other processes when one fails, by an option or by its variable."""
-    values = read_srun(job.find_calls("srun")[-1]).values
+    srun = job.find_srun(call)
+    values = read_srun(srun).values if srun else {}
     by_variable = re.search(r"^[^#\n]*\bSLURM_KILL_BAD_EXIT=[\"']?1\b", part.text, re.MULTILINE)
     return values.get("kill-on-bad-exit", "0") != "0" or values.get("wait", "0") != "0" or by_variable is not None
 
@@ -118,15 +181,15 @@ def _check_wider(options: SlurmOptions) -> None:
 
 
 def _check_srun(part: Part, job: Execution, calls: list[Call], machines: int, per_node: int, case: str) -> None:
-    sruns = job.find_calls("srun")
-    if not sruns:
+    srun = job.find_srun(calls[0])
+    if srun is None:
         times = "once" if len(calls) == 1 else f"{len(calls)} times"
         raise part.wrong("no-srun", case, times=times, machines=machines)
     if calls[0].program == "torchrun":
         raise Verdict(
             "failed", "torchrun", "torchrun starts its own processes; here srun starts each process, which is python", case
         )
-    options = read_srun(sruns[-1])
+    options = read_srun(srun)
     if len(calls) != machines * per_node:
         raise Verdict(
             "failed",
@@ -144,7 +207,7 @@ def _check_srun(part: Part, job: Execution, calls: list[Call], machines: int, pe
     if len(set(spread)) < len(spread):
         files = f"{len(set(spread))} file{'s' if len(set(spread)) > 1 else ''}"
         raise part.wrong("one-file", case, name=pattern, files=files, ranks=len(spread))
-    first = os.path.normpath(sruns[-1].folder / spread[0])
+    first = os.path.normpath(srun.folder / spread[0])
     if first != str(job.folder / "logs" / "node1-rank0.log"):
         raise Verdict("failed", "output", f"srun --output={pattern} makes {spread[0]}; expected logs/node1-rank0.log", case)
 
@@ -174,7 +237,7 @@ def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, ca
 
 def _list_ranks(part: Part) -> list[list[str]]:
     """Return the RANK of each process in each layout."""
-    places = [Place(nodes=nodes, per_node=per_node, arguments=ARGUMENTS, files=(SCRIPT,)) for nodes, per_node in LAYOUTS]
+    places = [Place(nodes=nodes, per_node=per_node, arguments=ARGUMENTS, files=FILES) for nodes, per_node in LAYOUTS]
     runs = [execute(part, place).list_runs_of(SCRIPT) for place in places]
     return [[call.variables.get("RANK", "") for call in calls] for calls in runs]
 

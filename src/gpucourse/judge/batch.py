@@ -15,7 +15,7 @@ from gpucourse.judge.verdict import Verdict
 from gpucourse.outside.slurm_options import VALUES_OF_OWN_WORD, OptionRefused, SlurmOptions, read_file, read_words
 
 NOTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "SLURM_ARRAY_TASK_ID",
-         "GPUCOURSE_OUT")  # fmt: skip
+         "GPUCOURSE_OUT", "SLURMD_NODENAME", "SLURM_STEP_ID")  # fmt: skip
 PROGRAMS = ("python", "python3", "torchrun", "sbatch", "salloc", "squeue", "scancel", "sinfo", "nvidia-smi", "gpucourse")
 SHELL_S = 15.0  # a job script takes milliseconds; other programs may keep the processors busy
 MAX_CALLS = 200
@@ -31,7 +31,7 @@ printf '%s\0' "${note[@]}" >> "$NOTES"
 _SRUN = (
     NOTE
     + r"""
-nodes=$SLURM_JOB_NUM_NODES tasks=
+nodes=$SLURM_JOB_NUM_NODES tasks= names=
 while (($#)); do
   case "$1" in
     --) shift; break;;
@@ -41,6 +41,9 @@ while (($#)); do
     -N|--nodes) nodes=$2; shift 2;;
     --nodes=*) nodes=${1#*=}; shift;;
     -N[0-9]*) nodes=${1#-N}; shift;;
+    -w|--nodelist) names=$2; shift 2;;
+    --nodelist=*) names=${1#*=}; shift;;
+    -w?*) names=${1#-w}; shift;;
     @VALUES@) shift 2;;
     -?*) shift;;
     *) break;;
@@ -48,14 +51,17 @@ while (($#)); do
 done
 each=$SLURM_NTASKS_PER_NODE
 if [ -z "$tasks" ]; then tasks=$((nodes * each)); else each=$(((tasks + nodes - 1) / nodes)); fi
-export SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks SLURM_NNODES=$nodes
+case "$names" in *\[*) names=;; esac  # such as node[1-2]
+IFS=, read -ra names <<< "$names"
+echo >> "$NOTES.steps"
+export SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks SLURM_NNODES=$nodes SLURM_STEP_ID=$(($(wc -l < "$NOTES.steps") - 1))
 for ((task = 0; task < tasks; task++)); do
   export SLURM_PROCID=$task SLURM_LOCALID=$((task % each)) SLURM_NODEID=$((task / each))
-  export SLURMD_NODENAME=node$((task / each + 1))
+  export SLURMD_NODENAME=${names[task / each]:-node$((task / each + 1))}
   "$@" || exit
 done
 """
-).replace("@VALUES@", "|".join(sorted(VALUES_OF_OWN_WORD - {"-n", "--ntasks", "-N", "--nodes"})))
+).replace("@VALUES@", "|".join(sorted(VALUES_OF_OWN_WORD - {"-n", "--ntasks", "-N", "--nodes", "-w", "--nodelist"})))
 
 _SCONTROL = r"""#!/bin/bash
 while [[ "${1-}" == -* ]]; do shift; done
@@ -125,6 +131,11 @@ class Execution:
     def find_calls(self, program: str) -> list[Call]:
         """Return the calls of the program with this name."""
         return [call for call in self.calls if call.program == program]
+
+    def find_srun(self, call: Call) -> Call | None:
+        """Return the call of srun that started `call`, or None if the shell of the file did."""
+        step = call.variables.get("SLURM_STEP_ID")
+        return self.find_calls("srun")[int(step)] if step else None
 
     def list_runs_of(self, script: str) -> list[Call]:
         """Return the calls that run the course's script. Calls of srun are left out, because srun only starts the script."""
