@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -13,6 +14,7 @@ import pytest
 from gpucourse.ui.loglines import TABLE_MARKER
 from tests.parts import needs_module
 from tests.unit.exercises.scripts import beside_the_script
+from tests.waiting import STUCK_S
 
 pytestmark = [pytest.mark.system, needs_module("torch")]
 
@@ -208,3 +210,10 @@ def test_limit_time_ends_a_kernel_without_end(bench: ModuleType) -> None:
     ):
         spin()
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "nothing rings afterwards"
+
+
+def test_limit_time_gives_a_block_that_waits_four_times_as_long(bench: ModuleType) -> None:
+    began = time.monotonic()
+    with pytest.raises(TimeoutError), bench.limit_time(0.05):
+        time.sleep(STUCK_S)
+    assert time.monotonic() - began >= 4 * 0.05
