@@ -229,7 +229,6 @@ def test_constants_of_questions_about_links_follow_from_their_formulas() -> None
             0.28 / 14 * 62 + (11.5 - 0.28) * bandwidth.bus_factor("all_reduce", 32) / 1.75, abs=5e-3
         ),
         "more-ranks": pytest.approx(3e9 * bandwidth.bus_factor("all_reduce", 32) / 24e9 * 1e3, abs=0.05),
-        "four-gib": pytest.approx(bandwidth.bus_factor("all_reduce", 4) * 4 * GIB / 50e9 * 1e3, abs=5e-4),
         "one-way-times": pytest.approx(1800 / 2 / 63, abs=5e-3),
         "two-bridges": pytest.approx(bandwidth.bus_factor("all_reduce", 4) / 20 * 300, abs=5e-3),
     }
