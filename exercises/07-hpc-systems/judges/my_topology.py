@@ -105,7 +105,8 @@ WAYS = {
         ("    for slowest in sorted",
          "    if len(links) > 8:\n        from itertools import permutations\n"
          "        rings = ([0, *order] for order in permutations(range(1, len(links))))\n"
-         "        return max(rings, key=lambda ring: score(links, zip(ring, [*ring[1:], 0])))\n    for slowest in sorted"),
+         "        return max(rings, key=lambda ring: min(rank_link(links[a][b]) "
+         "for a, b in zip(ring, [*ring[1:], 0])))\n    for slowest in sorted"),
     ),
     "too-early": Way(
         "right for computers with up to eight GPUs. With {gpus} GPUs your slowest links are {given}, but {best} is possible: "

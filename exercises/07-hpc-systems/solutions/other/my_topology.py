@@ -29,6 +29,9 @@ def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
         if cost_so_far >= least:
             return
         if len(group) == size:
+            if cost_so_far >= least_by_rest.get(rest := tuple(remaining), least):
+                return
+            least_by_rest[rest] = cost_so_far
             division.append(group)
             if remaining:
                 divide(remaining[1:], [remaining[0]], cost_so_far)
@@ -42,6 +45,7 @@ def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
             if member > group[-1]:
                 divide(remaining[:place] + remaining[place + 1 :], [*group, member], cost_so_far + more)
 
+    least_by_rest: dict[tuple[int, ...], int] = {}
     division: list[list[int]] = []
     best: list[list[int]] = []
     least = 30**40
@@ -63,10 +67,15 @@ def find_ring(links: list[list[str]]) -> list[int]:
             if whole < least:
                 best, least = list(order), whole
             return
+        place = frozenset(order), order[-1]
+        if cost_so_far >= least_by_place.get(place, least):
+            return
+        least_by_place[place] = cost_so_far
         here = costs[order[-1]]
         for following in sorted(set(range(1, len(links))) - set(order), key=here.__getitem__):
             go([*order, following], cost_so_far + here[following])
 
+    least_by_place: dict[tuple[frozenset[int], int], int] = {}
     best: list[int] = []
     least = 30**40
     go([0], 0)
