@@ -250,6 +250,7 @@ def test_constants_of_questions_about_training_and_serving_follow_from_their_for
     pixels, width, classes = 784, 1024, 10
     weights = pixels * width + width + width**2 + width + classes * width + classes
     expected = {
+        "3.4 network-or-rank": (120 - 90) / 10,
         "3.4 same-accuracy": (12 * 500 * 20) / (30 * 125 * 25), "3.5 saved-seconds": 15 * 4 * weights / 125e6,
         "3.5 short-piece": ((1 + 1 + 4) / 4) / ((32 * 1 + 32 * 1 + 8 * 4) / 72),
         "4.3 ninety-percent": min(batch for batch, speed in medians.items() if speed >= 0.9 * max(medians.values())),
