@@ -1,9 +1,10 @@
 """Your part of 3.4: from the raw times of all ranks to a speed-up that you could defend.
 
 You will learn    which times count, which do not, and what must be the same before you may divide two of them
-You will produce  `compare`, which computes speed-up and efficiency for both strong and weak scaling
+You will produce  `compare`, which computes speed-up and efficiency for both strong and weak scaling, and `waiting`, which tells
+                  a slow network from a slow rank
 Try it            gpucourse try 3.4
-Your part         the body of `compare`; keep its name and its parameters
+Your part         the bodies of `compare` and `waiting`; keep their names and parameters
 Reading           modules/03-parallel-computing/lesson-2-training.md, "Strong and weak scaling" and "Raw times"
 """
 
@@ -17,8 +18,18 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
     of one step: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}. Rows come in any
     order.
 
-    The first `w` steps also set up memory and connections. All ranks begin a step together, and none begins the next one before
-    all have finished. The ranks are not equally fast. Where a figure has to stand for several times, take the one that the
-    tables of 3.1 show. The batch may differ between the two trainings.
+    The first `w` steps also set up memory and connections. Use the median if one step has to stand for several. The batch may
+    differ between the two trainings.
     """
     raise NotImplementedError("compare: how long did one step take, for all its ranks together?")
+
+
+def waiting(training: dict) -> float:
+    """Return the percentage of a step that a rank, on average over all ranks, only waits for slower ranks.
+
+    Compute the percentage of each step, and return the median of these.
+
+    The time in which data is really sent is not waiting, but `communicate_s` contains both: an all-reduce ends on all ranks at
+    the same time, however early a rank called it.
+    """
+    raise NotImplementedError("waiting: the last rank that calls an all-reduce waits for nobody. What does its time tell you?")

@@ -20,6 +20,7 @@ WARM_UP_STEPS, STEPS, TOLERANCE = 3, 20, 1e-3  # relative
 SLOW_S = 1000.0
 """A computing time that no rank really has."""
 SAME = ("with its rows in reverse order", "with warm-up steps of 1,000 s", "with half of its computing as communication")
+ALL_EQUAL, ONE_LATE = "with equal times of all ranks", "with a rank that computes 1,000 s longer in each step"
 ONE_SLOW, TURNS = "with a last step of 1,000 s", "with another rank at 1,000 s in each step"
 
 Training = dict[str, Any]
@@ -83,11 +84,23 @@ def edit(training: Training) -> dict[str, Training]:
     return {name: training | {"rows": changed} for name, changed in edits.items()}
 
 
+def edit_waits(training: Training) -> dict[str, tuple[Training, float]]:
+    """Return edited copies of a training run by name, each with the percentage of a step that a rank waits for slower ones."""
+    workers = training["ranks"]
+    late = [row | {"compute_s": SLOW_S if row["rank"] == row["step"] % workers else 0.0} for row in training["rows"]]
+    edits = {
+        ALL_EQUAL: ([row | {"compute_s": 1.0, "communicate_s": 1.0} for row in training["rows"]], 0.0),
+        ONE_LATE: ([row | {"communicate_s": 2 * SLOW_S - row["compute_s"]} for row in late], 50 * (workers - 1) / workers),
+    }
+    return {name: (training | {"rows": rows}, percent) for name, (rows, percent) in edits.items()}
+
+
 def compare_all(_: ranks.World | None, alone: Training, together: dict[str, Training]) -> dict[str, dict[str, Any]]:
     """Return what the learner's compare returns for each training: "speedup", "efficiency", and the samples per second of one
     rank ("alone") and of this training ("together"). Also return the last two for each edited copy. They are the speed-ups over
-    a training run that processes one sample a second."""
-    from my_speedup import compare
+    a training run that processes one sample a second. "waiting" is what the learner's waiting returns for this training and for
+    its own edited copies."""
+    from my_speedup import compare, waiting
 
     second = {"step": 0, "rank": 0, "compute_s": 0.75, "communicate_s": 0.25}
     unit = {"ranks": 1, "batch_per_rank": 1, "warm_up_steps": 0, "rows": [second]}
@@ -100,7 +113,12 @@ def compare_all(_: ranks.World | None, alone: Training, together: dict[str, Trai
     for case, training in together.items():
         speedup, efficiency = compare(alone, training)
         answers[case] = {"speedup": float(speedup), "efficiency": float(efficiency)}
-        answers[case] |= {"alone": list_speeds(alone), "together": list_speeds(training)}
+        answers[case] |= {
+            "alone": list_speeds(alone),
+            "together": list_speeds(training),
+            "waiting": {"": float(waiting(training))},
+        }
+        answers[case]["waiting"] |= {name: float(waiting(copy)) for name, (copy, _) in edit_waits(training).items()}
     return answers
 
 
@@ -109,7 +127,8 @@ def make_rows(outcome: own_part.Outcome, together: dict[str, Training]) -> list[
     answers = outcome.results[0] if outcome.state == "ran" else {}
     return [
         {"case": f"{case}, yours", "ranks": together[case]["ranks"], "batch_per_rank": together[case]["batch_per_rank"],
-         "samples_per_s": answer["together"][""], "speedup": answer["speedup"], "efficiency_percent": answer["efficiency"]}
+         "samples_per_s": answer["together"][""], "speedup": answer["speedup"], "efficiency_percent": answer["efficiency"],
+         "waiting_percent": answer["waiting"][""]}
         for case, answer in answers.items()
     ]  # fmt: skip
 
@@ -128,6 +147,10 @@ def describe(outcome: own_part.Outcome, alone: Training, together: dict[str, Tra
         if not abs(answer["efficiency"] / (100 * speedup / together[case]["ranks"]) - 1) <= TOLERANCE:
             efficiency = f"{answer['efficiency']:.1f} %"
             return f"{case}: your efficiency is {efficiency}, which does not match your speed-up of {speedup:.3f}"
+        for name, (_, percent) in edit_waits(together[case]).items():
+            if not abs(answer["waiting"][name] - percent) <= 100 * TOLERANCE:
+                share = answer["waiting"][name]
+                return f"{case}, {name}: your ranks wait for {share:.1f} % of a step, but should for {percent:.1f} %"
     return "right"
 
 

@@ -3,7 +3,8 @@ groups and rings are.
 
 The listings were written for this course in the format of driver 535 and later. The hybrid cube has the links of a DGX-1 with
 V100 (NVIDIA, "DGX-1 with Tesla V100 System Architecture", 2017, figure 4). The links of the other computers follow from their
-names. The best scores were found by trying every group and every ring.
+names; the hypercube has the shape of the links between the 16 accelerators of AWS's Trn1. The best scores were found by trying
+every group and every ring, and with more than eight GPUs by keeping the best of all that have the same GPUs left.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 Links = list[list[str]]  # links[i][j] between GPU i and GPU j, "X" if i is j
+MAX_READS = 5_000_000
+"""How many links a part may read for one computer."""
 
 Score = tuple[int, int]
 
@@ -41,6 +45,23 @@ SYS NV2 SYS SYS NV1  X  NV2 NV1
 SYS SYS NV1 SYS NV1 NV2  X  NV2
 SYS SYS SYS NV1 NV2 NV1 NV2  X
 """
+
+
+class TooManyReadsError(Exception):
+    """A part has read more than `MAX_READS` links of one computer."""
+
+
+def count_reads(links: Links) -> Links:
+    """Return a copy of the links that raises TooManyReadsError when too many of them are read."""
+    reads = itertools.count(1)
+
+    class Row(list[str]):
+        def __getitem__(self, index: Any) -> Any:
+            if next(reads) > MAX_READS:
+                raise TooManyReadsError(f"more than {MAX_READS:,} links were read")
+            return super().__getitem__(index)
+
+    return [Row(row) for row in links]
 
 
 @dataclass(frozen=True)
@@ -136,13 +157,14 @@ def ring_speed(links: Links, ring: Sequence[int]) -> float:
 
 
 def listings(puzzle: int) -> list[Listing]:
-    """Return five computers: four that exist, and one that follows from `puzzle`."""
+    """Return six computers: four that exist, one that follows from `puzzle`, and one with 16 GPUs."""
     return [
         Listing("8 x H100 with NVSwitch", _matrix(8, lambda _a, _b: "NV18"), Best({2: (118, -4), 4: (118, -12)}, (118, -8)), 4),
         Listing("hybrid cube, 8 x V100", _cube(), _BEST_OF_CUBE, 4),
         Listing("g5.12xlarge, 4 x A10G", _matrix(4, lambda _a, _b: "PHB"), Best({2: (3, -2), 4: (3, -6)}, (3, -4))),
         Listing("two sockets, 2 x 4", _matrix(8, _link_sockets), Best({2: (5, -4), 4: (5, -12)}, (1, -2)), 2),
         compose(puzzle),
+        compose_hypercube(puzzle),
     ]
 
 
@@ -162,6 +184,27 @@ def compose(puzzle: int) -> Listing:
     ]
     (links, best), order = kinds[puzzle % len(kinds)], chance.sample(range(8), 8)
     return Listing(f"puzzle {puzzle}", _matrix(8, lambda a, b: links[order[a]][order[b]]), best, chance.choice([0, 1, 2]))
+
+
+def compose_hypercube(puzzle: int) -> Listing:
+    """Return a computer with 16 GPUs in a hypercube, in which three links are down.
+
+    Each GPU has two NVLinks to two others, and one NVLink to two more. GPU 6 has lost both of its fast links. So a ring that
+    always goes to the nearest GPU is never the best one in the first 50 puzzles, wherever it begins.
+    """
+    order = random.Random(puzzle + 16).sample(range(16), 16)
+    kinds, down = {1: "NV2", 2: "NV2", 4: "NV1", 8: "NV1"}, [{4, 6}, {6, 7}, {10, 14}]
+    link = lambda a, b: "SYS" if {a, b} in down else kinds.get(a ^ b, "SYS")  # noqa: E731
+    links = _matrix(16, lambda a, b: link(order[a], order[b]))
+    return Listing("hypercube, 16 GPUs, 3 links down", links, Best({2: (101, -2), 4: (1, -9)}, (101, -6)), 4)
+
+
+def compose_switches(puzzle: int) -> Listing:
+    """Return a computer with 12 GPUs: on each of two sockets two switches, with three GPUs on each."""
+    order = random.Random(puzzle + 12).sample(range(12), 12)
+    link = lambda a, b: "PIX" if a // 3 == b // 3 else "NODE" if a // 6 == b // 6 else "SYS"  # noqa: E731
+    return Listing("four switches, 12 GPUs", _matrix(12, lambda a, b: link(order[a], order[b])),
+                   Best({2: (2, -2), 4: (1, -4)}, (1, -2)))  # fmt: skip
 
 
 def _link_sockets(a: int, b: int) -> str:

@@ -91,6 +91,36 @@ WAYS = {
         "the speed-up is right; the efficiency has to be in percent, but yours is a fraction of 1",
         ('100 * speedup / together["ranks"]', 'speedup / together["ranks"]'),
     ),
+    "all-communication": Way(
+        "you counted all of communicate_s as waiting: {given} %, but {right} % is right. The rank that arrives last waits for "
+        "nobody, and still has to send",
+        ('send_s = min(row["communicate_s"] for row in rows)', "send_s = 0.0"),
+    ),
+    "longest-wait": Way(
+        "{given} % is how long the fastest rank waits, but {right} % is the mean of all {ranks} ranks. The slowest one counts, "
+        "too: it waits for 0 s",
+        (
+            'sum(row["communicate_s"] - send_s for row in rows) / len(rows)',
+            'max(row["communicate_s"] - send_s for row in rows)',
+        ),
+    ),
+    "others-alone": Way(
+        "{given} % is the mean of the ranks that wait, but {right} % is the mean of all {ranks} ranks, with the slowest one",
+        ("for row in rows) / len(rows)", "for row in rows) / max(1, len(rows) - 1)"),
+    ),
+    "waits-added": Way(
+        "you added the waiting of {ranks} ranks, which wait at the same time, and divided it by one step: {given} %, but the "
+        "mean of the ranks is {right} %",
+        ("for row in rows) / len(rows)", "for row in rows)"),
+    ),
+    "waits-cold": Way(
+        "you counted the {warm_up} warm-up steps in `waiting`: {given} %, but without them {right} % is right",
+        (' - set(range(training["warm_up_steps"]))', ""),
+    ),
+    "share-of-one": Way(
+        "`waiting` has to be in percent: {right}, but yours is {given}, a fraction of 1",
+        ("100 * median(shares)", "median(shares)"),
+    ),
 }
 
 Training = dict[str, Any]
@@ -102,11 +132,19 @@ CASES = {  # ranks, samples per rank, samples of one rank alone, steps, warm-up 
     "neither, 5 ranks": (5, 48, 64, 7, 0),
     "1 rank compared with itself": (1, 128, 128, 5, 2),
 }
+WAITING_CASES = {  # ranks, seconds that the data is sent, seconds by which a rank is late, warm-up steps
+    "slow network, 2 equal ranks": (2, 0.08, 0.0, 2),
+    "slow rank, 2 ranks": (2, 0.01, 0.06, 2),
+    "slow rank, 4 ranks": (4, 0.02, 0.09, 4),
+    "slow rank and network, 3 ranks": (3, 0.05, 0.05, 0),
+    "1 rank": (1, 0.0, 0.02, 1),
+}
+WAITING_WAYS = ("all-communication", "longest-wait", "others-alone", "waits-added", "waits-cold", "share-of-one")
 
 
 def judge(part: Part) -> None:
     """Judge six comparisons, each with the result of every mistake."""
-    compare = part.function("compare")
+    compare, waiting = part.function("compare"), part.function("waiting")
     cases = []
     for name, (ranks, batch, batch_alone, steps, warm_up) in CASES.items():
         alone, together = make_training(1, batch_alone, steps + 2, warm_up + 1), make_training(ranks, batch, steps, warm_up)
@@ -117,7 +155,52 @@ def judge(part: Part) -> None:
         knobs = {"ranks": ranks, "scaling": name.partition(" ")[0]}
         cases.append(Case(name, answer, list(right), _ways(alone, together, right), values, knobs))
     part.compare(cases)
+    _judge_waiting(part, waiting)
     part.note(f"right for {len(CASES)} comparisons, each with a cold start, a delayed step and a slow rank")
+
+
+def _judge_waiting(part: Part, waiting: Callable[[Training], Any]) -> None:
+    """Judge the share of waiting in five trainings, in which each all-reduce ends on all ranks at the same time."""
+    cases = []
+    for name, (ranks, send_s, late_s, warm_up) in WAITING_CASES.items():
+        training = make_waiting_training(ranks, send_s, late_s, warm_up)
+        shares = {way: waiting_as(training, way) for way in ("", *WAITING_WAYS)}
+        right = shares.pop("")
+        values = {"ranks": ranks, "warm_up": warm_up, "right": f"{right:.1f}"}
+        answer = part.call(waiting, training, case=name)
+        if isinstance(answer, float):
+            values["given"] = f"{answer:.3g}"
+        cases.append(Case(name, answer, right, shares, values, {"ranks": ranks}))
+    part.compare(cases)
+
+
+def make_waiting_training(ranks: int, send_s: float, late_s: float, warm_up: int) -> Training:
+    """Return raw times in which another rank is late in each step, the others by a third of that or not at all."""
+    rows = []
+    for step in range(warm_up + 7):
+        factor = 9.0 if step < warm_up else 4.0 if step == warm_up + 2 else 1.0 + 0.05 * (step * 3 % 7)
+        compute = [0.1 + factor * late_s * (1.0 if place == 0 else (place % 2) / 3)
+                   for rank in range(ranks) for place in [(rank + step) % ranks]]  # fmt: skip
+        sent_s = send_s * (1 + 0.2 * (step * 5 % 7))
+        rows += [{"step": step, "rank": rank, "compute_s": own_s, "communicate_s": max(compute) - own_s + sent_s}
+                 for rank, own_s in enumerate(compute)]  # fmt: skip
+    mixed = sorted(rows, key=lambda row: (row["step"] * 5 + row["rank"] * 3) % 11)
+    return {"ranks": ranks, "batch_per_rank": 32, "warm_up_steps": warm_up, "rows": mixed}
+
+
+def waiting_as(training: Training, way: str) -> float:
+    """Return the share of waiting in percent, as a mistake makes it; as it is for ""."""
+    shares, ranks = [], training["ranks"]
+    for step in sorted({row["step"] for row in training["rows"]}):
+        if step < training["warm_up_steps"] and way != "waits-cold":
+            continue
+        rows = [row for row in training["rows"] if row["step"] == step]
+        send_s = min(row["communicate_s"] for row in rows)
+        step_s = max(row["compute_s"] + row["communicate_s"] for row in rows)
+        waits = [row["communicate_s"] - (0.0 if way == "all-communication" else send_s) for row in rows]
+        divisor = {"longest-wait": 1, "others-alone": max(1, ranks - 1), "waits-added": 1}.get(way, ranks)
+        shares.append((max(waits) if way == "longest-wait" else sum(waits)) / divisor / step_s)
+    return (1 if way == "share-of-one" else 100) * statistics.median(shares)
 
 
 def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:

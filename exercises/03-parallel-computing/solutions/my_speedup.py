@@ -1,4 +1,4 @@
-"""Speed-up and efficiency from the raw times of all ranks."""
+"""Speed-up, efficiency and waiting from the raw times of all ranks."""
 
 from __future__ import annotations
 
@@ -19,3 +19,14 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
     """Return the speed-up (times) and the efficiency (percent) of the training `together` compared with `alone`."""
     speedup = samples_per_s(together) / samples_per_s(alone)
     return speedup, 100 * speedup / together["ranks"]
+
+
+def waiting(training: dict) -> float:
+    """Return the percentage of a median step that a rank waits for slower ones. The last rank to arrive only sends."""
+    shares = []
+    for step in {row["step"] for row in training["rows"]} - set(range(training["warm_up_steps"])):
+        rows = [row for row in training["rows"] if row["step"] == step]
+        send_s = min(row["communicate_s"] for row in rows)
+        step_s = max(row["communicate_s"] + row["compute_s"] for row in rows)
+        shares.append(sum(row["communicate_s"] - send_s for row in rows) / len(rows) / step_s)
+    return 100 * median(shares)

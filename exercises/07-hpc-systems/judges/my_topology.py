@@ -1,10 +1,13 @@
-"""Judge my_topology.py of 7.2 on the listings of five computers. All groups and rings are tried to find the best."""
+"""Judge my_topology.py of 7.2 on listings of computers with up to eight GPUs, of which all groups and rings are tried to find
+the best. Then judge it on two larger computers, for which there are too many to try."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import topology
@@ -32,21 +35,20 @@ WAYS = {
     ),
     "no-division": Way(
         "it has to return groups of {size} as lists of numbers, with each of the GPUs 0 to {last} in one of them",
-        ("key=lambda division: score(links, inside(division)))", "key=lambda division: score(links, inside(division)))[:1]"),
+        ("return divide(tuple(range(len(links))))[1]", "return divide(tuple(range(len(links))))[1][:1]"),
     ),
     "no-ring": Way(
         "it has to return a list with each of the GPUs 0 to {last} once; do not add the way back to the first",
-        ("return max(rings, key=lambda order: score(links, hops(order)))",
-         "return [*max(rings, key=lambda order: score(links, hops(order))), 0]"),
+        ("return max(rings)[1]", "return [*max(rings)[1], 0]"),
     ),
     "turned-away": Way(
         "you maximised the wrong way round: the slowest link of your groups is {given}, the worst possible",
-        ("return max(divide(", "return min(divide("),
+        ("return max(divisions,", "return min(divisions,"),
     ),
     "as-numbered": Way(
         "you grouped the GPUs as they are numbered. The numbers say nothing about the links: your slowest "
         "pair is {given}, but {best} is possible",
-        ("return max(divide(list(range(len(links))), size), key=lambda division: score(links, inside(division)))",
+        ("return divide(tuple(range(len(links))))[1]",
          "return [list(range(at, at + size)) for at in range(0, len(links), size)]"),
     ),
     "nvlinks-by-text": Way(
@@ -62,36 +64,55 @@ WAYS = {
     "links-summed": Way(
         "your slowest links are {given}, but {best} is possible: you added up the links. All members wait for the slowest one, "
         "and the fastest one does not make up for it",
-        ("    return (min(speeds), -speeds.count(min(speeds)))", "    return (sum(speeds), 0)"),
+        ("return (a[0], a[1] + b[1]) if a[0] == b[0] else min(a, b)", "return a[0] + b[0], 0"),
     ),
     "pairs-alone": Way(
         "you looked only at links between neighbours of a group. All members of a group exchange data with each other, so "
         "each pair counts: yours has {given}, but {best} is possible",
-        ("for pair in combinations(group, 2)]", "for pair in zip(group, group[1:])]"),
+        ("score(links, combinations(group, 2))", "score(links, zip(group, group[1:]))"),
     ),
     "ring-as-numbered": Way(
         "your ring goes in the order of the numbers: its slowest hops are {given}, but {best} is possible",
-        ("return max(rings, key=lambda order: score(links, hops(order)))", "return list(range(len(links)))"),
+        ("return max(rings)[1]", "return list(range(len(links)))"),
     ),
     "nearest-first": Way(
         "your slowest hops are {given}, but {best} is possible: your ring goes from each GPU to the nearest one that is not in "
         "it yet, and only slow links remain for the last hops. Compare whole rings",
-        ("    return max(rings, key=lambda order: score(links, hops(order)))",
-         "    ring, left = [0], list(range(1, len(links)))\n    while left:\n"
+        ("            return max(rings)[1]\n    raise ValueError(\"links\")",
+         "            break\n    ring, left = [0], list(range(1, len(links)))\n    while left:\n"
          "        ring.append(max(left, key=lambda gpu: rank_link(links[ring[-1]][gpu])))\n        left.remove(ring[-1])\n"
          "    return ring"),
     ),
     "ring-left-open": Way(
         "you forgot the hop from the last GPU back to the first: with it your ring has {given}, but {best} is possible",
-        ("[*order[1:], order[0]], strict=True)", "order[1:], strict=False)"),
+        ("(end := hops[path[-1]][0])", "(end := NO_LINKS)"),
     ),
     "ring-worst": Way(
         "your ring is the slowest of all: {given}. Its slowest hop has to be as fast as it can be",
-        ("return max(rings", "return min(rings"),
+        ("            return max(rings)[1]\n    raise ValueError(\"links\")",
+         "            break\n    from itertools import permutations\n"
+         "    rings = ([0, *order] for order in permutations(range(1, len(links))))\n"
+         "    return min(rings, key=lambda ring: score(links, zip(ring, [*ring[1:], 0])))"),
     ),
     "slowest-alone": Way(
         "your slowest link is as fast as possible, but you have it more often than necessary: {given}, but {best} is possible",
-        ("(min(speeds), -speeds.count(min(speeds)))", "(min(speeds), 0)"),
+        ("return (a[0], a[1] + b[1]) if a[0] == b[0] else min(a, b)", "return min(a[0], b[0]), 0"),
+    ),
+    "all-tried": Way(
+        "it has read {reads:,} links of {gpus} GPUs, and has no result yet. It was right for eight GPUs, but {gpus} GPUs have "
+        "{divisions:,} divisions into groups of four, and {rings:,} rings. Which of them need not be finished, because "
+        "another one is sure to be as good?",
+        ("    for slowest in sorted",
+         "    if len(links) > 8:\n        from itertools import permutations\n"
+         "        rings = ([0, *order] for order in permutations(range(1, len(links))))\n"
+         "        return max(rings, key=lambda ring: min(rank_link(links[a][b]) "
+         "for a, b in zip(ring, [*ring[1:], 0])))\n    for slowest in sorted"),
+    ),
+    "too-early": Way(
+        "right for computers with up to eight GPUs. With {gpus} GPUs your slowest links are {given}, but {best} is possible: "
+        "your search leaves out some that could still become the best",
+        ("            return max(rings)[1]\n",
+         "            if len(links) > 8:\n                return list(range(len(links)))\n            return max(rings)[1]\n"),
     ),
 }  # fmt: skip
 Pairs = Callable[[Sequence[Any]], Iterable[tuple[int, int]]]
@@ -134,17 +155,23 @@ def judge(part: Part) -> None:
     """Judge the reading of listings, then groups of 2 and 4 GPUs, then rings."""
     read, groups, ring = part.function("read"), part.function("find_groups"), part.function("find_ring")
     all_listings = [
-        *topology.listings(PUZZLES[0]),
+        *topology.listings(PUZZLES[0])[:5],
         *map(topology.compose, PUZZLES[1:]),
         Listing("two squares", SQUARES, UNKNOWN),
         *PAIRS,
         SUMS,
     ]
-    part.compare([_read(part, read, listing) for listing in all_listings])
+    large_listings = [topology.compose_switches(PUZZLES[0]), topology.compose_hypercube(PUZZLES[0])]
+    part.compare([_read(part, read, listing) for listing in all_listings + large_listings])
     answers = [_ask_groups(part, groups, listing, size) for listing in all_listings for size in (2, 4)]
     _compare(part, answers, _list_group_ways())
     _compare(part, [_ask_ring(part, ring, listing) for listing in all_listings], _list_ring_ways())
-    part.note(f"right for the listings of {len(all_listings)} computers, with groups of 2 and of 4")
+    for listing in large_listings:
+        for size in (2, 4):
+            _search(part, partial(_ask_groups, part, groups, listing, size), listing.best.groups[size])
+        _search(part, partial(_ask_ring, part, ring, listing), listing.best.ring)
+    count = len(all_listings + large_listings)
+    part.note(f"right for the listings of {count} computers, with groups of 2 and of 4; two of them have more than eight GPUs")
 
 
 def divide(members: list[int], size: int) -> Iterator[list[list[int]]]:
@@ -193,7 +220,7 @@ class Answer:
 
 def _ask_groups(part: Part, groups: Callable[..., Any], listing: Listing, size: int) -> Answer:
     links, name = listing.links, f"{listing.name}, groups of {size}"
-    division = _lists(part.call(groups, [list(row) for row in links], size, case=name))
+    division = _lists(part.call(groups, topology.count_reads(links), size, case=name))
     members = list(range(len(links)))
     if division is None or {len(group) for group in division} != {size} or sorted(itertools.chain(*division)) != members:
         raise part.wrong("no-division", name, last=len(links) - 1, size=size)
@@ -202,7 +229,7 @@ def _ask_groups(part: Part, groups: Callable[..., Any], listing: Listing, size: 
 
 def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:
     links, name = listing.links, f"{listing.name}, ring"
-    answer = part.call(ring, [list(row) for row in links], case=name)
+    answer = part.call(ring, topology.count_reads(links), case=name)
     members = list(range(len(links)))
     if _lists([answer]) is None or sorted(answer) != members:
         raise part.wrong("no-ring", name, last=len(links) - 1)
@@ -210,6 +237,25 @@ def _ask_ring(part: Part, ring: Callable[..., Any], listing: Listing) -> Answer:
     return Answer(
         name, listing, answer, _pair_ring, lambda: ([first, *order] for order in itertools.permutations(sorted(following)))
     )
+
+
+def _search(part: Part, ask: partial[Answer], best: Score) -> None:
+    """Return if the part's result for a large computer, the third argument of `ask`, has the best score."""
+    listing: Listing = ask.args[2]
+    gpus = len(listing.links)
+    try:
+        answer = ask()
+    except Verdict as verdict:
+        if topology.TooManyReadsError.__name__ not in verdict.says:
+            raise
+        divisions = math.factorial(gpus) // (math.factorial(4) ** (gpus // 4) * math.factorial(gpus // 4))
+        rings = math.factorial(gpus - 1) // 2
+        raise part.wrong(
+            "all-tried", verdict.case, reads=topology.MAX_READS, gpus=gpus, divisions=divisions, rings=rings
+        ) from None
+    if (score := answer.score(answer.given)) != best:
+        given = topology.name_score(listing.links, score)
+        raise part.wrong("too-early", answer.name, gpus=gpus, given=given, best=topology.name_score(listing.links, best))
 
 
 def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[[Answer], bool]]) -> None:

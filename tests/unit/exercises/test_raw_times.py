@@ -58,3 +58,13 @@ def test_find_fault_names_the_change_that_contradicts_a_speed(
     answer = raw_times.find_fault(TRAINING, {name: 16 / compute_step_s(copy, **mistake) for name, copy in copies.items()})
     assert (answer is None) == (fault is None), answer
     assert fault is None or fault in answer
+
+
+@pytest.mark.parametrize(("part", "is_right"), [("solutions", True), ("solutions/other", True), ("", False)])
+def test_edit_waits_has_the_shares_that_only_a_right_part_returns(raw_times: ModuleType, part: str, is_right: bool) -> None:
+    def count_all_communication(training: dict[str, Any]) -> float:
+        return float(100 * mean(row["communicate_s"] / (row["compute_s"] + row["communicate_s"]) for row in training["rows"]))
+
+    waiting = beside_the_script(f"03-parallel-computing/{part}", "my_speedup").waiting if part else count_all_communication
+    shares = {name: (waiting(copy), percent) for name, (copy, percent) in raw_times.edit_waits(TRAINING).items()}
+    assert all(share == pytest.approx(percent) for share, percent in shares.values()) == is_right, shares
