@@ -49,7 +49,8 @@ def judge_text(judge: Judge, folder: Path, name: str, text: str) -> JudgeAnswer:
          + FOLLOW.format("$next")),
         ("my_job.sbatch", HEAD.replace("-p gpu", "--part gpu -n1") + "python3 -u work/first_job.py $* &\nwait $! || exit $?\n"
          + FOLLOW.format("${next%%;*}")),
-        ("my_multi_node.sbatch", TWO + MEET + f"srun -n $SLURM_NNODES python work/check_machine.py && {LOGGED} bash -c '{RANKED}; exec python work/multi_node.py \"$@\"' x \"$@\"\n"),
+        ("my_multi_node.sbatch", TWO + MEET + "srun -n $SLURM_NNODES python work/check_machine.py && "
+         + f"{LOGGED} bash -c '{RANKED}; exec python work/multi_node.py \"$@\"' x \"$@\"\n"),
         ("my_array.sbatch", ARRAY + 'v=$(echo 0.0005,1e-3,.002,0.004 | cut -d, -f$((SLURM_ARRAY_TASK_ID + 1)))\n'
          'python work/sweep.py "$@" --values $v' + COMPARE.format("work/")),
         ("my_array.sbatch", ARRAY + 'case $SLURM_ARRAY_TASK_ID in\n0) v=0.0005;; 1) v=0.001;; 2) v=0.002;; *) v=0.004;; esac\n'
