@@ -164,14 +164,14 @@ def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> N
     """Judge a diagnosis. Raises CheckFailed (5) with a hint if it is wrong, and UnknownName if there is no such fault."""
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import is_newest_drill, list_faults
-    from gpucourse.ui.views.drill import list_fault_words
+    from gpucourse.ui.views.drill import list_nearest_faults
 
     context = session.look()
     is_code = is_newest_drill(context, exercise)
     words_of_code = list(list_faults(context.catalog))
     words = words_of_code if is_code else list(HOWS)
     if word not in {*HOWS, *words_of_code}:
-        hint = list_fault_words(words) if is_code else f"faults that a drill injects: {', '.join(words)}"
+        hint = list_nearest_faults(word, words) if is_code else f"faults that a drill injects: {', '.join(words)}"
         raise UnknownName("fault", word, words, hint=hint)
     if not is_code:
         _diagnose_drill(session, exercise, word, rank)

@@ -82,7 +82,7 @@ def _write_schemas(session: Session, folder: Path | None) -> None:
     course = find_chosen_course(folder)
     files = [path.relative_to(course.modules.parent).as_posix() for path in write_schema(course.modules)]
     session.console.document(CourseFiles(folder=course.modules.parent, files=files))
-    session.console.note(f"{course.modules}: {', '.join(Path(file).name for file in files)}")
+    session.console.note(f"wrote {', '.join(Path(file).name for file in files)} in {course.modules}")
 
 
 def _check(session: Session, folder: Path | None, *, run: bool, modules: list[str]) -> None:

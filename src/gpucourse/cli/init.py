@@ -10,7 +10,7 @@ import typer
 
 from gpucourse.cli.session import Session
 from gpucourse.errors import UsageError
-from gpucourse.workspace.locate import find_new_root, find_other
+from gpucourse.workspace.locate import find_entry, find_new_root, find_other
 
 
 def init(
@@ -44,4 +44,5 @@ def init(
     if (existing := find_other(session.root, os.environ)) is not None:
         session.console.note(f"commands that you type outside {session.root} use your other workspace, {existing}")
     session.console.note(f"settings: {context.paths.settings}")
-    session.console.note(f"Next: {session.find_step()}")
+    steps = [find_entry(session.root, os.environ), session.find_step()]
+    session.console.note(f"Next: {' && '.join(filter(None, steps))}")

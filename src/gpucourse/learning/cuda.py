@@ -118,7 +118,11 @@ def _check_triton(source: Path, options: CudaOptions) -> None:
 def _check(source: Path, options: CudaOptions) -> None:
     command = f"gpucourse cuda {source}"
     if not source.is_file():
-        hint = f"the kernels of exercise {source}: gpucourse try {source}" if re.match(EXERCISE_ID, str(source)) else "ls *.cu"
+        hint = (
+            f"the kernels of exercise {source}: gpucourse try {source}"
+            if re.match(EXERCISE_ID, str(source))
+            else "ls *.cu *.py"
+        )
         raise UsageError(f"{source}: {'it is not a file' if source.exists() else 'there is no such file'}", hint=hint)
     if source.suffix not in SUFFIXES:
         endings = " or ".join(SUFFIXES)

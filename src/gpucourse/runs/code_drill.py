@@ -155,14 +155,13 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
         raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
     resolved = resolve(context, replace(run_request, copies=folder))
-    result = run(context, resolved, inject_faults=lambda plan: (plan, {}))
+    result = run(context, resolved, is_repair=True)
     record = result.record
     ended_well = all(node_exit.code == 0 for node_exit in record.node_exits)
     metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
     verdict = verdict_on(context, exercise, record) if metrics else None
     fault_answer = _judge_fault(context.catalog, module, fault, folder, metrics) if metrics else None
     repair = Repair(record=record, verdict=verdict, judged=fault_answer)
-    record.repair = True
     record.verdict = "passed" if repair.is_right else "failed"
     runs.save(context.paths, record)
     if repair.is_right:

@@ -46,15 +46,16 @@ def run(
     *,
     detach: bool = False,
     inject_faults: InjectFaults | None = None,
+    is_repair: bool = False,
     object_to: Callable[[LaunchPlan], GpucourseError | None] = lambda _plan: None,
 ) -> RunResult:
     """Run an exercise on the nodes of its lab.
 
     For drills, `object_to` may refuse a plan before anything is recorded, and `inject_faults` returns the plan to launch
-    instead, with the faults. Raises the errors of `plan_run`, ExerciseFailed, and Interrupted when the user presses Ctrl-C:
-    the run then continues.
+    instead, with the faults. `is_repair`: whether it runs a copy that the learner repaired. Raises the errors of `plan_run`,
+    ExerciseFailed, and Interrupted when the user presses Ctrl-C: the run then continues.
     """
-    with plan_run(context, resolved, is_drill=inject_faults is not None) as planned_run:
+    with plan_run(context, resolved, is_drill=inject_faults is not None or is_repair) as planned_run:
         if (objection := object_to(planned_run.plan)) is not None:
             raise objection
         if not resolved.is_scheduled:
@@ -65,7 +66,7 @@ def run(
             plan = replace(planned_run.plan, run_id=run_id)
             record = new_record(context, resolved, planned_run.deployment, plan)
             record.phases_s, record.clock_skew_s = planned_run.phases_s, planned_run.skew_s
-            record.drill = inject_faults is not None
+            record.drill, record.repair = inject_faults is not None or is_repair, is_repair
             launched, faults = inject_faults(plan) if inject_faults else (plan, {})
             record.max_restarts = launched.max_restarts
             submit(context, planned_run.fleet, record, launched, faults=faults)

@@ -126,6 +126,17 @@ def find_new_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path |
     return find_root(explicit, environ, cwd)
 
 
+def find_entry(root: Path, environ: Mapping[str, str], cwd: Path | None = None) -> str:
+    """Return the command after which commands without `--workspace` use the workspace `root`, or an empty string if they
+    already do. Raises the errors of `find_root`, except HomeMissing."""
+    try:
+        if find_root(None, environ, cwd) == root:
+            return ""
+    except HomeMissing:
+        pass
+    return f"export GPUCOURSE_WORKSPACE={quote(str(root))}" if environ.get("GPUCOURSE_WORKSPACE") else f"cd {quote(str(root))}"
+
+
 def find_other(root: Path, environ: Mapping[str, str]) -> Path | None:
     """Return the workspace in ~/gpucourse, which commands typed outside of `root` use. Return None if there is none, if it is
     `root`, or if such commands use GPUCOURSE_WORKSPACE."""

@@ -65,7 +65,7 @@ def test_check_diagnosis_of_a_fault_in_code_shows_its_hints_until_it_is_right(le
     assert "Look at the litres." in rejection
     refusal = learning.types("check", "1.1", "--diagnosis", "ten-times", "--rank", "0", code=2).err
     assert "--rank is for faults of a rank, not for a fault in the code" in refusal
-    assert "Faults in code, all exercises: ten-times" in learning.types("check", "1.1", "--diagnosis", "nonsense", code=2).err
+    assert "Faults in code: ten-times" in learning.types("check", "1.1", "--diagnosis", "nonsense", code=2).err
     output = learning.types("show", "1.1", "--run", record.id, "--verbose").out
     assert "the litres are ten times too many" in output
     assert output.splitlines()[-1] == "Next: gpucourse check 1.1 --diagnosis WORD"

@@ -21,6 +21,15 @@ def test_init_creates_the_workspace_of_the_variable_without_a_home(
     assert not Path("/gpucourse.yaml").exists()
 
 
+def test_next_of_init_enters_the_new_workspace(
+    type_line: Callable[..., Answer], workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mine = tmp_path / "mine"
+    assert f"Next: export GPUCOURSE_WORKSPACE={mine} && gpucourse " in type_line("init", str(mine)).err
+    assert "Next: gpucourse " in type_line("init").err
+
+
 def test_init_refuses_two_folders(type_line: Callable[..., Answer], workspace: Path) -> None:
     answer = type_line("init", "mine", "--workspace", str(workspace))
     assert answer.code == 2

@@ -68,8 +68,12 @@ def test_judge_repair_runs_the_copy_and_asks_the_judge_of_its_fault(
         (paths.broken_copy("1.1") / name).write_text(text)
     record = learning.record()
     deploy(learning)
-    result = RunResult(record=record, followed_run=FollowedRun(record=record, verdict=None))
-    monkeypatch.setattr(code_drill, "run", lambda *_, **__: result)  # a run itself would need a lab
+
+    def run_copy(*_: object, is_repair: bool) -> RunResult:  # a run itself would need a lab
+        record.repair = is_repair
+        return RunResult(record=record, followed_run=FollowedRun(record=record, verdict=None))
+
+    monkeypatch.setattr(code_drill, "run", run_copy)
     repair = judge_repair(context, RunRequest(exercise="1.1"))
     assert repair.judged is not None
     assert (repair.judged.word, repair.is_right) == (word, word == "passed")

@@ -9,7 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from gpucourse.errors import ExitCode, HomeMissing, StorageError, UsageError
-from gpucourse.workspace.locate import absolute, find_new_root, find_other, find_root, open_workspace, personal_cache
+from gpucourse.workspace.locate import (
+    absolute,
+    find_entry,
+    find_new_root,
+    find_other,
+    find_root,
+    open_workspace,
+    personal_cache,
+)
 from gpucourse.workspace.trust import config_folder, list_trusted_folders, trust
 from tests.waiting import STUCK_S
 
@@ -34,6 +42,18 @@ def test_find_new_root_takes_what_was_typed_then_the_variable_then_this_folder(t
     assert find_new_root(Path("rel"), environ_of_learner, tmp_path) == tmp_path / "rel"
     assert find_new_root(None, environ_of_learner, tmp_path) == tmp_path / "named"
     assert find_new_root(None, {"GPUCOURSE_WORKSPACE": ""}, tmp_path) == tmp_path
+
+
+def test_find_entry_is_empty_in_the_workspace_that_commands_already_use(tmp_path: Path) -> None:
+    root, environ = tmp_path / "my course", {"HOME": str(tmp_path)}
+    assert find_entry(root, environ, tmp_path) == f"cd '{root}'"
+    assert find_entry(tmp_path / "gpucourse", environ, tmp_path) == ""
+    root.mkdir()
+    (root / "gpucourse.yaml").touch()
+    assert find_entry(root, environ, root) == ""
+    assert find_entry(root, {}, Path("/")) == f"cd '{root}'"
+    environ["GPUCOURSE_WORKSPACE"] = str(tmp_path / "other")
+    assert find_entry(root, environ, root) == f"export GPUCOURSE_WORKSPACE='{root}'"
 
 
 def test_find_other_knows_the_workspace_that_other_folders_use(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from gpucourse.ui.views.run import diagnoses
 
 MAX_MEANINGS = 12
 """The maximum number of faults in code that are listed with their meanings. If there are more, only their names are shown."""
+MAX_NEAREST = 10
+"""The maximum number of faults in code that are listed after a word that is not one of them."""
 
 if TYPE_CHECKING:
     from gpucourse.runs.code_drill import JudgedDiagnosis, Repair
@@ -84,6 +87,13 @@ def code_drill(
 def list_fault_words(faults: Iterable[str]) -> str:
     """Return the names of all faults in code, in alphabetical order."""
     return f"Faults in code, all exercises: {', '.join(sorted(faults))}"
+
+
+def list_nearest_faults(word: str, faults: Sequence[str]) -> str:
+    """Return the names of the faults in code that are most similar to `word`, and how many there are."""
+    nearest = difflib.get_close_matches(word, faults, n=MAX_NEAREST, cutoff=0.0)
+    number = f", the nearest of {len(faults)}" if len(faults) > len(nearest) else ""
+    return f"Faults in code{number}: {', '.join(nearest)}"
 
 
 def list_meanings(faults: Mapping[str, CodeFault]) -> Facts:

@@ -39,7 +39,7 @@ def runs(rows: Sequence[ListedRun], next_step: str = "gpucourse next", *, exerci
     if not rows:
         text = f"{exercise} has no run yet." if exercise else "There are no runs yet."
         return View(blocks=[Paragraph(text)], next=f"gpucourse run {exercise}" if exercise else next_step)
-    columns: list[Column | str] = ["run", "ran", "state", "checks"]
+    columns: list[Column | str] = ["run", "ran", "checks", "state"]
     columns += [
         number_column("ranks", spare=True),
         number_column("took", spare=True),
@@ -130,8 +130,8 @@ def _run_row(entry: ListedRun, name: str) -> tuple[Content, ...]:
     return (
         record.id,
         name,
-        state_cell(record),
         checks_cell(record),
+        state_cell(record),
         str(record.rank_count),
         format_duration(record),
         age(seconds_since(record.created)),

@@ -32,6 +32,13 @@ def test_repair_says_what_the_judge_found() -> None:
         assert result.is_right == (word == "passed")
 
 
+def test_list_nearest_faults_names_ten_of_many() -> None:
+    faults = [f"{word}-{number}" for word in ("late", "small") for number in range(8)]
+    line = drill.list_nearest_faults("smal-3", faults)
+    assert line.startswith("Faults in code, the nearest of 16: small-3, small-")
+    assert line.count(",") == drill.MAX_NEAREST
+
+
 def test_code_diagnosis_explains_the_right_one_of_the_faults_that_code_drill_lists() -> None:
     fault = CodeFault(
         id="late", title="it is late", file="a.py", was="1", becomes="2", hints=("Look.", "Wait."), explanation="Time counts.",
