@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
 import os
 import select
 import shutil
@@ -30,6 +31,7 @@ _IMPORT_S = 120.0  # seconds to import torch from a cold disk
 _LEAVING_S = 5.0
 _SYSTEM = ":/usr/sbin:/sbin"  # a part may call chroot or mount, which are not on the PATH of an ordinary user in Debian
 _FRESH_TIMES = 5  # multiplies the time limit of a part whose ranks import torch one by one
+_MAX_LOAD = 4  # multiplies the time limit, at most, because other programs make a right part slower
 
 
 class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,13 +106,14 @@ class Judge:
         """Return the verdict of the course's `judge_file` on the learner's `file`.
 
         `path`: folders from which the file may import.
+        `limit_s`: the time limit of the part. It is longer on a busy computer.
         `metrics`: the measurements of a run with the file.
 
         Raises MissingError if torch is needed but not installed, or if the process did not answer.
         """
         self.start(torch=torch)
         fresh = torch and self.fresh
-        times = _FRESH_TIMES if fresh else 1
+        times = (_FRESH_TIMES if fresh else 1) * _measure_load()
         limit_s *= times
         self._send(
             {
@@ -187,3 +190,8 @@ class Judge:
             process.kill()
             process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _measure_load() -> int:
+    """Return the number of processes for each processor in the last minute, rounded up, between 1 and `_MAX_LOAD`."""
+    return min(_MAX_LOAD, max(1, math.ceil(os.getloadavg()[0] / (os.cpu_count() or 1))))

@@ -21,7 +21,7 @@ def body(*lines: str) -> str:
 
 FATES = {
     "right": (RIGHT, "passed", "", ""),
-    "endless": (body("while True: pass"), "failed", "endless", "my_part.py:5: it did not end within 1 s"),
+    "endless": (body("while True: pass"), "failed", "endless", "my_part.py:5: it did not end within"),
     "ignores-sigterm": (
         body("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "time.sleep(600)"), "failed", "endless", "my_part.py:6",
     ),
@@ -62,6 +62,15 @@ def test_judge_names_the_result_of_a_part(judge: Judge, judge_file: Path, fate: 
     assert sentence in answer.says
     assert len(answer.says) <= 2000
     assert len(answer.output) <= 8 << 10
+
+
+@pytest.mark.parametrize(("load", "seconds"), [(0.0, 1), (2.1, 2), (100.0, 4)])
+def test_judge_gives_a_part_more_time_on_a_busy_computer(
+    judge: Judge, judge_file: Path, monkeypatch: pytest.MonkeyPatch, load: float, seconds: int
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    assert f"within {seconds} s" in ask(judge, judge_file, FATES["endless"][0], limit_s=1).says
 
 
 def test_judge_lets_a_part_use_the_programs_of_the_system(judge_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
