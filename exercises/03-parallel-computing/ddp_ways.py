@@ -1,6 +1,7 @@
-"""Four ways to send the same gradients, and the learner's: messages, bytes sent before backward was over, time of a step.
+"""Compare five ways to send the same gradients, one of them the learner's: messages, bytes sent before backward was over, and
+the time of a step.
 
-The model is deep, so that its gradients are many and complete one after another. Each way prepares a model. It returns the
+The model is deep, so it has many gradients, which are complete one after another. Each way prepares a model. It returns the
 model to call, and a function to call after `backward`. All of them send with `dist.all_reduce`, which is counted.
 """
 

@@ -1,7 +1,7 @@
 """Real training: a convolutional network on 32x32 pictures, trained by one worker and then by all, in one run.
 
-You will learn    what a second GPU changes in a whole training, in time and in accuracy; why strong scaling takes
-                  exactly the steps of one worker, and weak scaling different ones
+You will learn    what a second GPU changes in a whole training run, in time and in accuracy; why strong scaling takes
+                  exactly the same steps as one worker, and weak scaling does not
 You will produce  training time, samples/s, speed-up, efficiency and accuracy of each way; metrics.json, a line per epoch
 Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 --images 2048 --width 8       (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\

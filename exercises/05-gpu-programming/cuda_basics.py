@@ -1,7 +1,7 @@
 """CUDA basics: the course's kernels and four of yours, run thread by thread in an emulator that sees every access.
 
 You will learn    which element a thread gets, what a warp requests from memory, what barriers do, what a split warp costs
-You will produce  sectors per request of eleven kernels, the faults of yours with thread and line, and on a GPU their GB/s
+You will produce  sectors per request of eleven kernels, the thread and line of each fault in yours, and their GB/s on a GPU
 Run it            python cuda_basics.py --elements 4096 --block 256 --stride 2
 Your part         my_kernels.cu (vector_add, block_sum) and my_warps.cu (transpose, clip_sum)
 Reading           modules/05-gpu-programming/lesson.md

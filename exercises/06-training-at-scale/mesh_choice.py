@@ -22,8 +22,8 @@ LIMIT_S = 5.0
 class Choice:
     """Calls my_mesh.py. `broken` is its error, or "" without one; an unwritten function is not an error.
 
-    Use it on one rank only, and send the results to the others, because a learner's code may return something else at another
-    call.
+    Use it on one rank only, and send the results to the others, because a learner's code may return something else on
+    another call.
     """
 
     def __init__(self) -> None:

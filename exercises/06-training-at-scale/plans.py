@@ -36,8 +36,8 @@ GPU_HOURS_A_FAILURE = 50_000.0  # Llama 3 (2024): 419 unexpected interruptions o
 class Plan:
     """The division of the work among the GPUs. Each copy of the model cuts its share of a step into `micro_batches` pieces.
 
-    `cp` ranks share each sequence (context parallelism, with equal work on each). `ep`: of the dp x cp ranks with the same
-    layers, `ep` hold different experts (expert parallelism). `schedule` is the pipeline's.
+    `cp` ranks share each sequence (context parallelism, with equal work on each). `ep` of the dp x cp
+    ranks with the same layers hold different experts (expert parallelism). `schedule` is the pipeline's schedule.
     """
 
     dp: int
@@ -321,7 +321,10 @@ def list_valid_plans(work: Work, plan: Plan | None = None) -> list[tuple[float, 
 
 
 def rank_percent(valid: list[tuple[float, Plan]], seconds: float) -> float:
-    """Return the share of the valid plans with a faster step: 0 for the fastest. Raises ZeroDivisionError without a plan."""
+    """Return the share of the valid plans with a faster step: 0 for the fastest.
+
+    Raises ZeroDivisionError if there are no plans.
+    """
     return 100 * sum(step < seconds * (1 - 1e-9) for step, _ in valid) / len(valid)
 
 

@@ -66,9 +66,10 @@ def make_machines(puzzle: int) -> list[int]:
 
 
 def gpus_needed(needs: Sequence[int], profiles: Mapping[int, int]) -> int:
-    """Return the fewest GPUs if all machines on a GPU share one profile, which must be large enough for each of them.
+    """Return the fewest GPUs needed if all machines on a GPU share one profile, which must be large enough for each of them.
 
-    Begin with the largest need: a GPU gets the smallest profile for it, and its other places go to the next needs.
+    Take the largest remaining need, give a GPU the smallest profile that fits it, and fill the other places of this GPU with
+    the next needs.
     """
     remaining, count = sorted(needs, reverse=True), 0
     while remaining:

@@ -16,8 +16,8 @@ BLOCK = 16 << 20
 def measure(path: Path, device: torch.device) -> tuple[list[dict], dict[str, object]]:
     """Return a row for each way, warm, with GB/s and processor seconds per GB; then the result of GPUDirect Storage.
 
-    GB/s above the link's are None and `refused`. For GPUDirect Storage, `mode` is gds, compat or None, with the reason in
-    words.
+    If the measured GB/s exceed the link's, they are None, and `refused` is true. For GPUDirect Storage, `mode` is gds,
+    compat or None, with the reason in words.
     """
     link = nvidia_smi.find_pcie_gb_per_s()
     ways: dict[str, Callable[[Path, torch.device], None]] = {

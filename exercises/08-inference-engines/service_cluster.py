@@ -78,7 +78,7 @@ class Engine:
             self._texts.pop(next(iter(self._texts)))
 
     def begin_step(self) -> int | None:
-        """Plan a step. Return its nanoseconds, or None if there is nothing to compute."""
+        """Plan a step. Return its duration in nanoseconds, or None if there is nothing to compute."""
         budget = self.budget - len(self._answers)
         prompts = []
         for request, _ in self.prompts:

@@ -87,7 +87,7 @@ class _Recorder:
         return result
 
     def post_backward(self, param_group: Any, *arguments: Any) -> Any:
-        """Note the backward of a layer, and its reduce."""
+        """Record the backward pass of a layer, and its reduce."""
         self._note(BACKWARD, param_group)
         result = self._originals["post_backward"](param_group, *arguments)
         self._note(REDUCE, param_group)

@@ -123,7 +123,7 @@ def _simulate_steps(job: Job, orders: Sequence[Sequence[Slot]], stages: int, tim
 
 
 def _order(job: Job, choice: Choice) -> tuple[list[list[Slot]], int, int]:
-    """Return the orders, the number of stages, and how many stages share the layers of a rank."""
+    """Return the orders, the number of stages, and into how many stages the layers of a rank are divided."""
     ranks, micro_batches = job.ranks, job.micro_batches
     if choice.schedule == "interleaved":
         return order_interleaved(ranks, micro_batches, choice.chunks), ranks * choice.chunks, choice.chunks

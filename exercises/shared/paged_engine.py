@@ -105,7 +105,7 @@ class PrefixPool(PagePool):
     """The pages of a prefix cache, in which a request finds what was computed for others: my_prefix.py of 8.4."""
 
     def __init__(self, cache: Any, page_size: int, texts: Mapping[str, list[int]]) -> None:
-        """`cache` is a my_prefix.PrefixCache. `texts` has the tokens of each request, its answer so far included."""
+        """`cache` is a my_prefix.PrefixCache. `texts` has the tokens of each request, including its answer so far."""
         self.page_size, self._cache, self._texts = page_size, cache, texts
         self._found: dict[str, int] = {}
 

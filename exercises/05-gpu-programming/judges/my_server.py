@@ -193,8 +193,8 @@ def _judge_error(part: Part, model: Any) -> None:
 class Request:
     """One request: its tokens and its answer, both as they are now and as they were at first.
 
-    It also has the model's own answer, whether the replayed graph could not see the tokens, and how many sequences this graph
-    computed (0 without a graph).
+    It also has the model's own answer, whether the tokens were hidden from the replayed graph, and how many sequences this
+    graph computed (0 without a graph).
     """
 
     tokens: torch.Tensor

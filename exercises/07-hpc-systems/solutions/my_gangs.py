@@ -28,7 +28,8 @@ def schedule(queue: list[dict], free: dict[str, int], running: list[dict], rack_
 
 
 def list_places(nodes: int, free: dict[str, int], size: int) -> list[dict[str, int]]:
-    """Return the places for a gang: a rack, the fullest first, or several racks if no rack has enough nodes."""
+    """Return the possible places for a gang: racks with enough nodes, the fullest first. A gang that is larger than a rack has
+    one place, in several racks."""
     if nodes <= size:
         return [{rack: nodes} for rack in sorted(free, key=lambda rack: free[rack]) if free[rack] >= nodes]
     racks = sorted(free, key=lambda rack: free[rack], reverse=True)[: -(-nodes // size)]

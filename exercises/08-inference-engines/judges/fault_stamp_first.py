@@ -1,4 +1,4 @@
-"""Judge a repaired copy: a prompt begins with the first field of the order, and has each field once."""
+"""Judge a repaired copy: a prompt begins with the first field of the required order, and has each field once."""
 
 from __future__ import annotations
 

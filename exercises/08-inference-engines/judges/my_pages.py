@@ -1,8 +1,8 @@
 """Judge my_pages.py of 8.2 by tags: it writes (request, place) into slots, as an engine writes keys, and reads them again.
 
 The part may choose any free page for a request. After every operation each request must read its own tags, then free pages and
-copies are compared with those of another allocator. A wrong part gets the name of a mistake if the solution with that change
-shows the same first differences in every script.
+copies are compared with those of another allocator. A wrong part gets the name of a mistake if the solution with this
+mistake first differs at the same places in every script.
 """
 
 from __future__ import annotations

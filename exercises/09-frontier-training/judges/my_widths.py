@@ -1,4 +1,4 @@
-"""Judge my_widths.py of 9.7 by what Adam sees: the size of each product at the start, and how far one step moves it."""
+"""Judge my_widths.py of 9.7 under Adam: by the size of each product at the start, and by how much one step changes it."""
 
 from __future__ import annotations
 

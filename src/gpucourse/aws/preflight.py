@@ -336,7 +336,7 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
         mend = f"wait for AWS's answer: {page}; {_FREE}"
         return Finding(what=subject, state="missing", detail=f"{detail}; {waiting}", mend=mend)
     larger_quota = f"{request}{' --spot' if market == 'spot' else ''}"
-    mend = f"{larger_quota} (people at AWS decide in hours to days, and may grant less), or {page}"
+    mend = f"{larger_quota} (people at AWS decide within hours or days, and may grant less), or {page}"
     smaller = _offer_smaller(labs, vcpu_quota, free)
     return Finding(what=subject, state="missing", detail=detail, mend="; ".join([*smaller, mend, _FREE]))
 

@@ -140,7 +140,7 @@ def render_array(texts: Sequence[str]) -> str:
 
 
 def _list_shared_requests(text: str) -> list[str]:
-    """Return the requests to Slurm in a file, except those that differ between tasks."""
+    """Return the #SBATCH options of a file, except those that differ between tasks."""
     lines = [line for line in text.splitlines() if line.startswith("#SBATCH ")]
     return [line for line in lines if not line.startswith(("#SBATCH --array=", "#SBATCH --output="))]
 

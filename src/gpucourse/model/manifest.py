@@ -60,8 +60,8 @@ class Series(Strict):
 
     key: Name = Field(description="the key in each row that is drawn vertically")
     label: Text = Field(description="its name in the legend")
-    low: Name | None = Field(default=None, description="the key of the lower end of the band around it, with high")
-    high: Name | None = Field(default=None, description="the key of the upper end of the band, with low")
+    low: Name | None = Field(default=None, description="the key of the lower end of the band around the line; requires `high`")
+    high: Name | None = Field(default=None, description="the key of the upper end of the band; requires `low`")
     reason: Name | None = Field(default=None, description="a key in the rows: why a row has no value, such as state")
 
     @model_validator(mode="after")
@@ -265,7 +265,8 @@ class Exercise(Strict):
         for question in self.questions:
             if question.kind == "mutation" and (question.check not in checks or question.edit not in files):
                 raise ValueError(
-                    f"question {question.id}: check must be a check of this exercise, and edit its script or one of its files"
+                    f"question {question.id}: `check` must name a check of this exercise, "
+                    "and `edit` its script or one of its files"
                 )
         edits = [(question.check, question.edit) for question in self.questions if question.kind == "mutation"]
         if duplicate := next((edit for edit in edits if edits.count(edit) > 1), None):

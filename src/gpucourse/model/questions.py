@@ -128,8 +128,8 @@ class Prediction(Question):
     kind: Literal["numeric", "choice"] = Field(default="numeric", description="choice if there are options")
     ranges: dict[Letter, Range] = Field(
         default={},
-        description="instead of key: the letters that `value` can make right, each with [low, high], low <= value < high; "
-        "null is an open end",
+        description="instead of key: for each letter, the range [low, high] in which `value` makes it right, "
+        "low <= value < high; null means no limit",
     )
 
     def find_right_letters(self, value: float) -> tuple[str, ...]:

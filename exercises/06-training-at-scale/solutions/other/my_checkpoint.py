@@ -31,7 +31,7 @@ def restore(model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch
 
 
 def plan_reads(slices: list[dict], wanted: dict) -> list[dict]:
-    """Return the reads of one copy of each slice, dimension by dimension."""
+    """Return the reads that fetch one copy of each slice, dimension by dimension."""
     copies = {tuple(block["offset"]): block for block in slices if 0 not in block["size"]}
     reads = []
     for block in copies.values():
