@@ -127,8 +127,9 @@ def _check_cut(part: Part, cut: Any, rank: int, size: int) -> None:
         turns = whole[name][rank::size] if direction == "columns" else whole[name][:, rank::size]
         if size > 1 and answer[0].equal(turns):
             raise part.wrong("in-turns", case, how=direction, size=size)
-        if not answer[0].equal(weight):
+        if any(answer[0].equal(_slices(other, size)[direction][0]) for other in range(size) if other != rank):
             raise part.wrong("same-slice", case, rank=rank, size=size, how=direction)
+        part.compare([Case(f"the weight, cut by {direction}, {case}", answer[0], weight)])
         if direction == "columns" and answer[1].shape != bias.shape:
             raise part.wrong("whole-bias", case, rank=rank, size=size, given=len(answer[1]), right=len(bias))
         ways = {"bias-divided": bias / size} if direction == "rows" else {}
