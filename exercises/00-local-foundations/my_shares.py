@@ -20,4 +20,4 @@ def choose_samples(samples: int, ranks: int, rank: int, epoch: int, seed: int) -
     divide evenly, some are used twice. The order is shuffled, and depends on the epoch and the seed. The same arguments always
     return the same samples.
     """
-    raise NotImplementedError("choose_samples: how can all ranks shuffle in the same way without communicating?")
+    raise NotImplementedError("choose_samples: what does every rank know without asking the others?")

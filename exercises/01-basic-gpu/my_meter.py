@@ -29,8 +29,8 @@ def summarise(recording: Sequence[Sample]) -> dict[str, float]:
     first and the last sample have all readings. If the monitor got no answer, the device went on all the same.
 
     Power is what the card drew at the moment of the sample; it changes evenly from one known reading to the next. Utilisation
-    is the share of busy time since the previous sample, as nvidia-smi reports it; nothing is known about an interval without an
-    answer, so the mean is that of the intervals that are known.
+    is the share of busy time since the previous sample, as nvidia-smi reports it; nothing is known about an interval
+    without an answer.
 
     Return a dictionary with "energy_j", "mean_power_w" and "utilisation_percent".
     """

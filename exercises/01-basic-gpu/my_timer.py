@@ -15,12 +15,13 @@ from collections.abc import Callable
 def time_call(
     call: Callable[[], object], synchronize: Callable[[], object], clock: Callable[[], float], samples: int, calls: int
 ) -> float:
-    """Return the seconds that the device works on one warm call: the median of `samples` samples, each of `calls` calls.
+    """Return the seconds that the device works on one call, measured in `samples` samples of `calls` calls each.
 
-    `call()` puts work into the device's queue and returns immediately. `synchronize()` waits until the queue is empty. It takes
-    some time itself, which hardly counts if a sample has many calls. `clock()` returns seconds.
+    `call()` puts work into the device's queue and returns immediately. `synchronize()` waits until the queue is empty, which
+    takes some time itself. `clock()` returns seconds. There is no GPU here, and no other clock.
 
-    The very first call is slow, because it loads and reserves what later calls use. When you begin, other work may be in the
-    queue. Other programs may disturb a sample. There is no GPU here, and no other clock.
+    The result describes one call of a long series: it does not depend on what the device did before, on what it does only
+    once, or on the time that `synchronize()` itself takes. As many samples are faster than the result as are slower, so a
+    sample that was disturbed hardly changes it.
     """
     raise NotImplementedError("time_call: when has the device finished, and what waits for it?")
