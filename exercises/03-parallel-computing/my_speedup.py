@@ -18,8 +18,7 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
     of one step: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}. Rows come in any
     order.
 
-    The first `w` steps also set up memory and connections. Use the median if one step has to stand for several. The batch may
-    differ between the two trainings.
+    If one number has to stand for several, take their median. Which numbers these are is your decision.
     """
     raise NotImplementedError("compare: how long did one step take, for all its ranks together?")
 

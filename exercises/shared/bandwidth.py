@@ -55,11 +55,7 @@ class Line:
 
 
 def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
-    """Return the line through all times with the least error in percent (root mean square), or None if no line makes sense.
-
-    With plain least squares, in seconds, the largest tensor alone would decide, and the latency could be anything. So this is
-    weighted least squares in closed form, with weights 1 / t**2.
-    """
+    """Return the line through all times, or None if no line makes sense (Press et al., Numerical Recipes, section 15.2)."""
     if len(set(sizes)) < 3:
         return None
     weights = [1 / t**2 for t in seconds]
