@@ -424,7 +424,8 @@ def test_constants_of_questions_about_systems_serving_and_frontier_training_foll
     quintic, hours = (3.4445, -4.7750, 2.0315), 24 * 54 * 16384
     expected = {
         "7.3 larger-than-memory": 900, "7.3 one-file-or-shards": 20 * min(3, 25 / 8) / (12 * 3),
-        "7.3 wider-gap": math.ceil(math.log(0.25) / math.log(31 / 32)), "7.4 pulled-again": 40 * (3.2 + 1.8),
+        "7.3 wider-gap": math.ceil(math.log(0.25) / math.log(31 / 32)),
+        "7.3 price-of-a-gap": (8 - (7 / 8) ** 32 * (32 + 8 - 1)) / (8 - (7 / 8) ** 16 * (16 + 8 - 1)), "7.4 pulled-again": 40 * (3.2 + 1.8),
         "7.4 bus-error": 8 * 2 * 64 * 3 * 224 * 224 * 4 / MIB, "7.5 rings-and-leaves": 24 / 13,
         "7.5 lookups": 60_000 // (2 * 1_280_000 / 600),
         "8.1 token-bytes-in-8-bits": 2 * 48 * 8 * 128, "8.1 ridge-of-8-bit-weights": math.ceil(989e12 / 4800e9 / 2),
