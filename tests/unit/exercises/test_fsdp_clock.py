@@ -66,6 +66,7 @@ def test_figures_of_the_lesson_are_those_of_the_clock() -> None:
         exposed[gather] = clock.measure_exposure(list_forward(8), spans)
     assert (exposed[2].end, exposed[1].end) == (17, 17)
     assert clock.predict_forward(8, 2, 1, 1) == 24
+    assert f"a pass takes 24 with room for one and {exposed[2].end} with room for two" in lesson
     uneven = {"gather": [1, 1, 6, 1], "forward": [4, 4, 1, 1]}
     ends = [
         clock.measure_exposure(list_forward(4), clock.simulate_step(list_forward(4), uneven, room)).end for room in (2, 3, 4)
@@ -75,4 +76,4 @@ def test_figures_of_the_lesson_are_those_of_the_clock() -> None:
     assert questions["long-gather"].value == ends[0] - ends[1]
     fewer = clock.predict_forward(32, 3, 8 * 0.5, 2) / clock.predict_forward(32, 3, 4 * 0.5, 2)
     assert questions["half-the-batch"].value == pytest.approx(fewer, abs=0.01)
-    assert f"only {exposed[1].exposed} of the 17 is exposed instead of {exposed[2].exposed}" in lesson
+    assert questions["two-times-17"].value == exposed[2].exposed - exposed[1].exposed

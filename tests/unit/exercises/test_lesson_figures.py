@@ -428,7 +428,9 @@ def test_constants_of_questions_about_systems_serving_and_frontier_training_foll
     quintic, hours = (3.4445, -4.7750, 2.0315), 24 * 54 * 16384
     expected = {
         "7.3 larger-than-memory": 900, "7.3 one-file-or-shards": 20 * min(3, 25 / 8) / (12 * 3),
-        "7.3 wider-gap": math.ceil(math.log(0.25) / math.log(31 / 32)), "7.4 pulled-again": 40 * (3.2 + 1.8),
+        "7.3 wider-gap": math.ceil(math.log(0.25) / math.log(31 / 32)),
+        "7.3 price-of-a-gap": (8 - (7 / 8) ** 32 * (32 + 8 - 1)) / (8 - (7 / 8) ** 16 * (16 + 8 - 1)),
+        "7.4 pulled-again": 40 * (3.2 + 1.8),
         "7.4 bus-error": 8 * 2 * 64 * 3 * 224 * 224 * 4 / MIB, "7.5 rings-and-leaves": 24 / 13,
         "7.5 lookups": 60_000 // (2 * 1_280_000 / 600),
         "8.1 token-bytes-in-8-bits": 2 * 48 * 8 * 128, "8.1 ridge-of-8-bit-weights": math.ceil(989e12 / 4800e9 / 2),
@@ -452,6 +454,7 @@ def test_constants_of_questions_about_systems_serving_and_frontier_training_foll
         "9.3 llama-bytes": 2 * 15 * 8 * 8192 * 128 * 2 / 1e6, "9.4 pair-saves": 30 - (147 / (16 / 2 - 1) - 20 + 3 * 8),
         "9.4 long-context": 100 * (10 + 19 - 3) / (10 + 19 + 3), "9.5 exponent-rule": 100 * (1 - 448 / 512),
         "9.5 kept-for-backward": 8192 * 16384 * (2 - 1 - 4 / 32) / 1e6, "9.6 four-micro-batches": 4 * 32 + 32,
+        "9.6 two-times-17": (8 * 2 + 1 - 8 * 1) - 1,
         "9.6 half-the-batch": (3 + 32 * 8 * 0.5) / (32 * 3 + 4 * 0.5), "9.6 hidden-price": 300 + 60 * 20 / 132,
         "9.7 before-five": min((k * 1e-5 for k in range(1, 100)), key=lambda least: abs(iterate(least, quintic)[5] - 0.31)),
         "9.7 eighty-ranks": 100 * (1 - 120 / 80 / 2), "9.7 kept-rate": 1.8**4,
