@@ -361,6 +361,8 @@ def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas
         "5.11 four-buckets": 5 + 4 * 7 - 20, "5.2 self-and-total": 120 / (120 - 30 - 0.4), "5.12 fused-for-training": 9 / 4,
         "5.4 one-copy-engine": 20 * (3 + 2 + 3) / (20 * (3 + 3)), "5.5 pieces-of-a-graph": 33 * 8 + 32 * 5,
         "5.6 with-residual": ((4 + 2) + (2 + 2) + (2 + 2 + 1)) / (4 + 4), "5.7 seven-points": 100 * 8 / (8 + 6 * 12),
+        "5.7 steps-in-one-pass": math.ceil(1e3 * t4.fp32 / t4.gb_per_s / (6 / 8)),
+        "5.7 only-a-quarter": 500e-6 / max(35e6 / (1e9 * t4.gb_per_s), 2e9 / (1e12 * t4.fp32)),
         "5.10 block-for-a-third": min(2**bits for bits in range(4, 12) if 2 * 2**bits / 256 >= 3),
     }  # fmt: skip
     assert constants == pytest.approx(expected, rel=5e-3)
