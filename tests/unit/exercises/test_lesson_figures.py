@@ -353,6 +353,7 @@ def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas
         "5.6 loads-of-1504": 3 * (2048 // 128) / 4, "5.6 no-mma": 1e3 * 2 * 4096**3 / (1e12 * t4.fp32),
         "5.7 batch-at-the-ridge": 1e3 * l4.fp16 / l4.gb_per_s, "5.7 room-above": 3.2e-3 / (8 * 4096**2 / (1e9 * t4.gb_per_s)),
         "5.8 new-scores": math.ceil(57600000 / (4096 - 999)), "5.8 ring-of-4096": 4000 + 300 - 1 - 4096,
+        "5.8 batch-and-cache": min((2**bits for bits in range(3, 9)), key=lambda n: 6 / n + (0.9 if 9 * n <= 1000 else 1.5)),
         "5.8 direct-up-to": max(m for m in range(1, 1001) if 2 * 1000 * m < 2 * 2.5 * 1024 * 10),
         "5.9 left-alone": (25 + 10) / 10, "5.10 bfloat16-scores": 100 * (math.exp(2**4 / 2**7 / 2) - 1),
         "5.10 store-or-recompute": bytes_s / product_s, "5.11 work-of-a-step": 780 - 580,
