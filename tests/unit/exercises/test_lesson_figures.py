@@ -361,7 +361,7 @@ def test_constants_of_questions_about_gpu_programming_follow_from_their_formulas
         "5.11 gain-of-a-wait": 14_065 - 13_985, "5.5 padded": 100 * (1 - real / sum(computed)),
         "5.10 next-block": (32 * shrink + 10) / (3.5 * shrink + 1), "5.12 seven-batches": len({"7", "any size", "1"}),
         "5.12 graphs-of-a-function": len({"before .item()", "after .item()"}),
-        "5.12 cost-of-a-counter": 8 * (5 + 0.006) + (10_000 - 8) * 0.009,
+        "5.12 cost-of-a-list": 8 * (5 + 0.006) + (10_000 - 8) * 0.009,
         "5.11 four-buckets": 5 + 4 * 7 - 20, "5.2 self-and-total": 120 / (120 - 30 - 0.4), "5.12 fused-for-training": 9 / 4,
         "5.4 one-copy-engine": 20 * (3 + 2 + 3) / (20 * (3 + 3)), "5.5 pieces-of-a-graph": 33 * 8 + 32 * 5,
         "5.6 with-residual": ((4 + 2) + (2 + 2) + (2 + 2 + 1)) / (4 + 4), "5.7 seven-points": 100 * 8 / (8 + 6 * 12),
