@@ -187,7 +187,12 @@ if rank == 0:
     for result in results if size > 1 else results[:1]:  # speed-up S = samples/s over one worker's; efficiency E = S / n
         images_per_s = result["ranks"] * result["batch_per_rank"] * result["steps"] / result["train_s"]
         speedup = images_per_s / rows[0]["samples_per_s"] if rows else 1.0
-        row = {"samples_per_s": images_per_s, "speedup": speedup, "efficiency_percent": 100 * speedup / result["ranks"]}
+        row = {
+            "samples_per_s": images_per_s,
+            "speedup": speedup,
+            "efficiency_percent": 100 * speedup / result["ranks"],
+            "waiting_percent": None,
+        }
         summary = {key: value for key, value in result.items() if key not in {"seconds", "losses", "weights"}}
         rows.append(summary | bench.spread_ms(result["seconds"]) | row)
         means = enumerate(result["losses"].reshape(args.epochs, -1).mean(dim=1).tolist(), start=1)

@@ -25,7 +25,7 @@ import torch
 
 TABLE = "[table of the result]"
 """Before a table that gpucourse shows after the run."""
-MAX_WAIT = 4  # times the limit of `limit_time`, for a block that waits
+MAX_WAIT = 10  # times the limit of `limit_time`, for a block that waits
 
 
 def say(text: str) -> None:

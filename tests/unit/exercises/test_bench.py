@@ -212,8 +212,8 @@ def test_limit_time_ends_a_kernel_without_end(bench: ModuleType) -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0), "nothing rings afterwards"
 
 
-def test_limit_time_gives_a_block_that_waits_four_times_as_long(bench: ModuleType) -> None:
+def test_limit_time_gives_a_block_that_waits_ten_times_as_long(bench: ModuleType) -> None:
     began = time.monotonic()
     with pytest.raises(TimeoutError), bench.limit_time(0.05):
         time.sleep(STUCK_S)
-    assert time.monotonic() - began >= 4 * 0.05
+    assert time.monotonic() - began >= 10 * 0.05
