@@ -82,11 +82,11 @@ def read_as_planned(
         height = -(-item.size[0] // ranks)  # as FSDP cuts
         for rank in range(ranks):
             first, after = min(rank * height, item.size[0]), min((rank + 1) * height, item.size[0])
-            wanted = {"offset": (first, *(0 for _ in item.size[1:])), "size": (after - first, *item.size[1:])}
-            result, read_count = torch.full(wanted["size"], math.nan, dtype=whole.dtype), 0
+            piece = {"offset": (first, *(0 for _ in item.size[1:])), "size": (after - first, *item.size[1:])}
+            result, read_count = torch.full(piece["size"], math.nan, dtype=whole.dtype), 0
             try:
                 with limit_time(LIMIT_S):
-                    reads = list(my_checkpoint.plan_reads([dict(each) for each in slices], dict(wanted)))
+                    reads = list(my_checkpoint.plan_reads([dict(each) for each in slices], dict(piece)))
                 for read in reads:
                     _cut(result, read["to"], read["size"]).copy_(_cut(stored[read["file"]], read["from"], read["size"]))
                     read_count += math.prod(read["size"])

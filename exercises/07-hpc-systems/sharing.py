@@ -89,9 +89,9 @@ def count_gpus() -> tuple[int | None, str | None]:
         described = [asdict(service) for service in mig.make_services(puzzle, card)]
         try:
             divided = [service for service in described if my_sharing.way(service, card.describe()) == "mig"]
-            wanted = [my_sharing.profile(service, card.describe()) for service in divided]
-            spots = [tuple(spot) for spot in my_sharing.place(wanted, card.describe())] if wanted else []
-            faults = mig.find_problems(card, wanted, spots)
+            profile_names = [my_sharing.profile(service, card.describe()) for service in divided]
+            spots = [tuple(spot) for spot in my_sharing.place(profile_names, card.describe())] if profile_names else []
+            faults = mig.find_problems(card, profile_names, spots)
         except NotImplementedError:
             return None, "my_sharing.py is not written"
         except Exception as error:  # noqa: BLE001  # the learner's code may raise anything, and the other rows stay

@@ -21,8 +21,8 @@ WAYS = {
         ("local_rank >= started[node]", "local_rank >= started[node] or started[node] < free_gpus[node]"),
     ),
     "rank-of-free-gpus": Way(
-        "RANK counts all free GPUs of earlier nodes, also those for which no process is started: a rank is missing, and all "
-        "wait for it",
+        "RANK counts all free GPUs of earlier nodes, including those for which no process is started: a rank is missing, and "
+        "all wait for it",
         ("sum(started[:node])", "sum(free_gpus[:node])"),
     ),
     "world-of-free-gpus": Way(

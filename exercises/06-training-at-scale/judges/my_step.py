@@ -98,22 +98,7 @@ WAYS = {
     "mean-of-means": Way(
         "right if all parts are equally long, but wrong for {batch} sequences: the last part is shorter, and each of its "
         "tokens counts more than one of the others. A part counts by its share of the batch's tokens",
-        (
-            "        x = model.norm(x)\n"
-            "        rows = x.detach().flatten(0, 1).requires_grad_()\n"
-            "        for few, right in zip(rows.split(TOKENS), part[:, 1:].flatten().split(TOKENS), strict=True):\n"
-            "            loss = nn.functional.cross_entropy(model.scores(few), right)\n"
-            "            loss = loss * len(right) / batch[:, 1:].numel()\n"
-            "            loss.backward()\n"
-            "            total += loss.detach()\n"
-            "        x.backward(rows.grad.view_as(x))\n"
-            "    optimizer.step()\n"
-            "    return total\n",
-            "        scores = model.scores(model.norm(x))\n"
-            "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
-            "        (loss / len(batch.chunk(PARTS))).backward()\n"
-            "        total += loss.detach() / len(batch.chunk(PARTS))\n    optimizer.step()\n    return total\n",
-        ),
+        ("/ batch[:, 1:].numel()\n", "/ part[:, 1:].numel() / len(batch.chunk(PARTS))\n"),
     ),
     "drops-sequences": Way(
         "{missing} of {batch} sequences never reached the model. A batch that does not divide evenly has a shorter last part, "
@@ -200,22 +185,7 @@ WAYS = {
         "right for {large} sequences. But with one sequence of {tokens:,} tokens and a vocabulary of {vocabulary:,} its peak "
         "is {share:.0%} of the plain step's, and may be at most {limit:.0%}: the scores of all {tokens:,} tokens exist at "
         "once. One sequence cannot be divided into micro-batches, but the loss of a token needs no other token's scores",
-        (
-            "        x = model.norm(x)\n"
-            "        rows = x.detach().flatten(0, 1).requires_grad_()\n"
-            "        for few, right in zip(rows.split(TOKENS), part[:, 1:].flatten().split(TOKENS), strict=True):\n"
-            "            loss = nn.functional.cross_entropy(model.scores(few), right)\n"
-            "            loss = loss * len(right) / batch[:, 1:].numel()\n"
-            "            loss.backward()\n"
-            "            total += loss.detach()\n"
-            "        x.backward(rows.grad.view_as(x))\n"
-            "    optimizer.step()\n"
-            "    return total\n",
-            "        scores = model.scores(model.norm(x))\n"
-            "        loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())\n"
-            "        loss = loss * len(part) / len(batch)\n"
-            "        loss.backward()\n        total += loss.detach()\n    optimizer.step()\n    return total\n",
-        ),
+        ("zip(rows.split(TOKENS), part[:, 1:].flatten().split(TOKENS), strict=True)", "[(rows, part[:, 1:].flatten())]"),
     ),
     "scores-kept": Way(
         "right for {large} sequences. But with one sequence of {tokens:,} tokens and a vocabulary of {vocabulary:,} its peak "

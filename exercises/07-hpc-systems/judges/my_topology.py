@@ -254,8 +254,8 @@ def _search(part: Part, ask: partial[Answer], best: Score) -> None:
             "all-tried", verdict.case, reads=topology.MAX_READS, gpus=gpus, divisions=divisions, rings=rings
         ) from None
     if (score := answer.score(answer.given)) != best:
-        given = topology.name_score(listing.links, score)
-        raise part.wrong("too-early", answer.name, gpus=gpus, given=given, best=topology.name_score(listing.links, best))
+        names = {"given": topology.name_score(listing.links, score), "best": topology.name_score(listing.links, best)}
+        raise part.wrong("too-early", answer.name, gpus=gpus, **names)
 
 
 def _compare(part: Part, answers: Sequence[Answer], ways: Mapping[str, Callable[[Answer], bool]]) -> None:
