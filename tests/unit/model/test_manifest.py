@@ -36,7 +36,7 @@ MUTATION = {"id": "q", "kind": "mutation", "text": "t", "check": "c", "edit": "s
     [
         ({"tables": [make_table("a", main=True), make_table("b", main=True)]}, "only one can be main"),
         ({"predict": {"id": "p", "text": "t", "value": "metrics.v"}, "no_predict": "n"}, "predict and no_predict cannot be"),
-        ({"questions": [MUTATION]}, "question q: check must"),
+        ({"questions": [MUTATION]}, "question q: `check` must name"),
         ({"questions": [MUTATION, MUTATION | {"id": "r"}], "checks": [CHECK]}, "two mutations edit s.py and name c"),
         ({"yours": [make_part("a"), make_part("b", instead_of="c")]}, "part b: instead_of must be another part"),
         ({"yours": [make_part("a", instead_of="a")]}, "part a: instead_of must be another part"),
