@@ -148,7 +148,8 @@ class University:
         """Check that a user has no job, no process and no file on any node, except the files from the start."""
         until(lambda: not self.queue(), "the end of all jobs")  # one that was cancelled is completing for a moment
         nodes = ("login1", *COMPUTE_NODES)
-        assert {node: self.files(node, user) for node in nodes} == {node: [] for node in nodes}
+        files = {node: names for node in nodes if (names := self.files(node, user))}
+        assert not files, files
         until(lambda: not any(self.processes_of(user, node) for node in nodes), f"the end of all processes of {user}")
 
     def queue(self) -> list[str]:

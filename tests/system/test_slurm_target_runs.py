@@ -74,7 +74,7 @@ def account(university_cluster: University, tmp_path_factory: pytest.TempPathFac
             "--slurm", "setup=module load pytorch/2.13", "--slurm", "python=python",
         )  # fmt: skip
         yield learner
-    assert university_cluster.processes_of("stud") == []
+    university_cluster.check_nothing_is_left()
 
 
 def run_script(learner: Learner, folder: Path, *words: str, code: int = 0) -> str:

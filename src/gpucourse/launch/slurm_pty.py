@@ -43,6 +43,7 @@ class SlurmPty(Launcher[ClusterFacts]):
             "SLURM_JOB_NAME": name,
             "SLURM_TIMELIMIT": str(max(1, math.ceil(request.timeout_s / 60))),
             "PROMPT_DIRTRIM": "1",  # the folder of a run has a long name
+            "HISTFILE": "",  # bash then writes no file into the home, and the run's transcript has the commands
             **make_environment(request, head.mode, facts.gpus),
         }
         batch = Batch(

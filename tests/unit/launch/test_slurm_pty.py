@@ -11,6 +11,7 @@ def test_plan_of_a_terminal_is_the_plain_command_with_its_name_in_the_environmen
     assert " ".join(command.argv) == "srun --partition=gpu --gres=gpu:1 --pty bash"
     assert command.env["SLURM_JOB_NAME"] == "2.9"
     assert command.env["SLURM_TIMELIMIT"] == "10"
+    assert command.env["HISTFILE"] == ""
     assert batch_of(plan).session
 
 
