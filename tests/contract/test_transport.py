@@ -133,8 +133,8 @@ def test_many_errors_do_not_block_the_output(link: Link) -> None:
 
 @by_every_way
 def test_run_gives_up_on_a_silent_command(link: Link, endless: str) -> None:
-    with pytest.raises(UnreachableError, match=r"the command sent nothing for 0.5 s"):
-        link.run(endless, timeout_s=0.5)
+    with pytest.raises(UnreachableError, match=r"the command sent nothing for 3 s"):
+        link.run(endless, timeout_s=3)  # the same limit holds for the server's answer, which takes long on a busy computer
     assert link.run("echo alive").stdout == b"alive\n"
 
 
