@@ -171,7 +171,7 @@ def test_outputs_of_jobs_that_a_job_submitted_are_collected_later(cluster: Learn
     (cluster.run_folder() / "outputs/node0/last.txt").unlink(missing_ok=True)
     result = cluster.types("destroy", "2", "--yes")
     assert "ending 1 job that its own jobs submitted" in " ".join(result.err.split())
-    assert read_outputs(cluster)["last.txt"] == "last\n"
+    assert read_outputs(cluster).get("last.txt") == "last\n", result.err
     record = cluster.newest_run()
     assert (record["slurm"]["later"], record["collected"], record["state"]) == ([], True, "succeeded")
     assert "outputs/node0/last.txt" in json.loads((cluster.run_folder() / "hashes.json").read_text())["sha256"]
