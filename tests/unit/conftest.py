@@ -1,4 +1,4 @@
-"""A learner in a small course; one judge for the tests of a file."""
+"""A learner in a small course, and one judge, whose process imports torch once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def learning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
     return Learning(tmp_path, monkeypatch, capfd)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def judge() -> Iterator[Judge]:
     with Judge() as judge:
         yield judge
