@@ -51,7 +51,7 @@ def _is_usable(folder: str) -> bool:
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return the number of workers: one for a core for `-n logical`, two for `-n auto`, because tests wait for nodes and for
-    Terraform. Each worker collects all tests, in 6 s of processor time."""
+    Terraform. Each worker collects all tests: the labs in 1.4 s of processor time, the units in 4.7 s."""
     return min(os.cpu_count() or 1, 8) * (1 if config.getoption("numprocesses") == "logical" else 2)
 
 

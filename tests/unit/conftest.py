@@ -1,4 +1,4 @@
-"""A learner in a small course; one judge for the tests of a file."""
+"""A learner in a small course, and one judge, whose process imports torch once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
+from gpucourse.cli import app
 from gpucourse.course import catalog
 from gpucourse.course.locate import find_course
 from gpucourse.judge.client import Judge
 from gpucourse.model.manifest import Module
+from gpucourse.outside.yaml_reader import read_document
 from tests.learning import Learning
 
 
@@ -27,8 +30,19 @@ def _no_wait_for_the_disk() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _parsers_are_built_once() -> Iterator[None]:
+    """Build the parser of each command only once. A process of the program builds one, in 1 to 40 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "tree", functools.cache(app.tree))
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _manifests_are_read_once() -> Iterator[None]:
-    """Read each manifest of the course of this repository only once. A command reads one or more, in 0.04 s each."""
+    """Read each manifest of the course of this repository only once, and parse the same text of another course only once. A
+    command reads one or more, in 0.04 s each.
+    """
     read, course = catalog.read_module, find_course({}).modules
     read_once = functools.cache(read)
 
@@ -37,6 +51,7 @@ def _manifests_are_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "read_module", read_module)
+        patch.setattr("gpucourse.course.written.read_document", functools.lru_cache(maxsize=32)(read_document))
         yield
 
 
@@ -45,7 +60,7 @@ def learning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
     return Learning(tmp_path, monkeypatch, capfd)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def judge() -> Iterator[Judge]:
     with Judge() as judge:
         yield judge

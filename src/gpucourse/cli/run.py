@@ -396,8 +396,10 @@ def _choose_script(
     if kind.is_cuda:
         launcher = launcher or CUDA_LAUNCHER
     usual = OWN_BATCH if batch else OWN_SCRIPTS
-    exercises = [item.id for module in session.context.catalog.modules for item in module.exercises]
-    return usual if usual in exercises else exercises[0], words, launcher
+    modules = session.context.catalog.iterate(usual.partition(".")[0])  # each is read only when its turn comes
+    exercises = (item.id for module in modules for item in module.exercises)
+    first = next(exercises)
+    return usual if first == usual or usual in exercises else first, words, launcher
 
 
 def _refuse_module(session: Session, exercise: str, script: Path | None, *, is_whole_module: bool) -> None:

@@ -199,7 +199,7 @@ def _find_slurm_module(context: Context, module: Module, request: RunRequest) ->
     labs = [lab for lab in deployments.readable(context.paths)[0] if lab.up and request.target in {None, lab.target}]
     if any(lab.module == module.id and lab.runs_as_jobs for lab in labs):
         return module
-    slurm_module = next((item for item in (module, *catalog.modules) if item.lab.scheduler == "slurm"), None)
+    slurm_module = next((item for item in catalog.iterate(module.id) if item.lab.scheduler == "slurm"), None)
     if slurm_module is None:
         raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
     newest = max((lab for lab in labs if lab.runs_as_jobs), key=lambda lab: lab.updated, default=None)

@@ -64,13 +64,13 @@ def test_judge_names_the_result_of_a_part(judge: Judge, judge_file: Path, fate: 
     assert len(answer.output) <= 8 << 10
 
 
-@pytest.mark.parametrize(("load", "seconds"), [(0.0, 1), (2.1, 2), (100.0, 10)])
+@pytest.mark.parametrize(("load", "seconds"), [(0.0, 0.1), (2.1, 0.2), (100.0, 1)])
 def test_judge_gives_a_part_more_time_on_a_busy_computer(
-    judge: Judge, judge_file: Path, monkeypatch: pytest.MonkeyPatch, load: float, seconds: int
+    judge: Judge, judge_file: Path, monkeypatch: pytest.MonkeyPatch, load: float, seconds: float
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
-    assert f"within {seconds} s" in ask(judge, judge_file, FATES["endless"][0], limit_s=1).says
+    assert f"within {seconds} s" in ask(judge, judge_file, FATES["endless"][0], limit_s=0.1).says
 
 
 def test_judge_lets_a_part_use_the_programs_of_the_system(judge_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,12 +26,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def build(emulator: Any, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Build a text as `kernels.cu`."""
+    """Build a text as `kernels.cu`, by default for runs that watch every block, which takes the compiler half of the time."""
 
     def build_text(text: str, name: str = "kernels.cu", **options: Any) -> Any:
         folder = tmp_path_factory.mktemp("build")
         source = folder / name
         source.write_text(text, encoding="utf-8")
-        return emulator.build([source], folder=folder, **{"cache": cache} | options)
+        return emulator.build([source], folder=folder, **{"cache": cache, "every": True} | options)
 
     return build_text

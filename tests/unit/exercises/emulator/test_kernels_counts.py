@@ -69,7 +69,7 @@ int main() {
 
 @pytest.fixture(scope="module")
 def result(build: Callable[..., Any]) -> Any:
-    return build(SOURCE, every=True).run(trace=3)
+    return build(SOURCE).run(trace=3)
 
 
 @pytest.mark.parametrize(

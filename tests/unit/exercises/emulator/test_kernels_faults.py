@@ -21,12 +21,12 @@ def place(comment: str) -> str:
 
 @pytest.fixture(scope="module")
 def program(build: Callable[..., Any]) -> Any:
-    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name, every=True)
+    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
 
 
 @pytest.fixture(scope="module")
 def textbook(build: Callable[..., Any]) -> Any:
-    return build(SOURCE.with_name("repertoire.cu").read_text(encoding="utf-8"), every=True)
+    return build(SOURCE.with_name("repertoire.cu").read_text(encoding="utf-8"))
 
 
 def run(program: Any, *words: str) -> tuple[Any, str]:
@@ -192,7 +192,7 @@ def test_run_gives_the_values_of_the_device_language(build: Callable[..., Any]) 
 
 def test_run_gives_the_products_and_conflicts_of_tensor_cores(build: Callable[..., Any]) -> None:
     """mma of six kinds of numbers, WMMA of four, ldmatrix, stmatrix, fp8. Rows of 32 bytes collide in banks, of 48 not."""
-    result = build(SOURCE.with_name("tiles.cu").read_text(encoding="utf-8"), every=True).run()
+    result = build(SOURCE.with_name("tiles.cu").read_text(encoding="utf-8")).run()
     assert (result.output, result.first_fault()) == ("16 right, 0 wrong", None)
     dense, padded = result.kernels["transpose<16>"], result.kernels["transpose<24>"]
     assert (dense.shared_load.bank_conflicts, dense.shared_store.bank_conflicts) == (7, 4)

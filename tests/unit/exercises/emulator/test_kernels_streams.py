@@ -40,7 +40,7 @@ RIGHT = ("event", "default-stream", "waits", "chain", "halves", "readers", "atom
 
 @pytest.fixture(scope="module")
 def program(build: Callable[..., Any]) -> Any:
-    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name, every=True)
+    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
 
 
 def list_faults(result: Any) -> list[tuple[str, str]]:

@@ -160,9 +160,27 @@ def test_lines_have_the_counts_of_each_kind_of_access(program: Any) -> None:
     assert {item.access for item in lines if f"{item.file}:{item.line}" == place("a row")} == {"global_load", "shared_store"}
 
 
-def test_run_watches_a_sample_of_the_blocks_of_a_large_launch(program: Any) -> None:
+def test_run_watches_a_sample_of_the_blocks_of_a_large_launch(build: Callable[..., Any]) -> None:
     """64 blocks of 64 threads with 4000 loads each: eight million accesses are 32.7 blocks; of the others none is a 64th."""
-    results = [program.run("square", "4000", limit_s=STUCK_S, every=every) for every in (False, False, True)]
+    program = build(
+        """
+__global__ void square(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0;
+  for (int k = 0; k < n; ++k) sum += x[(i + k) % 4096];
+  y[i] = sum;
+}
+int main() {
+  float *x, *y;
+  cudaMalloc(&x, 16384);
+  cudaMalloc(&y, 16384);
+  cudaMemset(x, 0, 16384);
+  square<<<64, 64>>>(x, y, 4000);
+}
+""",
+        every=False,
+    )
+    results = [program.run(limit_s=STUCK_S, every=every) for every in (False, False, True)]
     sample, again, whole = (result.kernels["square"] for result in results)
     assert sample == again
     assert (sample.threads, sample.watched_threads, whole.watched_threads) == (4096, 33 * 64, 4096)

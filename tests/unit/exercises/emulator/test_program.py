@@ -25,7 +25,7 @@ def place(comment: str) -> str:
 
 @pytest.fixture(scope="module")
 def program(build: Callable[..., Any]) -> Any:
-    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name, every=True)
+    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
 
 
 def numbers(program: Any, name: str, order: int) -> list[int]:

@@ -26,7 +26,7 @@ def place(comment: str) -> str:
 
 @pytest.fixture(scope="module")
 def program(build: Callable[..., Any]) -> Any:
-    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name)
+    return build(SOURCE.read_text(encoding="utf-8"), name=SOURCE.name, every=False)
 
 
 @only_x86
@@ -35,7 +35,7 @@ def test_build_has_each_kernel_without_hooks(program: Any) -> None:
 
 
 def test_build_of_a_program_that_watches_every_block_has_no_other_kernels(build: Callable[..., Any]) -> None:
-    program = build("__global__ void one(int* x) { *x = 1; }\nint main() { one<<<1, 1>>>(nullptr); }\n", every=True)
+    program = build("__global__ void one(int* x) { *x = 1; }\nint main() { one<<<1, 1>>>(nullptr); }\n")
     assert b".unwatched" not in program.path.read_bytes()
 
 
@@ -112,7 +112,7 @@ def test_finish_calls_a_hook_only_for_an_address_that_it_must_see(emulator: Any,
 @pytest.mark.slow
 def test_run_of_a_block_with_very_many_accesses_watches_the_first_ones(build: Callable[..., Any]) -> None:
     """The last access that is watched is the read before a loop around atomicCAS, which is no race."""
-    program = build("""
+    text = """
       __global__ void add(unsigned* sum, volatile unsigned* other, int reads) {
         if (threadIdx.x < 32) {
           atomicAdd(sum, 1);
@@ -133,8 +133,8 @@ def test_run_of_a_block_with_very_many_accesses_watches_the_first_ones(build: Ca
         cudaDeviceSynchronize();
         printf("%u", *memory);
       }
-    """)
-    result = program.run()
+    """
+    result = build(text, every=False).run()
     kernel = result.kernels["add"]
     assert (result.output, result.first_fault()) == ("33", None)
     assert (kernel.threads, kernel.watched_threads, kernel.atomics, kernel.global_load.requests) == (33, 0, 32, 1 << 25)
