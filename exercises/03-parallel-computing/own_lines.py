@@ -25,8 +25,9 @@ def read_curves(_: ranks.World | None, curves: dict[str, Samples]) -> dict[str, 
     return answers
 
 
-def typical_error_percent(samples: Samples, latency: float, per_byte: float) -> float:
+def typical_error_percent(samples: Samples, latency: float, bandwidth: float) -> float:
     """Return by how much the line misses the median of a size, in percent: the median over all sizes."""
+    per_byte = 1 / bandwidth if bandwidth else 0.0
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
         times.setdefault(size, []).append(seconds)
@@ -40,19 +41,19 @@ def make_rows(outcome: own_part.Outcome, curves: dict[str, Samples], factors: di
     for name, (latency, bandwidth, plateau) in (outcome.results[0] if outcome.state == "ran" else {}).items():
         rows.append({
             "collective": f"{name}, yours", "latency_us": latency * 1e6,
-            "asymptote_busbw_gb_per_s": bandwidth / 1e9 * factors[name], "half_speed_bytes": round(latency * bandwidth),
-            "typical_error_percent": typical_error_percent(curves[name], latency, 1 / bandwidth if bandwidth else 0.0),
+            "asymptote_busbw_gb_per_s": bandwidth / 1e9 * factors[name],
+            "typical_error_percent": typical_error_percent(curves[name], latency, bandwidth),
             "plateau": "not reached" if plateau is None else f"from {plateau:,.0f} bytes",
         })  # fmt: skip
     return rows
 
 
 def list_points(
-    outcome: own_part.Outcome, name: str, samples: Samples, through_all: tuple[float, float] | None
+    outcome: own_part.Outcome, name: str, samples: Samples, through_ends: tuple[float, float] | None
 ) -> list[dict[str, object]]:
-    """Return the points of a plot for one collective: the median of each size, the line through all sizes, and the learner's.
+    """Return the points of a plot for one collective: the median of each size, the line through both ends, and the learner's.
 
-    `through_all` has the latency and the bandwidth of the line through all sizes, in seconds and bytes per second.
+    `through_ends` has the latency and the bandwidth of the line through both ends, in seconds and bytes per second.
     """
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
@@ -61,7 +62,7 @@ def list_points(
         {"line": "median of the calls", "bytes": size, "us": 1e6 * statistics.median(times[size])} for size in sorted(times)
     ]
     own_line = tuple(outcome.results[0][name][:2]) if outcome.state == "ran" else None
-    for title, line in (("line through all sizes", through_all), ("your line", own_line)):
+    for title, line in (("line through both ends", through_ends), ("your line", own_line)):
         if line and min(line) > 0:
             points += [{"line": title, "bytes": size, "us": 1e6 * (line[0] + size / line[1])} for size in sorted(times)]
     return points
@@ -70,7 +71,7 @@ def list_points(
 def describe(outcome: own_part.Outcome, rows: list[dict], reference_rows: list[dict], curves: dict[str, Samples]) -> str | None:
     """Return "right", or what is wrong with the learner's lines in this run. Return None if the part is open.
 
-    Real times are not exactly on a line, so the learner's line may miss the medians somewhat more than the course's.
+    Real times are not exactly on a line, so the learner's line may miss the medians somewhat more than the line through both ends.
     """
     if outcome.state != "ran":
         return outcome.text if outcome.state == "failed" else None
