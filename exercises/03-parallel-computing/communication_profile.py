@@ -2,7 +2,7 @@
 
 You will learn    how long AllReduce, Broadcast, AllGather and ReduceScatter take; algorithm and bus bandwidth; how to read
                   latency and bandwidth from a sweep; the size from which a link is fully used (the plateau)
-You will produce  a line for each size; metrics.json with times, bandwidths, the line through both ends and the plateau of each collective
+You will produce  a line for each size; metrics.json with times, bandwidths, two lines and the plateau of each collective
 Run it            torchrun --nproc-per-node=2 communication_profile.py --max-bytes 16777216 --factor 4      (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            communication_profile.py --link-gbps 10     (on the first node; --node-rank=1 on the second)

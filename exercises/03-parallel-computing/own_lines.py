@@ -71,7 +71,8 @@ def list_points(
 def describe(outcome: own_part.Outcome, rows: list[dict], reference_rows: list[dict], curves: dict[str, Samples]) -> str | None:
     """Return "right", or what is wrong with the learner's lines in this run. Return None if the part is open.
 
-    Real times are not exactly on a line, so the learner's line may miss the medians somewhat more than the line through both ends.
+    Real times are not exactly on a line, so the learner's line may miss the medians somewhat more than the line through both
+    ends.
     """
     if outcome.state != "ran":
         return outcome.text if outcome.state == "failed" else None
