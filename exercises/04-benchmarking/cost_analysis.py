@@ -149,7 +149,9 @@ metrics = {
     "model": model, "rows": rows, "known": priced_rows, "measured": measured,
     "prices": sources,
     "prices_date": sources["on_demand"]["date"], "prices_source": sources["on_demand"]["source"],
-    "reference_usd_per_million": of_reference["usd_per_million"], "cheapest_measured": cheapest and cheapest["instance"],
+    "reference_usd_per_million": of_reference["usd_per_million"],
+    "reference_usd_at_six_hours": of_reference["usd_per_million"] and 4 * of_reference["usd_per_million"],
+    "cheapest_measured": cheapest and cheapest["instance"],
     "rows_with_cost": len(priced_rows), "measured_in_rows": len(really), "golden_usd": costs.usd_per_million(0.526, 200),
     "break_even_l4_t4": costs.break_even(l4.usd_per_hour, t4.usd_per_hour),
     "costs_of_what_was_not_measured": sum(row["usd_per_million"] is not None and row["instance"] != args.instance

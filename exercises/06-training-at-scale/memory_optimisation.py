@@ -55,6 +55,8 @@ if args.width < 32 or args.width % 32:
     parser.error(f"--width must be a multiple of 32, the width of a head: {args.width} is not")
 if args.steps < 2 or min(args.layers, args.length, args.batch_size) < 1:
     parser.error("--steps must be at least 2 (the first creates the moments), and --layers, --length, --batch-size at least 1")
+if args.batch_size % max(technique.parts for technique in MENU):
+    parser.error(f"--batch-size must be a multiple of 16, the most micro-batches of the menu: {args.batch_size} is not")
 if args.budget_mib < 0:
     parser.error("--budget-mib must not be below 0")
 
@@ -168,13 +170,14 @@ def compare_yours(learner: Measurement | None, reference: Measurement, plain_pea
     """Return the facts about the learner's step that the checks need. They are null if it was not measured."""
     if learner is None or learner.error:
         return {"fits": None if learner is None else False, "out_of_memory": None if learner is None else True} | dict.fromkeys(
-            ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
+            ("peak_mib", "peak_of_plain", "above_floor_times", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
         )
     losses = [abs(value - right) for value, right in zip(learner.losses, reference.losses, strict=True)]
     weights = [(value - right).abs().max().item() for value, right in zip(learner.weights, reference.weights, strict=True)]
     return {
         "fits": True, "out_of_memory": False, "peak_mib": mib(learner.peak),
         "peak_of_plain": learner.peak / plain_peak if plain_peak and leaves_room(reference, plain_peak) else None,
+        "above_floor_times": (plain_peak - reference.held) / (learner.peak - reference.held) if plain_peak else None,
         "flops_of_plain": learner.flops / reference.flops, "loss_off": max(losses), "parameter_off": max(weights),
         "micro_batches": learner.calls or None,
     }  # fmt: skip
