@@ -25,14 +25,18 @@ def read_curves(_: ranks.World | None, curves: dict[str, Samples]) -> dict[str, 
     return answers
 
 
-def typical_error_percent(samples: Samples, latency: float, bandwidth: float) -> float:
-    """Return by how much the line misses the median of a size, in percent: the median over all sizes."""
-    per_byte = 1 / bandwidth if bandwidth else 0.0
+def typical_error_percent(samples: Samples, latency: float, bandwidth: float) -> float | None:
+    """Return by how much the line is above or below the median of a size, in percent: the geometric mean over all sizes.
+
+    Return None if latency or bandwidth is not above 0.
+    """
+    if min(latency, bandwidth) <= 0:
+        return None
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
         times.setdefault(size, []).append(seconds)
-    misses = [abs((latency + per_byte * size) / statistics.median(times[size]) - 1) for size in times]
-    return 100 * statistics.median(misses)
+    ratios = [(latency + size / bandwidth) / statistics.median(times[size]) for size in times]
+    return 100 * (statistics.geometric_mean(max(ratio, 1 / ratio) for ratio in ratios) - 1)
 
 
 def make_rows(outcome: own_part.Outcome, curves: dict[str, Samples], factors: dict[str, float]) -> list[dict[str, object]]:
@@ -83,7 +87,7 @@ def describe(outcome: own_part.Outcome, rows: list[dict], reference_rows: list[d
             return f"{name}: latency and bandwidth are above 0, and one of yours is not"
         limit = FACTOR * reference["typical_error_percent"] + ADDITION
         if not row["typical_error_percent"] <= limit:
-            return f"{name}: your line misses a typical size by {row['typical_error_percent']:.0f} %; {limit:.0f} % are allowed"
+            return f"{name}: your line is off by {row['typical_error_percent']:.0f} %; {limit:.0f} % are allowed"
         latency, bandwidth, plateau = answer
         sizes = (size for size, _ in curves[name])
         if plateau != min((size for size in sizes if size >= 9 * latency * bandwidth), default=None):
