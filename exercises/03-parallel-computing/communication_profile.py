@@ -2,7 +2,7 @@
 
 You will learn    how long AllReduce, Broadcast, AllGather and ReduceScatter take; algorithm and bus bandwidth; how to read
                   latency and bandwidth from a sweep; the size from which a link is fully used (the plateau)
-You will produce  a line for each size; metrics.json with times, bandwidths, the fitted line and the plateau of each collective
+You will produce  a line for each size; metrics.json with times, bandwidths, two lines and the plateau of each collective
 Run it            torchrun --nproc-per-node=2 communication_profile.py --max-bytes 16777216 --factor 4      (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            communication_profile.py --link-gbps 10     (on the first node; --node-rank=1 on the second)
@@ -142,19 +142,19 @@ for collective in collectives:
 summary, lines = [], {}
 for collective in collectives:
     rows = [row for row in sweep if row["collective"] == TITLES[collective]]
-    line = bandwidth.fit([row["bytes"] for row in rows], [row["median_us"] / 1e6 for row in rows])
-    lines[TITLES[collective]] = line and (line.latency_s, 1e9 * line.bandwidth)
+    line = bandwidth.join_ends([row["bytes"] for row in rows], [row["median_us"] / 1e6 for row in rows])
+    lines[TITLES[collective]] = line
     flat = bandwidth.plateau([row["bytes"] for row in rows], [row["busbw_gb_per_s"] for row in rows])
     best = max(rows, key=lambda row: row["busbw_gb_per_s"])
-    error = line and own_lines.typical_error_percent(curves[TITLES[collective]], line.latency_s, 1e-9 / line.bandwidth)
+    error = line and own_lines.typical_error_percent(curves[TITLES[collective]], *line)
     hops = {"all_reduce": 2 * (size - 1), "all_gather": size - 1, "reduce_scatter": size - 1}.get(collective)  # of a ring
     lasting = max((row["busbw_gb_per_s"] for row in rows if row["bytes"] >= 8 * burst), default=None)
     summary.append({
         "collective": TITLES[collective], "smallest_us": rows[0]["median_us"],
-        "latency_us": line and line.latency_s * 1e6, "typical_error_percent": error,
-        "message_us": line.latency_s * 1e6 / hops if line and hops else None, "fit_error_percent": line and line.error_percent,
-        "asymptote_busbw_gb_per_s": line and line.bandwidth * bandwidth.bus_factor(collective, size),
-        "half_speed_bytes": line and round(line.half_bytes), "best_busbw_gb_per_s": best["busbw_gb_per_s"],
+        "latency_us": line and line[0] * 1e6, "typical_error_percent": error,
+        "message_us": line[0] * 1e6 / hops if line and hops else None,
+        "asymptote_busbw_gb_per_s": line and line[1] / 1e9 * bandwidth.bus_factor(collective, size),
+        "best_busbw_gb_per_s": best["busbw_gb_per_s"],
         "best_bytes": best["bytes"], "plateau_bytes": flat.size, "plateau": flat.words,
         "last_doubling_gain_percent": flat.gain_percent,
         "percent_of_link": 100 * lasting / link if link and lasting else None,
@@ -188,14 +188,13 @@ world.wait_for_all()
 if rank == 0:
     speeds = {row["bytes"]: row["algbw_gb_per_s"] for row in sweep if row["collective"] == "AllReduce"}
     metrics = {
-        **vars(args), "backend": dist.get_backend(), "hosts": hosts, "largest_bytes": counts[-1] * 4, "link_gb_per_s": link,
+        **vars(args), "backend": dist.get_backend(), "hosts": hosts, "link_gb_per_s": link,
         "sweep": sweep, "summary": summary + own_rows,
         "lines": own_lines.list_points(outcome, name := TITLES[collectives[0]], curves[name], lines[name]),
         "own": {"state": outcome.state, "result": own_lines.describe(outcome, own_rows, summary, curves)},
         "gain_of_1_mib": speeds[1 << 20] / speeds[1 << 10] if {1 << 10, 1 << 20} <= speeds.keys() else None,
         "collectives": len(collectives), "sizes": len(counts),
         "allreduce": next((row for row in summary if row["collective"] == "AllReduce"), dict.fromkeys(summary[0])),
-        "bus_over_algorithm": sweep[0]["busbw_gb_per_s"] / sweep[0]["algbw_gb_per_s"] if "all_reduce" in collectives else None,
         "plateaus_reached": sum(row["plateau_bytes"] is not None for row in summary),
         "above_link": sum(map(above_link, sweep)), "link_burst_bytes": burst,
         "beside_all_reduce_perf": reference_rows, "all_reduce_perf_not_run": why_not,

@@ -69,7 +69,6 @@ def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[
         "bytes_off": abs(row["bytes_per_step"] - row["bytes_by_formula"]),
         "compressing_ms": compressing,
         "communication_ms": communication,
-        "communication_per_compute": communication / row["without_network_ms"],
         "pays_below_gbps": pays_below_gbps(plain_wire - wire, compressing),
         "loss_gap_percent": 100 * (row["loss_after"] / plain["loss_after"] - 1),
     }

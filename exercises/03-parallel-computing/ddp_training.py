@@ -178,7 +178,6 @@ if rank == 0:
         "share_samples": [len(share) for share in shares],
         "samples_shared": sum(map(len, shares)) - len(set().union(*shares)), "epochs_in_the_order_of_the_first": repeated,
         "ways": ways + own_result["rows"], "one_by_one_over_flat": messages_ratio if size > 1 else None,
-        "early_percent_of_ddp": ways[-1]["early_percent"] if size > 1 else None,
         "ways_error": max(row["gradient_error"] for row in ways),
         "own": {
             "state": outcome.state, "loss_after": own_result["loss_after"],
@@ -188,7 +187,6 @@ if rank == 0:
         "allreduce_ms": 1e3 * bench.percentile(allreduce_s, 50),
         "least_efficiency_percent": 100 * bench.percentile(alone_s, 50) / one_by_one,
         "weak_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
-        "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,
         "own_steps": [{"rank": r, "node": node, "mean_ms": ms} for r, (node, ms) in enumerate(zip(nodes, own_ms, strict=True))],
         "rule_of_thumb": [  # for two T4s, one worker each; only two GPUs can be compared with it
             {"what": label, "expected": reference, "ideal": ideal, "measured": measured if two_gpus else None}

@@ -152,11 +152,11 @@ if rank == 0:
     failure = outcome.text if outcome and outcome.state == "failed" else None
     every_row, big_row = rows[1], rows[2] if BIG in ways else None
     metrics = {
-        **vars(args), "backend": dist.get_backend(), "parameters": weights[EACH].numel(), "samples_a_group": size * per_group,
+        **vars(args), "backend": dist.get_backend(), "parameters": weights[EACH].numel(),
         "gradient_bytes": 4 * weights[EACH].numel(), "ways": [*rows, *([yours] if yours else [])],
         "yours": {"outcome": "ran" if yours else failure} | {key: yours.get(key) for key in keys},
         "accumulated": [every_row], "big_batch": big_row,
-        "gradient_differences_across_ranks": rank_differences, "last_group_samples": size * short,
+        "gradient_differences_across_ranks": rank_differences,
         "last_group_error_by_k": every_row["last_group_error"],
         "last_step_by_k": (last[EACH].norm() / last[BIG].norm()).item() if big_row else None,
         "no_sync_speedup": every_row["median_ms"] / yours["median_ms"] if yours else None,

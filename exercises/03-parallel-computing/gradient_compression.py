@@ -156,14 +156,12 @@ if rank == 0:
     for row in rows:
         row.update(compression.judge(row, rows[0], size))
     by_name, yours = {row["hook"]: row for row in rows}, compare_hook(outcome)
-    of_rank_1 = by_name.get("powersgd-1", {})
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "hooks": rows, "left_out": left_out, "curves": curves,
         "yours": yours, "compared": [*rows, *yours["rows"]],
         "fp16_tiny_share": compute_learned_share(by_name["fp16"]) if "fp16" in by_name else None,
         "loss_before": curves[0]["loss"], "worst_loss": max(row["loss_after"] for row in rows),
-        "plain_communication_ms": rows[0]["communication_ms"], "plain_ratio": rows[0]["communication_per_compute"],
-        "power_sgd_times_smaller": of_rank_1.get("times_smaller"),
+        "plain_communication_ms": rows[0]["communication_ms"],
     }  # fmt: skip
     titles = {"hook": "hook", "bytes_per_step": "bytes a step", "times_smaller": "x smaller", "messages_per_step": "messages"}
     titles |= {"median_ms": "step ms", "compressing_ms": "compressing ms", "communication_ms": "communication ms"}

@@ -225,8 +225,7 @@ if first:
         "loss_error": max(abs(row["loss"] / row["loss_one_process"] - 1) for row in losses),
         "parameter_error": parameter_error, "pipeline_speedup": naive["median_ms"] / eight["median_ms"],
         "naive_overlap_points": overlap_points, "gpipe_in_flight": eight["in_flight"],
-        "bubble_of_eight_percent": eight["bubble_replayed_percent"],
-        "interleaved_bubble_times": times, "interleaved_in_flight": two_stages and two_stages["in_flight"],
+        "interleaved_bubble_times": times,
         "most_in_flight_1f1b": max((row["in_flight"] for row in rows if row["way"] == "1f1b"), default=None),
     }  # fmt: skip
     titles = {"way": "way", "micro_batches": "m", "median_ms": "step ms", "bubble_predicted_percent": "bubble % predicted"}

@@ -18,7 +18,8 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
     of one step: {"step": 0, 1, 2 ..., "rank": 0 ... n-1, "compute_s": seconds, "communicate_s": seconds}. Rows come in any
     order.
 
-    If one number has to stand for several, take their median. Which numbers these are is your decision.
+    Which rows and ranks count, and which figure represents several steps, is your decision. A single slow or fast step must not
+    move the result. The times of most steps are spread evenly around the usual one.
     """
     raise NotImplementedError("compare: how long did one step take, for all its ranks together?")
 
@@ -26,7 +27,7 @@ def compare(alone: dict, together: dict) -> tuple[float, float]:
 def waiting(training: dict) -> float:
     """Return the percentage of a step that a rank, on average over all ranks, only waits for slower ranks.
 
-    Compute the percentage of each step, and return the median of these.
+    Compute the percentage of each step. Then represent the steps by one figure, as in `compare`.
 
     The time in which data is really sent is not waiting, but `communicate_s` contains both: an all-reduce ends on all ranks at
     the same time, however early a rank called it.

@@ -25,13 +25,18 @@ def read_curves(_: ranks.World | None, curves: dict[str, Samples]) -> dict[str, 
     return answers
 
 
-def typical_error_percent(samples: Samples, latency: float, per_byte: float) -> float:
-    """Return by how much the line misses the median of a size, in percent: the median over all sizes."""
+def typical_error_percent(samples: Samples, latency: float, bandwidth: float) -> float | None:
+    """Return by how much the line is above or below the median of a size, in percent: the geometric mean over all sizes.
+
+    Return None if latency or bandwidth is not above 0.
+    """
+    if min(latency, bandwidth) <= 0:
+        return None
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
         times.setdefault(size, []).append(seconds)
-    misses = [abs((latency + per_byte * size) / statistics.median(times[size]) - 1) for size in times]
-    return 100 * statistics.median(misses)
+    ratios = [(latency + size / bandwidth) / statistics.median(times[size]) for size in times]
+    return 100 * (statistics.geometric_mean(max(ratio, 1 / ratio) for ratio in ratios) - 1)
 
 
 def make_rows(outcome: own_part.Outcome, curves: dict[str, Samples], factors: dict[str, float]) -> list[dict[str, object]]:
@@ -40,19 +45,19 @@ def make_rows(outcome: own_part.Outcome, curves: dict[str, Samples], factors: di
     for name, (latency, bandwidth, plateau) in (outcome.results[0] if outcome.state == "ran" else {}).items():
         rows.append({
             "collective": f"{name}, yours", "latency_us": latency * 1e6,
-            "asymptote_busbw_gb_per_s": bandwidth / 1e9 * factors[name], "half_speed_bytes": round(latency * bandwidth),
-            "typical_error_percent": typical_error_percent(curves[name], latency, 1 / bandwidth if bandwidth else 0.0),
+            "asymptote_busbw_gb_per_s": bandwidth / 1e9 * factors[name],
+            "typical_error_percent": typical_error_percent(curves[name], latency, bandwidth),
             "plateau": "not reached" if plateau is None else f"from {plateau:,.0f} bytes",
         })  # fmt: skip
     return rows
 
 
 def list_points(
-    outcome: own_part.Outcome, name: str, samples: Samples, through_all: tuple[float, float] | None
+    outcome: own_part.Outcome, name: str, samples: Samples, through_ends: tuple[float, float] | None
 ) -> list[dict[str, object]]:
-    """Return the points of a plot for one collective: the median of each size, the line through all sizes, and the learner's.
+    """Return the points of a plot for one collective: the median of each size, the line through both ends, and the learner's.
 
-    `through_all` has the latency and the bandwidth of the line through all sizes, in seconds and bytes per second.
+    `through_ends` has the latency and the bandwidth of the line through both ends, in seconds and bytes per second.
     """
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
@@ -61,7 +66,7 @@ def list_points(
         {"line": "median of the calls", "bytes": size, "us": 1e6 * statistics.median(times[size])} for size in sorted(times)
     ]
     own_line = tuple(outcome.results[0][name][:2]) if outcome.state == "ran" else None
-    for title, line in (("line through all sizes", through_all), ("your line", own_line)):
+    for title, line in (("line through both ends", through_ends), ("your line", own_line)):
         if line and min(line) > 0:
             points += [{"line": title, "bytes": size, "us": 1e6 * (line[0] + size / line[1])} for size in sorted(times)]
     return points
@@ -70,7 +75,8 @@ def list_points(
 def describe(outcome: own_part.Outcome, rows: list[dict], reference_rows: list[dict], curves: dict[str, Samples]) -> str | None:
     """Return "right", or what is wrong with the learner's lines in this run. Return None if the part is open.
 
-    Real times are not exactly on a line, so the learner's line may miss the medians somewhat more than the course's.
+    Real times are not exactly on a line, so the learner's line may miss the medians somewhat more than the line through both
+    ends.
     """
     if outcome.state != "ran":
         return outcome.text if outcome.state == "failed" else None
@@ -81,7 +87,7 @@ def describe(outcome: own_part.Outcome, rows: list[dict], reference_rows: list[d
             return f"{name}: latency and bandwidth are above 0, and one of yours is not"
         limit = FACTOR * reference["typical_error_percent"] + ADDITION
         if not row["typical_error_percent"] <= limit:
-            return f"{name}: your line misses a typical size by {row['typical_error_percent']:.0f} %; {limit:.0f} % are allowed"
+            return f"{name}: your line is off by {row['typical_error_percent']:.0f} %; {limit:.0f} % are allowed"
         latency, bandwidth, plateau = answer
         sizes = (size for size, _ in curves[name])
         if plateau != min((size for size in sizes if size >= 9 * latency * bandwidth), default=None):

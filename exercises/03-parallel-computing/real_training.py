@@ -205,11 +205,8 @@ if rank == 0:
         "parameters": results[0]["weights"].numel(), "comparison": rows, "compared": rows + own_rows,
         "own": {"state": outcome.state, "result": raw_times.describe(outcome, alone, together)},
         "weak_accuracy_gap": accuracy_gap, "epochs_done": epochs_done, "loss_before": loss_before,
-        "first_losses_gap": first_gap, "all_losses_gap": gap, "parameter_differences_across_ranks": differences,
+        "first_losses_gap": first_gap, "parameter_differences_across_ranks": differences,
         "strong_speedup": rows[1]["speedup"] if size > 1 else None,
-        "strong_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
-        "weak_steps": rows[2]["steps"] if size > 1 else None,
-        "same_algorithms": torch.backends.cudnn.deterministic and not torch.backends.cudnn.allow_tf32,
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}

@@ -193,24 +193,24 @@ if rank == 0:
     yours = compare_diagnosis(final)
     unnamed = dict.fromkeys(("communication_ms", "slower_computing_ms", "bottleneck", "overhead_grows"))
     breakdown = [{"by": "3.7", **row, **unnamed} for row in rows if row["workers"] > 1]
+    own_losses = {row["mode"]: {key: row[key] for key in ("slower_computing_ms", "communication_ms")} for row in yours["rows"]}
+    losses = [
+        {"case": f"{row['mode']}, {row['workers']} workers", "lost_ms": row["lost_ms"], **own_losses.get(row["mode"], {})}
+        for row in rows if row["workers"] == counts[-1]
+    ]  # fmt: skip
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "counts": counts, "largest": counts[-1],
         "gradient_bytes": 4 * sum(weight.numel() for weight in build(None).parameters()), "scaling": rows,
-        "yours": yours, "breakdown": [*breakdown, *yours["rows"]],
+        "yours": yours, "breakdown": [*breakdown, *yours["rows"]], "losses": losses,
         "weak": [row for row in rows if row["mode"] == "weak"], "strong": [row for row in rows if row["mode"] == "strong"],
         "weak_efficiency_percent": final.get("weak", {}).get("efficiency_percent"),
-        "strong_efficiency_percent": final.get("strong", {}).get("efficiency_percent"),
         "strong_of_weak": final["strong"]["efficiency_percent"] / final["weak"]["efficiency_percent"] if size > 1 else None,
-        "gradient_mb": 4e-6 * sum(weight.numel() for weight in build(None).parameters()),
-        "weak_lost_ms": final.get("weak", {}).get("lost_ms"),
-        "bottlenecks_named": sum(row["bottleneck"] != scaling.NONE for row in yours["rows"]),
-        "above_ideal": sum(row["efficiency_percent"] > 100 for row in rows if row["workers"] > 1),
-        "baseline_drift_percent": drift_percent, "baseline_moved_percent": abs(drift_percent),
+        "baseline_moved_percent": abs(drift_percent),
     }  # fmt: skip
     titles = {"mode": "mode", "workers": "workers", "median_ms": "step ms", "samples_per_s": "samples/s", "speedup": "x"}
     titles |= {"efficiency_percent": "efficiency %", "ideal_ms": "ideal ms", "silent_ms": "without AllReduce"}
     bench.say_table(rows, titles)
-    if metrics["above_ideal"]:
+    if any(row["efficiency_percent"] > 100 for row in rows if row["workers"] > 1):
         say("An efficiency above 100 % means that one worker was measured too slow. Measure again before you believe any row.")
     say(f"one worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
     if outcome and outcome.state == "open":

@@ -32,9 +32,9 @@ def is_within(request: Mapping[str, Any], ttft_ms: float, tpot_ms: float) -> boo
     return request["ttft_ms"] <= ttft_ms and (request["tpot_ms"] is None or request["tpot_ms"] <= tpot_ms)
 
 
-def measure_goodput(requests: Sequence[Mapping[str, Any]], seconds: float, ttft_ms: float, tpot_ms: float) -> float:
-    """Return the tokens per second of the requests of a round that keep both limits."""
-    return sum(request["tokens"] for request in requests if is_within(request, ttft_ms, tpot_ms)) / seconds
+def compute_good_percent(requests: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> float:
+    """Return the percentage of the requests that keep both limits, which are `ttft_ms` and `tpot_ms`."""
+    return 100 * statistics.fmean(is_within(request, limits["ttft_ms"], limits["tpot_ms"]) for request in requests)
 
 
 def use_part(_world: object, sweep: dict[str, list[Any]], limits: Mapping[str, float]) -> dict[str, Any]:
@@ -57,17 +57,19 @@ def use_part(_world: object, sweep: dict[str, list[Any]], limits: Mapping[str, f
 def count_wrong(sweep: Mapping[int, Sequence[Any]], answer: Mapping[str, Any], limits: Mapping[str, float]) -> int:
     """Return how many figures of the learner's part are wrong.
 
-    A batch size is wrong if fewer than `percent` percent of its requests keep both limits, or if the rounds refute it. The
-    answer None is wrong if a batch size keeps the promise.
+    All answers of the run have the same length. Only for such answers is the goodput the throughput times the share of requests
+    that keep both limits. A batch size is wrong if fewer than `percent` percent of its requests keep both limits, or if the
+    rounds refute it. The answer None is wrong if a batch size keeps the promise.
     """
     wrong_count, rates = 0, {}
-    ttft_ms, tpot_ms = limits["ttft_ms"], limits["tpot_ms"]
     for batch, measured in sweep.items():
-        speeds = [measure_goodput(requests, seconds, ttft_ms, tpot_ms) for requests, seconds in measured]
+        speeds = [
+            sum(request["tokens"] for request in requests) * compute_good_percent(requests, limits) / 100 / seconds
+            for requests, seconds in measured
+        ]
         own_speeds = answer["goodput"][str(batch)]
         wrong_count += sum(not math.isclose(own, speed, rel_tol=1e-6) for own, speed in zip(own_speeds, speeds, strict=True))
-        within = [is_within(request, ttft_ms, tpot_ms) for requests, _ in measured for request in requests]
-        if 100 * sum(within) >= limits["percent"] * len(within):
+        if compute_good_percent([request for requests, _ in measured for request in requests], limits) >= limits["percent"]:
             rates[batch] = speeds
     return wrong_count + (not _is_choice(rates, answer["batch"]))
 

@@ -107,7 +107,7 @@ elif outcome.state == "failed":
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "invented": sheet_rows, "tests": [*sheets.list_tests(args.puzzle), *device_tests],
-    "sheets_judged": len(invented_sheets) + len(real_sheets), "wrong_sheets": wrong_count,
+    "wrong_sheets": wrong_count,
     "part_fault": outcome.text, "specs": spec_rows, "table": table,
     "common": common, "device_ridge": device_ridge,
     "ridges": [*common, {"gpu": "this device, by two tests", "ridge_flop_per_byte": device_ridge}],

@@ -133,12 +133,9 @@ def find_limits(answered: list[tuple[list[Answer], float]]) -> dict[str, float]:
     }
 
 
-def describe_goodput(measured: list[tuple[list[dict], float]]) -> dict:
-    """Return the percentage of the requests that keep both limits, and the median goodput of the rounds."""
-    ttft_ms, tpot_ms = slo["ttft_ms"], slo["tpot_ms"]
-    within = [best_setting.is_within(request, ttft_ms, tpot_ms) for requests, _ in measured for request in requests]
-    rates = [best_setting.measure_goodput(requests, seconds, ttft_ms, tpot_ms) for requests, seconds in measured]
-    return {"good_percent": 100 * sum(within) / len(within), "goodput_tok_per_s": statistics.median(rates)}
+def find_good_percent(answered: list[tuple[list[Answer], float]]) -> float:
+    """Return the percentage of the requests of some rounds that keep both limits."""
+    return best_setting.compute_good_percent([request for answers, _ in answered for request in list_requests(answers)], slo)
 
 
 # --- the experiment: one engine, rounds over all batch sizes, so that a busy moment does not affect only one of them ---
@@ -183,7 +180,8 @@ best, candidates = best_setting.choose_best(valid), best_setting.list_within_spr
 for case in rows:
     alone = valid[0] if valid and valid[0]["batch"] == 1 else None
     case["gain"] = case["output_tok_per_s"] / alone["output_tok_per_s"] if alone and case["output_tok_per_s"] else None
-    case.update(describe_goodput(sweep[case["batch"]]))
+    case["good_percent"] = find_good_percent(rounds[case["batch"]])
+    case["goodput_tok_per_s"] = statistics.median(own_answer["goodput"][str(case["batch"])]) if own_answer else None
     case["ideal_tok_per_s"] = alone["output_tok_per_s"] * case["batch"] if alone else None
 
 # --- your part: its figures, and one more round with the batch size that it chose -------------------------------------------
@@ -192,13 +190,12 @@ if own_answer:
     wrong_figures = best_setting.count_wrong(sweep, own_answer, slo)
     say(f"yours: serve {own_batch or 'no batch size'}, so that {slo['percent']:g}% of the requests keep both limits")
 elif outcome.state == "open":
-    say("yours: not written yet; one more round is served with the batch size that your part chooses")
+    say("yours: not written yet; the table shows your goodput, and one more round with the batch size that your part chooses")
 else:
     say(f"yours: {outcome.text}")
 own_rows = [
     row(own_batch, served, [], memory[own_batch])
-    | describe_goodput([(list_requests(answers), wall) for answers, wall in served])
-    | {"setting": "yours"}
+    | {"setting": "yours", "good_percent": find_good_percent(served), "goodput_tok_per_s": None}
 ] if served else []  # fmt: skip
 
 # --- vLLM's own benchmark to compare with, if it is requested ------------------------------------------------------------
@@ -223,9 +220,7 @@ metrics = {
     "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats) + (own_batch if served else 0),
     "prompts_distinct": len(used_prompts),
     "refused": sum(row["refused"] for row in rows), "most_tok_per_s": peak,
-    "gain_of_largest": rows[-1]["gain"], "weights_mib": model.weight_bytes(limits.number) / MIB,
-    "best_candidates": candidates, "best_is_clear": int(len(candidates) == 1), "largest_cache_mib": rows[-1]["cache_mib"],
-    "slo": slo, "late_percent_of_largest": 100 - rows[-1]["good_percent"],
+    "gain_of_largest": rows[-1]["gain"], "best_is_clear": int(len(candidates) == 1), "slo": slo,
     "best_batch": best and best["batch"], "best_tok_per_s": best and best["output_tok_per_s"],
     "best_total_tok_per_s": best and best["total_tok_per_s"], "best_tpot_ms": best and best["tpot_p50_ms"],
     "best_power_w": best and best["power_w"], "one_at_a_time_tok_per_s": valid[0]["output_tok_per_s"] if valid else None,
@@ -235,8 +230,8 @@ metrics = {
 }  # fmt: skip
 titles = {"batch": "at a time", "setting": "setting",
           "output_tok_per_s": "tokens/s", "ttft_p50_ms": "TTFT ms", "tpot_p50_ms": "TPOT ms",
-          "good_percent": "% in time", "goodput_tok_per_s": "goodput", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
-          "ceiling_tok_per_s": "ceiling"}  # fmt: skip
+          "good_percent": "% in time", "goodput_tok_per_s": "your goodput", "memory_mib": "memory MiB",
+          "cache_mib": "cache MiB", "ceiling_tok_per_s": "ceiling"}  # fmt: skip
 say(f"limits: TTFT at most {slo['ttft_ms']:.1f} ms, TPOT at most {slo['tpot_ms']:.2f} ms")
 bench.say_table([*rows, *own_rows], titles)
 for refused_row in (row for row in rows if row["refused"]):

@@ -210,7 +210,6 @@ for dtype in dict.fromkeys(row["dtype"] for row in rows):
     })  # fmt: skip
 half = next((row for row in summary if row["dtype"] == "float16"), {})
 single = next((row for row in summary if row["dtype"] == "float32"), {})
-best_float32 = single.get("best_tflops")
 metrics = {
     **vars(args), "gpu": gpu.gpu if gpu else None, "peak": "data sheet, dense, at boost clock" if gpu else None,
     "derived_peaks": derived and derived.tflops,
@@ -220,14 +219,12 @@ metrics = {
     "wrong_rates": wrong_rates, "part_fault": outcome.text if outcome else "",
     "refused": sum(row["refused"] for row in rows + sustained),
     "pairs_expected": len(sizes) * (len(dtypes) - len(skipped)), "pairs_measured": sum(row["aligned"] for row in rows),
-    "best_float32_gflops": best_float32 and 1e3 * best_float32,
     "float32_sustained_percent_of_best": single.get("sustained_percent_of_best"),
     "float32_unaligned_percent": single.get("unaligned_percent_of_aligned"),
     "step_at_sustained_s": STEP_OPERATIONS / (1e12 * single["sustained_tflops"]) if single.get("sustained_tflops") else None,
     "best_float32": single.get("best"), "best_float16": half.get("best"),
-    "best_float32_tflops": best_float32, "best_float32_size": single.get("best_size"),
-    "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
-    "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
+    "best_float32_tflops": single.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
+    "long_runs": len(sustained) if args.sustained_s else None,
     "published": published_runs(), "beside_published": compare_published(summary),
     "simulated": None if on_gpu else "a processor, not a GPU: the arithmetic is right, but the speeds are the processor's",
 }  # fmt: skip

@@ -228,7 +228,6 @@ if rank == 0:
         "other_worlds_off": max((row["loss_off"] for row in worlds[1:] if row["loss_off"] is not None), default=None),
         "steps_found": [row["step_found"] for row in worlds], "missing": list_missing(contents) if contents else None,
         "saved": {**sharded, "wait_s": waited_s, "gb_per_s": gb_per_s, "tensor_bytes": tensor_bytes,
-                  "bytes_per_parameter": saved and saved.bytes / parameters,
                   "formula_off_percent": saved and 100 * abs(tensor_bytes / (12 * parameters) - 1),
                   "percent_of_disk": gb_per_s and disk_gb_per_s and 100 * gb_per_s / disk_gb_per_s},
         "one_file": {**one_file, "mb": one_file["bytes"] / 1e6}, "saves": [sharded, alone], "disk_gb_per_s": disk_gb_per_s,

@@ -55,6 +55,8 @@ if args.width < 32 or args.width % 32:
     parser.error(f"--width must be a multiple of 32, the width of a head: {args.width} is not")
 if args.steps < 2 or min(args.layers, args.length, args.batch_size) < 1:
     parser.error("--steps must be at least 2 (the first creates the moments), and --layers, --length, --batch-size at least 1")
+if args.batch_size % max(technique.parts for technique in MENU):
+    parser.error(f"--batch-size must be a multiple of 16, the most micro-batches of the menu: {args.batch_size} is not")
 if args.budget_mib < 0:
     parser.error("--budget-mib must not be below 0")
 
@@ -168,13 +170,14 @@ def compare_yours(learner: Measurement | None, reference: Measurement, plain_pea
     """Return the facts about the learner's step that the checks need. They are null if it was not measured."""
     if learner is None or learner.error:
         return {"fits": None if learner is None else False, "out_of_memory": None if learner is None else True} | dict.fromkeys(
-            ("peak_mib", "peak_of_plain", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
+            ("peak_mib", "peak_of_plain", "above_floor_times", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
         )
     losses = [abs(value - right) for value, right in zip(learner.losses, reference.losses, strict=True)]
     weights = [(value - right).abs().max().item() for value, right in zip(learner.weights, reference.weights, strict=True)]
     return {
         "fits": True, "out_of_memory": False, "peak_mib": mib(learner.peak),
         "peak_of_plain": learner.peak / plain_peak if plain_peak and leaves_room(reference, plain_peak) else None,
+        "above_floor_times": (plain_peak - reference.held) / (learner.peak - reference.held) if plain_peak else None,
         "flops_of_plain": learner.flops / reference.flops, "loss_off": max(losses), "parameter_off": max(weights),
         "micro_batches": learner.calls or None,
     }  # fmt: skip
@@ -250,12 +253,11 @@ metrics = {
     "step_broken": broken or "no error",
     "checkpoints_save_percent": find_saving("checkpoint, 16 micro-batches", "16 micro-batches"),
     "placements": placements, "placed": placed, "place_broken": place_broken,
-    "out_of_memory": yours.error if yours else None, "budget_used_mib": budget / MIB, "floor_mib": mib(floor),
-    "plain_peak_mib": mib(plain_peak), "predicted": plan_rows, "room_gib": room / estimates.GIB,
+    "out_of_memory": yours.error if yours else None, "floor_mib": mib(floor),
+    "predicted": plan_rows,
     "largest_batch_on": largest[False] if largest else None,
     "largest_batch_checkpointed": largest[True] if largest else None,
-    "estimated_peak_mib": mib(measured_estimate.total) if measured_estimate else None,
-    "estimated_technique": reference_technique.name, "prediction_off_percent": off,
+    "prediction_off_percent": off,
     "measured_peak_mib": mib(reference.peak) if on_gpu else None,
     "gpu_peak_of_plain": comparison["peak_of_plain"] if on_gpu else None,
     "simulated": None if on_gpu else f"{budget / MIB:,.0f} MiB",

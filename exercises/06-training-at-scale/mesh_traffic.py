@@ -88,16 +88,13 @@ def price_by_dimension(mesh: torch.Tensor, nodes: Sequence[object], message_byte
     sends. An all_reduce of n ranks passes round a ring in the order of their coordinates: each sends 2 (n - 1) / n of the
     bytes.
     """
-    crossing = dict.fromkeys(DIMENSIONS, 0)
+    node_at = torch.tensor([list(nodes).index(node) for node in nodes])[mesh]
+    sent = {kind: torch.tensor([row[kind] for row in message_bytes])[mesh] for kind in KINDS}
+    crossing = {}
     for axis, name in enumerate(DIMENSIONS):
-        for group in mesh.movedim(axis, -1).reshape(-1, mesh.shape[axis]).tolist():
-            size = len(group)
-            for place, rank in enumerate(group):
-                following, preceding = group[(place + 1) % size], group[place - 1]
-                if name != "pp":
-                    is_remote = nodes[rank] != nodes[following]
-                    crossing[name] += is_remote * 2 * (size - 1) * message_bytes[rank][name] // size
-                else:
-                    crossing[name] += (nodes[rank] != nodes[following]) * message_bytes[rank]["pp forward"]
-                    crossing[name] += (nodes[rank] != nodes[preceding]) * message_bytes[rank]["pp back"]
+        ahead, behind = (node_at != node_at.roll(shift, axis) for shift in (-1, 1))
+        ranks = mesh.shape[axis]
+        pipeline = ahead * sent["pp forward"] + behind * sent["pp back"]
+        ring = pipeline if name == "pp" else ahead * (2 * (ranks - 1) * sent[name] // ranks)
+        crossing[name] = int(ring.sum())
     return crossing

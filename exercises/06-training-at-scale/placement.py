@@ -110,7 +110,7 @@ def compare() -> tuple[list[Row], Row, str]:
             traceback.print_exc(file=sys.stdout)
         error = f"{type(failure).__name__}: {(str(failure).splitlines() or [''])[0][:200]}"
     for row in rows:
-        row |= {"blocks": ", ".join(map(str, row["chosen"])) or "–", "fits": row["peak"] <= LIMIT}
+        row |= {"blocks": ", ".join(map(str, row["chosen"])) or "–", "limit": LIMIT, "fits": row["peak"] <= LIMIT}
     return rows, figures, error
 
 

@@ -120,17 +120,21 @@ def train(
     device: torch.device,
     enter: Callable[[str], None] = lambda _stage: None,
 ) -> torch.Tensor:
-    """Take one step on one batch, and return its mean loss over all tokens. `enter` is called at the start of each stage."""
+    """Take one step on one batch, and return its mean loss over all tokens. `enter` is called at the start of each stage.
+
+    The batch must divide into equal parts.
+    """
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
-    for part in batch.to(device).chunk(technique.parts):
+    parts = batch.to(device).chunk(technique.parts)
+    for part in parts:
         enter("forward")
         with torch.autocast(device.type, half_type(device), enabled=technique.half):
             scores = forward(model, part[:, :-1], technique.every)
             loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten())
         del scores
         enter("backward")
-        share = loss * (len(part) / len(batch))
+        share = loss / len(parts)
         share.backward()
         total += share.detach()
     enter("optimizer")

@@ -111,7 +111,9 @@ for order_of_dimensions in itertools.permutations(DIMENSIONS):
     by_rank = dict(zip(mesh.flatten().tolist(), (bytes_of_first[r] for r in first_mesh.flatten().tolist()), strict=True))
     crossing = price_by_dimension(mesh, nodes, [by_rank[r] for r in range(size)])
     across = {f"cross_{name}_bytes": crossing[name] for name in DIMENSIONS} | {"cross_node_bytes": sum(crossing.values())}
-    orders.append({"order": ", ".join(order_of_dimensions), "yours": "yes" if order_of_dimensions == order else "", **across})
+    name, is_yours = ", ".join(order_of_dimensions), order_of_dimensions == order
+    labels = {"label": f"{name} (yours)" if is_yours else name, "yours": "yes" if is_yours else ""}
+    orders.append({"order": name, **labels, **across})
 
 
 def total(key: str) -> float | None:
@@ -139,7 +141,6 @@ if rank == 0:
         "worst_order_times": max(bytes_of_orders) / min(bytes_of_orders) if min(bytes_of_orders) else None,
         "limits": limits, "limits_broken": limits_broken,
         "limits_wrong": None if limits_right[0] is None and not limits_broken else sum(not right for right in limits_right),
-        "one_process_tokens_per_s": alone_tokens_per_s, "losses": alone.losses,
         "times_one_process": max(row["tokens_per_s"] for row in rows) / alone_tokens_per_s,
     }  # fmt: skip
     titles = {"layout": "dp x pp x tp", "tp_bytes": "tp B", "pp_bytes": "pp B", "dp_bytes": "dp B"}

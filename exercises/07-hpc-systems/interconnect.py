@@ -131,11 +131,8 @@ if device.type == "cuda":
 fits = []
 for way in dict.fromkeys(row["way"] for row in sweep):
     points = [row for row in sweep if row["way"] == way and not row["refused"]]
-    line = bandwidth.fit([row["bytes"] for row in points], [row["median_us"] / 1e6 for row in points])
-    fits.append({"way": way, "latency_us": line and line.latency_s * 1e6, "gb_per_s": line and line.bandwidth,
-                 "smallest_us": points[0]["median_us"], "largest_gb_per_s": points[-1]["gb_per_s"]})  # fmt: skip
-bench.say_table(fits, {"way": "link", "smallest_us": "64 KiB, µs", "largest_gb_per_s": "largest, GB/s",
-                       "latency_us": "fit: latency, µs", "gb_per_s": "fit: GB/s"})  # fmt: skip
+    fits.append({"way": way, "smallest_us": points[0]["median_us"], "largest_gb_per_s": points[-1]["gb_per_s"]})
+bench.say_table(fits, {"way": "link", "smallest_us": "64 KiB, µs", "largest_gb_per_s": "largest, GB/s"})
 if device.type != "cuda":
     say("PCIe and NVLink: not measured, because there is no GPU here.")
 

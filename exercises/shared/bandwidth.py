@@ -41,36 +41,14 @@ def nearest_rank(samples: Sequence[float], percent: float) -> float:
     return sorted(samples)[max(1, math.ceil(len(samples) * percent / 100)) - 1]
 
 
-@dataclass(frozen=True)
-class Line:
-    """A straight line: t = latency + S / bandwidth.
-
-    `half_bytes` is the size at which half of the bandwidth is reached: latency * bandwidth.
-    """
-
-    latency_s: float
-    bandwidth: float
-    half_bytes: float
-    error_percent: float
-
-
-def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
-    """Return the line through all times, or None if no line makes sense (Press et al., Numerical Recipes, section 15.2)."""
-    if len(set(sizes)) < 3:
+def join_ends(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float] | None:
+    """Return latency (seconds) and bandwidth (bytes per second) of the line through the first and the last size, or None if no
+    such line makes sense."""
+    if len(set(sizes)) < 2:
         return None
-    weights = [1 / t**2 for t in seconds]
-    total = math.fsum(weights)
-    mean_size = math.fsum(w * s for w, s in zip(weights, sizes, strict=True)) / total
-    mean_time = math.fsum(w * t for w, t in zip(weights, seconds, strict=True)) / total
-    spread = math.fsum(w * (s - mean_size) ** 2 for w, s in zip(weights, sizes, strict=True))
-    covariance = math.fsum(w * (s - mean_size) * (t - mean_time) for w, s, t in zip(weights, sizes, seconds, strict=True))
-    per_byte = covariance / spread
-    latency = mean_time - per_byte * mean_size
-    if per_byte <= 0 or latency <= 0:
-        return None
-    errors = [(latency + per_byte * s) / t - 1 for s, t in zip(sizes, seconds, strict=True)]
-    error = 100 * math.sqrt(math.fsum(difference**2 for difference in errors) / len(errors))
-    return Line(latency, 1 / per_byte / 1e9, latency / per_byte, error)
+    per_byte = (seconds[-1] - seconds[0]) / (sizes[-1] - sizes[0])
+    latency = seconds[0] - per_byte * sizes[0]
+    return (latency, 1 / per_byte) if per_byte > 0 and latency > 0 else None
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ WAYS = {
         ("range(len(points) // 4)", "range(0)"),
     ),
     "two-ends": Way(
-        "you took the time of the smallest tensor for the latency, and the largest tensor's bytes divided by its time for the "
-        "bandwidth. The largest call contains the latency too, and each of the two sizes may be disturbed",
+        "latency and bandwidth follow from the smallest and the largest size alone, and each of the two may be disturbed: let "
+        "all sizes count",
         (
             "    bandwidth = 1 / per_byte\n",
             "    latency, bandwidth = median(times[min(times)]), max(times) / median(times[max(times)])\n",
@@ -213,12 +213,15 @@ def _fit(points: dict[int, float], power: int) -> tuple[float, float]:
     return mean_time - per_byte * mean_size, per_byte
 
 
-def _take_ends(samples: list[tuple[int, float]]) -> Answer:
+def _take_ends(samples: list[tuple[int, float]], *, joined: bool = False) -> Answer:
+    """Return the result of the two ends alone: their time and their bytes per second, or the line that joins them."""
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
         times.setdefault(size, []).append(seconds)
     smallest, largest = min(times), max(times)
-    latency, bandwidth = statistics.median(times[smallest]), largest / statistics.median(times[largest])
+    latency, longest = statistics.median(times[smallest]), statistics.median(times[largest])
+    bandwidth = (largest - smallest) / (longest - latency) if joined else largest / longest
+    latency -= smallest / bandwidth if joined else 0.0
     return _with_plateau(latency, bandwidth, sorted(times))
 
 
@@ -232,6 +235,7 @@ _COMPUTED: tuple[tuple[str, Callable[[list[tuple[int, float]]], Answer]], ...] =
     ("disturbed-size", lambda samples: _compute(samples, removed=0.0)),
     ("disturbed-size", lambda samples: _compute(samples, removed=0.0, middle=min)),
     ("two-ends", _take_ends),
+    ("two-ends", lambda samples: _take_ends(samples, joined=True)),
 )
 _CORRECTIONS: dict[str, Callable[[Answer, Curve], Answer]] = {  # each turns a wrong result into the right one
     "seconds-per-byte": lambda answer, _: answer._replace(bandwidth=1 / answer.bandwidth) if answer.bandwidth else answer,

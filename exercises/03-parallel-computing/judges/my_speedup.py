@@ -1,5 +1,8 @@
-"""Judge my_speedup.py of 3.4 on artificial training runs, strong and weak: each has a cold start, one delayed step and a slow
-rank, which is a different one in each step."""
+"""Judge my_speedup.py of 3.4 on artificial training runs, strong and weak: each has a cold start, one delayed and one short
+step, and a slow rank, which is a different one in each step.
+
+The times of the other steps lie evenly around their median. So any figure that a single step does not move is right: the
+median, or a mean without the longest and the shortest steps."""
 
 from __future__ import annotations
 
@@ -16,10 +19,18 @@ WAYS = {
         ('row["step"] >= training["warm_up_steps"]', "True"),
     ),
     "mean": Way(
-        "you took the mean of the steps, so one delayed step dominates it: something else used the machine. Take the median",
+        "you took the mean of the steps, so one delayed step dominates it: something else used the machine. Take a figure that "
+        "a single step does not move, such as the median",
         (
             "step_s = median(max(seconds) for seconds in steps.values())",
             "step_s = sum(max(seconds) for seconds in steps.values()) / len(steps)",
+        ),
+    ),
+    "fastest-step": Way(
+        "you took the fastest step: it is as rare as the slowest one. Take a figure that most steps are near",
+        (
+            "step_s = median(max(seconds) for seconds in steps.values())",
+            "step_s = min(max(seconds) for seconds in steps.values())",
         ),
     ),
     "fastest-rank": Way(
@@ -124,20 +135,20 @@ WAYS = {
 }
 
 Training = dict[str, Any]
-CASES = {  # ranks, samples per rank, samples of one rank alone, steps, warm-up steps among them
-    "strong scaling, 2 ranks": (2, 64, 128, 9, 2),
-    "weak scaling, 2 ranks": (2, 128, 128, 8, 3),
+CASES = {  # ranks, samples per rank, samples of one rank alone, steps after the warm-up steps, warm-up steps
+    "strong scaling, 2 ranks": (2, 64, 128, 11, 2),
+    "weak scaling, 2 ranks": (2, 128, 128, 13, 3),
     "strong scaling, 4 ranks": (4, 32, 128, 11, 1),
-    "weak scaling, 3 ranks": (3, 50, 50, 6, 2),
-    "neither, 5 ranks": (5, 48, 64, 7, 0),
-    "1 rank compared with itself": (1, 128, 128, 5, 2),
+    "weak scaling, 3 ranks": (3, 50, 50, 13, 2),
+    "neither, 5 ranks": (5, 48, 64, 11, 0),
+    "1 rank compared with itself": (1, 128, 128, 11, 2),
 }
-WAITING_CASES = {  # ranks, seconds that the data is sent, seconds by which a rank is late, warm-up steps
-    "slow network, 2 equal ranks": (2, 0.08, 0.0, 2),
-    "slow rank, 2 ranks": (2, 0.01, 0.06, 2),
-    "slow rank, 4 ranks": (4, 0.02, 0.09, 4),
-    "slow rank and network, 3 ranks": (3, 0.05, 0.05, 0),
-    "1 rank": (1, 0.0, 0.02, 1),
+WAITING_CASES = {  # ranks, share of a step in which data is sent, share in which a rank waits, warm-up steps
+    "slow network, 2 equal ranks": (2, 0.4, 0.0, 2),
+    "slow rank, 2 ranks": (2, 0.05, 0.2, 2),
+    "slow rank, 4 ranks": (4, 0.1, 0.2, 4),
+    "slow rank and network, 3 ranks": (3, 0.25, 0.15, 0),
+    "1 rank": (1, 0.1, 0.0, 1),
 }
 WAITING_WAYS = ("all-communication", "longest-wait", "others-alone", "waits-added", "waits-cold", "share-of-one")
 
@@ -147,7 +158,7 @@ def judge(part: Part) -> None:
     compare, waiting = part.function("compare"), part.function("waiting")
     cases = []
     for name, (ranks, batch, batch_alone, steps, warm_up) in CASES.items():
-        alone, together = make_training(1, batch_alone, steps + 2, warm_up + 1), make_training(ranks, batch, steps, warm_up)
+        alone, together = make_training(1, batch_alone, steps, warm_up + 1), make_training(ranks, batch, steps, warm_up)
         right = compare_as(alone, together)
         values = {"ranks": ranks, "batch": batch, "one": batch_alone, "many": ranks * batch, "warm_up": warm_up}
         answer = part.call(compare, alone, together, case=name)
@@ -156,14 +167,14 @@ def judge(part: Part) -> None:
         cases.append(Case(name, answer, list(right), _ways(alone, together, right), values, knobs))
     part.compare(cases)
     _judge_waiting(part, waiting)
-    part.note(f"right for {len(CASES)} comparisons, each with a cold start, a delayed step and a slow rank")
+    part.note(f"right for {len(CASES)} comparisons, each with a cold start, a delayed step, a short step and a slow rank")
 
 
 def _judge_waiting(part: Part, waiting: Callable[[Training], Any]) -> None:
     """Judge the share of waiting in five trainings, in which each all-reduce ends on all ranks at the same time."""
     cases = []
-    for name, (ranks, send_s, late_s, warm_up) in WAITING_CASES.items():
-        training = make_waiting_training(ranks, send_s, late_s, warm_up)
+    for name, (ranks, sent_share, waiting_share, warm_up) in WAITING_CASES.items():
+        training = make_waiting_training(ranks, sent_share, waiting_share, warm_up)
         shares = {way: waiting_as(training, way) for way in ("", *WAITING_WAYS)}
         right = shares.pop("")
         values = {"ranks": ranks, "warm_up": warm_up, "right": f"{right:.1f}"}
@@ -174,16 +185,30 @@ def _judge_waiting(part: Part, waiting: Callable[[Training], Any]) -> None:
     part.compare(cases)
 
 
-def make_waiting_training(ranks: int, send_s: float, late_s: float, warm_up: int) -> Training:
-    """Return raw times in which another rank is late in each step, the others by a third of that or not at all."""
+def make_factors(steps: int, warm_up: int) -> list[float]:
+    """Return how long each step is, compared with a usual one: `warm_up` cold steps, then an odd number of `steps`.
+
+    After the cold steps, the second step is delayed, and the third is short. The other steps lie evenly around 1.
+    """
+    factors = [1.0 + 0.03 * (place * 5 % (steps - 2) - (steps - 3) / 2) for place in range(steps - 2)]
+    return [10.0] * warm_up + [factors[0], 6.0, 0.7, *factors[1:]]
+
+
+def make_waiting_training(ranks: int, sent_share: float, waiting_share: float, warm_up: int) -> Training:
+    """Return raw times in which another rank is late in each step, the others by a third of that or not at all.
+
+    `sent_share` and `waiting_share` are shares of a usual step. Steps have different lengths.
+    """
+    early = [1.0 if place and place % 2 == 0 else 2 / 3 if place else 0.0 for place in range(ranks)]
+    mean_early = sum(early) / ranks
     rows = []
-    for step in range(warm_up + 7):
-        factor = 9.0 if step < warm_up else 4.0 if step == warm_up + 2 else 1.0 + 0.05 * (step * 3 % 7)
-        compute = [0.1 + factor * late_s * (1.0 if place == 0 else (place % 2) / 3)
-                   for rank in range(ranks) for place in [(rank + step) % ranks]]  # fmt: skip
-        sent_s = send_s * (1 + 0.2 * (step * 5 % 7))
-        rows += [{"step": step, "rank": rank, "compute_s": own_s, "communicate_s": max(compute) - own_s + sent_s}
-                 for rank, own_s in enumerate(compute)]  # fmt: skip
+    for step, factor in enumerate(make_factors(9, warm_up)):
+        step_s = 0.1 * (1 + 0.2 * (step * 5 % 7))
+        late_s = step_s * waiting_share * min(factor, 2.0) / mean_early if mean_early else 0.0
+        sent_s = step_s * sent_share
+        for rank in range(ranks):
+            wait_s = late_s * early[(rank + step) % ranks]
+            rows.append({"step": step, "rank": rank, "compute_s": step_s - sent_s - wait_s, "communicate_s": sent_s + wait_s})
     mixed = sorted(rows, key=lambda row: (row["step"] * 5 + row["rank"] * 3) % 11)
     return {"ranks": ranks, "batch_per_rank": 32, "warm_up_steps": warm_up, "rows": mixed}
 
@@ -204,18 +229,14 @@ def waiting_as(training: Training, way: str) -> float:
 
 
 def make_training(ranks: int, batch: int, steps: int, warm_up: int) -> Training:
-    """Return raw times: one rank computes slowest and waits least, cold steps take ten times as long, and one warm step is
-    delayed.
-
-    The ranks take turns: each step has a different slowest rank.
-    """
+    """Return raw times: one rank computes slowest and waits least. The ranks take turns: each step has a different slowest
+    rank."""
     rows = []
-    for step in range(steps):
-        factor = 10.0 if step < warm_up else 6.0 if step == warm_up + 1 else 1.0 + 0.03 * (step * 5 % 7)
+    for step, factor in enumerate(make_factors(steps, warm_up)):
         for rank in range(ranks):
             place = (rank + step) % ranks  # from the fastest to the slowest
             compute = factor * 1e-4 * batch * (1 + 0.1 * place**2)
-            wait = (0.0 if ranks == 1 else 1e-3 + 3e-6 * batch * (ranks - 1 - place)) + 1e-5 * step
+            wait = 0.0 if ranks == 1 else 1e-3 + 3e-6 * batch * (ranks - 1 - place)
             rows.append({"step": step, "rank": rank, "compute_s": compute, "communicate_s": wait})
     mixed = sorted(rows, key=lambda row: (row["step"] * 7 + row["rank"] * 3) % 11)  # rows come in any order
     return {"ranks": ranks, "batch_per_rank": batch, "warm_up_steps": warm_up, "rows": mixed}
@@ -250,6 +271,7 @@ def _ways(alone: Training, together: Training, right: tuple[float, float]) -> di
     ways = {
         "cold": compare_as(alone, together, warm=lambda _: 0),
         "mean": compare_as(alone, together, of_steps=statistics.fmean),
+        "fastest-step": compare_as(alone, together, of_steps=min),
         "fastest-rank": compare_as(alone, together, of_ranks=min),
         "mean-of-ranks": compare_as(alone, together, of_ranks=statistics.fmean),
         "ranks-added": compare_as(alone, together, of_ranks=sum),
