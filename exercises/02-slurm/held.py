@@ -224,8 +224,9 @@ for number in wrong_jobs:
 begun_s = min((parse_time(line) for line in read_usage()), default=0.0)
 metrics |= {
     "usage": [
-        {"name": name, "at_s": parse_time(line) - begun_s, "percent": int(line.split()[2])}
-        for name in holders for line in read_usage(name)
+        {"name": name + (f", cancelled by {row['cancelled_by']}" if row["cancelled_by"] else ""),
+         "at_s": parse_time(line) - begun_s, "percent": int(line.split()[2])}
+        for row in rows if (name := row["name"]) in holders for line in read_usage(name)
     ],
     "rows": rows, "waited_for_gpu": int(waits), "start_s": start_s if started else None,
     "given_back": None if metrics["open"] else int(by_part and started),

@@ -115,9 +115,10 @@ def find_share(count: Callable[[Mapping[str, int]], int], trace: Mapping[str, in
 
 complete = next((case["trace"] for case in cases if case["cause"][0] == "complete"), {})
 shares = [
-    {"trace": f"trace {index + 1}", "launches": find_share(deviations.count_launches, case["trace"])}
+    {"trace": ": ".join(filter(None, (f"trace {row['trace']}", row["yours"])))}
+    | {"launches": find_share(deviations.count_launches, case["trace"])}
     | {site: find_share(lambda trace, site=site: trace.get(site, 0), case["trace"]) for site in deviations.SITES}
-    for index, case in enumerate(cases)
+    for row, case in zip(deviating, cases, strict=True)
 ]
 
 # --- the tables ---------------------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def check(pod: Mapping[str, Any]) -> list[Policy]:
         Policy("ports", _complain_of_ports(pod)),
         Policy("gpu", _complain_of_gpus(pod)),
         Policy("shared", "" if shares_processes(pod) else
-               "the containers do not share their process numbers, so the tracer would see no engine among its own"),
+               "the containers do not share their process numbers, so the tracer would not see the engine"),
         Policy("root", _complain_of_user(pod)),
         Policy("rights", _complain_of_rights(capabilities_added)),
         Policy("least", _complain_of_too_much(spec, tracer, capabilities_added)),
@@ -148,7 +148,7 @@ def _complain_of_gpus(pod: Mapping[str, Any]) -> str:
 
 def _complain_of_user(pod: Mapping[str, Any]) -> str:
     if user_of(pod, TRACER) != 0:
-        return "bpftrace would refuse to run, whatever its capabilities: it is not the user that it has to be"
+        return "bpftrace would refuse to run as this user, whatever its capabilities"
     contexts = (manifests.mapping(pod, "spec", "securityContext"), manifests.mapping(container(pod, TRACER), "securityContext"))
     settings = [context["runAsNonRoot"] for context in contexts if "runAsNonRoot" in context][-1:]
     return "runAsNonRoot refuses user 0, which the tracer needs: the container is never started" if settings == [True] else ""
@@ -166,14 +166,12 @@ def _complain_of_rights(additions: set[str]) -> str:
 
 def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], additions: set[str]) -> str:
     if spec.get("hostPID"):
-        return "hostPID shows every process of the node to both containers: shareProcessNamespace shows only the pod's"
+        return "hostPID shows every process of the node to both containers, but the tracer needs only those of the pod"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
         return "privileged gives the tracer all privileges and all devices, even the GPU: two capabilities are enough"
     dropped = manifests.mapping(tracer, "securityContext", "capabilities").get("drop")
     if not isinstance(dropped, list) or "ALL" not in dropped:
-        return (
-            "the tracer keeps the usual capabilities of a container: drop: [ALL] removes them, and add gives the two it needs"
-        )
+        return "the tracer keeps the usual capabilities of a container, and needs only the two that are added"
     extra = sorted(additions - {*RIGHTS, *(f"CAP_{reference}" for reference in RIGHTS), "BPF", "PERFMON"})
     return f"the tracer asks for {', '.join(extra)}, which it does not need" if extra else ""
 
@@ -182,5 +180,5 @@ def _complain_of_place(places: Mapping[str, tuple[str, bool]], path: str, purpos
     if places.get(path, ("", False))[0] != path:
         return f"the tracer does not see {purpose} of the node in the folder where bpftrace looks for it"
     if read_only and not places[path][1]:
-        return f"{path} is mounted with write access: readOnly: true is enough"
+        return f"{path} is mounted with write access, but the tracer only reads it"
     return ""
