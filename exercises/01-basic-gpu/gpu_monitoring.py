@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import os
 import signal
 import subprocess
@@ -157,8 +158,23 @@ if yours and metered_rows:
     ends_s = {metered_rows[0]["at_s"], metered_rows[-1]["at_s"]}
     metered_rows += [{"line": "mean, yours", "at_s": end_s, "value": yours["mean_power_w"]} for end_s in sorted(ends_s)]
 phases_by_ms = {1e3 * row["at_s"]: row["phase"] for row in samples}
+readings = [(at_ms, value) for at_ms, value, _ in recording if value is not None]
+idle_values = [value for at_ms, value in readings if phases_by_ms[at_ms] == "idle"]
+idle_w = sum(idle_values) / len(idle_values) if idle_values else 0.0
+
+
+def beyond_idle(line: str, at_ms: float, energy: float) -> dict:
+    """Return a row of the plot: the energy so far, less what the idle device would have used."""
+    return {"line": line, "at_s": at_ms / 1e3, "energy": energy - idle_w * (at_ms - readings[0][0]) / 1e3}
+
+
+sums = itertools.accumulate(value for _, value in readings)
 energy_rows = [
-    {"phase": phases_by_ms[at_ms], "at_s": at_ms / 1e3, "total": total_j} for at_ms, total_j in (yours or {}).get("so_far", [])
+    beyond_idle("plain mean x time", at_ms, value_sum / count * (at_ms - readings[0][0]) / 1e3)
+    for count, ((at_ms, _), value_sum) in enumerate(zip(readings, sums, strict=True), start=1)
+] + [
+    beyond_idle(f"yours, {phases_by_ms[at_ms] or 'between loads'}", at_ms, energy)
+    for at_ms, energy in (yours or {}).get("so_far", [])
 ]
 
 

@@ -20,12 +20,12 @@ WAYS = {
     ),
     "each-until-the-next": Way(
         "you assumed that each power lasts until the next sample: that is too little while power rises, and too much while it "
-        "falls. Between two samples take the mean of both (the trapezoidal rule)",
+        "falls. Between two readings, power changes evenly",
         ("(low + high) / 2", "low"),
     ),
     "each-since-the-last": Way(
         "you assumed that each power began at the sample before it: that is too much while power rises, and too little while "
-        "it falls. Between two samples take the mean of both (the trapezoidal rule)",
+        "it falls. Between two readings, power changes evenly",
         ("(low + high) / 2", "high"),
     ),
     "milliseconds": Way(
@@ -40,16 +40,16 @@ WAYS = {
         ),
     ),
     "no-answer-as-zero": Way(
-        "a moment without an answer was counted as 0 W. The card did not stop; only the reading is missing. Join the "
-        "readings before and after it by a straight line",
+        "a moment without an answer was counted as 0 W. The card did not stop; only the reading is missing, and "
+        "power changes evenly from the known reading before it to the one after it",
         (
             "(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None",
             "(sample.at_ms / 1e3, sample.power_w or 0.0) for sample in recording",
         ),
     ),
     "power-held": Way(
-        "a moment without an answer got the power of the previous moment. Between two known powers, power changes evenly, "
-        "so join them by a straight line",
+        "a moment without an answer got the power of the previous moment. Power changes evenly from one known reading to "
+        "the next",
         (
             "energy = 0.0\n",
             "energy, powers = 0.0, [sample.power_w for sample in recording]\n"

@@ -24,8 +24,8 @@ WAYS = {
     "no-gpu": Way(file_requests.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(file_requests.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "all processes would write to {name}: {files} for {ranks} processes. In --output of srun, %N is the machine and %t is "
-        "the number of the process; with both, each process has its own file",
+        "all processes would write to {name}: {files} for {ranks} processes. The name needs the machine and the number of "
+        "the process, so that each process has its own file",
         ("logs/%N-rank%t.log", "logs/all.log"),
     ),
     "no-srun": Way(
