@@ -93,7 +93,6 @@ def _plain(path: str) -> str:
 
 def check(pod: Mapping[str, Any]) -> list[Policy]:
     """Return all ten policies in the order in which they stop a pod. Policies that keep it from starting come first."""
-    tracer, spec = container(pod, TRACER), manifests.mapping(pod, "spec")
     places, capabilities_added = mounts(pod, TRACER), capabilities(pod, TRACER)
     return [
         Policy("containers", _complain_of_containers(pod)),
@@ -104,7 +103,7 @@ def check(pod: Mapping[str, Any]) -> list[Policy]:
                "the containers do not share their process numbers, so the tracer would not see the engine"),
         Policy("root", _complain_of_user(pod)),
         Policy("rights", _complain_of_rights(capabilities_added)),
-        Policy("least", _complain_of_too_much(spec, tracer, capabilities_added)),
+        Policy("least", _complain_of_too_much(pod, capabilities_added)),
         Policy("btf", _complain_of_place(places, BTF, "the types of the kernel", read_only=True)),
         Policy("tracefs", _complain_of_place(places, TRACEFS, "the list of probes of the kernel", read_only=False)),
     ]  # fmt: skip
@@ -164,9 +163,17 @@ def _complain_of_rights(additions: set[str]) -> str:
     return f"the tracer lacks {missing[0]}: {needs[missing[0]]}" if missing else ""
 
 
-def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], additions: set[str]) -> str:
+def _complain_of_too_much(pod: Mapping[str, Any], additions: set[str]) -> str:
+    spec, tracer, engine = manifests.mapping(pod, "spec"), container(pod, TRACER), container(pod, ENGINE)
     if spec.get("hostPID"):
         return "hostPID shows every process of the node to both containers, but the tracer needs only those of the pod"
+    for key in ("hostIPC", "hostNetwork"):
+        if spec.get(key):
+            return f"{key} gives both containers a part of the node that neither needs"
+    if manifests.mapping(engine, "securityContext").get("privileged") or capabilities(pod, ENGINE) or mounts(pod, ENGINE):
+        return "the engine gets privileges or folders of the node, but it answers requests from strangers and needs none"
+    if others := sorted({source for source, _ in mounts(pod, TRACER).values()} - {BTF, TRACEFS}):
+        return f"the tracer mounts {others[0]} of the node, which it does not need"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
         return "privileged gives the tracer all privileges and all devices, even the GPU: two capabilities are enough"
     dropped = manifests.mapping(tracer, "securityContext", "capabilities").get("drop")

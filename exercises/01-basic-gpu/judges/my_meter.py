@@ -12,7 +12,7 @@ KEYS = ("energy_j", "mean_power_w", "utilisation_percent")
 WAYS = {
     "mean-times-time": Way(
         "this is the mean of all samples times the duration. But the samples are not evenly spaced: when the monitor was "
-        "late, a sample stands for a longer time than the others",
+        "late, a sample describes a longer time than the others",
         (
             "(end - start) * (low + high) / 2",
             "sum(power for _, power in readings) / len(readings) * (readings[-1][0] - readings[0][0]) / (len(readings) - 1)",
@@ -59,7 +59,7 @@ WAYS = {
     ),
     "as-share": Way("your utilisation is a fraction: 0.5 of the time is 50%", ("busy / watched", "busy / watched / 100")),
     "mean-of-samples": Way(
-        "{key} is the plain mean of the samples: weight each by the time that it stands for",
+        "{key} is the plain mean of the samples: weight each by the time that it describes",
         (
             "seconds = readings[-1][0] - readings[0][0]\n",
             "seconds = energy * len(readings) / sum(power for _, power in readings)\n",
