@@ -134,7 +134,7 @@ else:
     say(f"An engine of {layers} layers, {ledger['width']} wide, {ledger['vocabulary']:,} words: "
         f"a prompt of {args.prompt} tokens, {token_count} generated\n")  # fmt: skip
 load_calls = 2 * layers if not real else 0  # calls that load the weights: one block and one copy per layer
-bench.say_table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "failed": "failed", "p50_us": "p50, µs",
+bench.say_table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "p50_us": "p50, µs",
                         "p99_us": "p99, µs", "ledger": "ledger"})  # fmt: skip
 bench.say_table(kernels, {"kernel": "kernel", "launches": "launches"})
 bench.say_table(sites, {"site": "who asked for memory", "calls": "blocks", "bytes": "bytes"})
