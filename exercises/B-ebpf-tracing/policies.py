@@ -157,10 +157,10 @@ def _complain_of_rights(additions: set[str]) -> str:
     if prefixed := sorted(word for word in additions if word.startswith("CAP_")):
         return f"a manifest names capabilities without the prefix CAP_: {prefixed[0].removeprefix('CAP_')}"
     needs = {
-        "SYS_ADMIN": "the kernel requires it to set uprobes", "SYS_PTRACE": "/proc/PID/root of another container needs it",
+        "SYS_ADMIN": "to set a uprobe", "SYS_PTRACE": "to follow /proc/PID/root into another container",
     }  # fmt: skip
     missing = [reference for reference in RIGHTS if reference not in additions and "ALL" not in additions]
-    return f"the tracer lacks {missing[0]}: {needs[missing[0]]}" if missing else ""
+    return f"the tracer lacks the capability that the kernel requires {needs[missing[0]]}" if missing else ""
 
 
 def _complain_of_too_much(pod: Mapping[str, Any], additions: set[str]) -> str:
