@@ -50,17 +50,17 @@ def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None
 
 
 def draw_banks() -> Canvas:
-    """Draw the bank that each lane accesses when a warp reads a column of a tile, for rows of 32 words and of 33 words."""
+    """Draw the bank that each lane accesses when a warp reads a column of a tile, in two layouts of the tile."""
     words = read_data(locate_record("accesses"))["words"]
     picture = Canvas(
         "The banks of a tile's column",
         "Two grids of 32 lanes by 32 banks, for a warp that reads a column. With rows of 32 words, all 32 lanes use the same "
-        "bank, which serves them one after the other: 31 conflicts. With rows of 33 words, each lane uses a different bank: "
-        "no conflicts.",
+        "bank, which serves them one after the other: 31 conflicts. In another layout of the tile, each lane uses a "
+        "different bank: no conflicts.",
         350,
     )
     cell = 8.5
-    for chart, (name, title) in enumerate((("column_of_32", "float tile[32][32]"), ("column_of_33", "float tile[32][33]"))):
+    for chart, (name, title) in enumerate((("column_of_32", "float tile[32][32]"), ("column_of_33", "another layout"))):
         left, top = 64 + chart * 370, 36
         banks = [word % BANKS for word in words[name]]
         turns = max(banks.count(bank) for bank in set(banks))

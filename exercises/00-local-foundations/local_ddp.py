@@ -29,7 +29,7 @@ import torch
 import torch.distributed as dist
 from bench import say
 from ranks import flat
-from sampling import CLASSES, LR, SEED, build, count, find_fault, loss_of, make_samples
+from sampling import CLASSES, LR, SEED, build, count, count_seen, find_fault, loss_of, make_samples
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
@@ -151,6 +151,8 @@ if rank == 0:
         say("my_shares.py is open: once it is written, a second model is trained on your shares, in a row 'yours'")
     elif outcome.state == "failed":
         say(f"no model was trained on your shares: {outcome.text}")
+    seen_of_yours = yours.pop("seen") if yours else []
+    metrics["seen"] = count_seen(shares, args.batch_size, "DistributedSampler") + seen_of_yours
     metrics["samplers"] = samplers + ([{"sampler": "yours", **yours}] if yours else [])
     metrics["your_shares"] = find_fault(yours) if yours else outcome.text if outcome.state == "failed" else None
     together = [

@@ -44,8 +44,7 @@ def count(every_share: Sequence[Sequence[Sequence[int]]], samples: int) -> dict[
     """Return what is wrong with shares, in numbers. `every_share[rank][epoch]` lists the samples of a rank in an epoch.
 
     `samples_missing` and `samples_twice` are counts of the worst epoch. The last two counts are None if they prove nothing:
-    with one epoch or few samples, an order
-    or a share can repeat by chance.
+    with one epoch or few samples, an order or a share can repeat by chance.
     """
     by_epoch = list(zip(*every_share, strict=True))
     first_epoch, *later_epochs = every_share[0]
@@ -59,6 +58,17 @@ def count(every_share: Sequence[Sequence[Sequence[int]]], samples: int) -> dict[
         if can_compare and len(every_share) > 1
         else None,
     }
+
+
+def count_seen(shares: Sequence[Sequence[int]], batch_size: int, sampler: str) -> list[dict[str, object]]:
+    """Return a row for each step of a rank: how many different samples it has seen. `shares` has its samples of each epoch."""
+    batches = [share[first : first + batch_size] for share in shares for first in range(0, len(share), batch_size)]
+    seen: set[int] = set()
+    rows: list[dict[str, object]] = []
+    for step, batch in enumerate(batches, start=1):
+        seen.update(batch)
+        rows.append({"sampler": sampler, "step": step, "seen": len(seen)})
+    return rows
 
 
 def find_fault(row: dict[str, Any]) -> str:
@@ -106,4 +116,5 @@ def train(world: ranks.World, samples: int, batch_size: int, epochs: int) -> dic
             steps += 1
     with torch.no_grad():
         loss_after = loss_of(single_model, features, labels).item()
-    return {"steps": steps, **count(every_share, samples), "loss_before": loss_before, "loss_after": loss_after}
+    seen = count_seen(every_share[0], batch_size, "yours")
+    return {"steps": steps, **count(every_share, samples), "loss_before": loss_before, "loss_after": loss_after, "seen": seen}

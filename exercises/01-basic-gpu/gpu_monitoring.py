@@ -1,7 +1,7 @@
 """GPU monitoring: record four known loads and then another exercise, and see what the numbers do not show.
 
 You will learn    how to watch a device; what "utilisation" counts, and that it does not say how much work gets done
-You will produce  samples.csv and the curves of utilisation and memory; on a GPU the output of nvidia-smi; metrics.json
+You will produce  samples.csv and the curves of utilisation, memory and energy; on a GPU the output of nvidia-smi; metrics.json
 Run it            python gpu_monitoring.py --model tiny
                   python gpu_monitoring.py --with 1.1 --hz 5
 Your part         write my_meter.py, which then meters this recording; find two different loads that look the same
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import os
 import signal
 import subprocess
@@ -156,6 +157,25 @@ metered_rows = [{"line": "readings", "at_s": at_ms / 1e3, "value": value} for at
 if yours and metered_rows:
     ends_s = {metered_rows[0]["at_s"], metered_rows[-1]["at_s"]}
     metered_rows += [{"line": "mean, yours", "at_s": end_s, "value": yours["mean_power_w"]} for end_s in sorted(ends_s)]
+phases_by_ms = {1e3 * row["at_s"]: row["phase"] for row in samples}
+readings = [(at_ms, value) for at_ms, value, _ in recording if value is not None]
+idle_values = [value for at_ms, value in readings if phases_by_ms[at_ms] == "idle"]
+idle_w = sum(idle_values) / len(idle_values) if idle_values else 0.0
+
+
+def beyond_idle(line: str, at_ms: float, energy: float) -> dict:
+    """Return a row of the plot: the energy so far, less what the idle device would have used."""
+    return {"line": line, "at_s": at_ms / 1e3, "energy": energy - idle_w * (at_ms - readings[0][0]) / 1e3}
+
+
+sums = itertools.accumulate(value for _, value in readings)
+energy_rows = [
+    beyond_idle("plain mean x time", at_ms, value_sum / count * (at_ms - readings[0][0]) / 1e3)
+    for count, ((at_ms, _), value_sum) in enumerate(zip(readings, sums, strict=True), start=1)
+] + [
+    beyond_idle(f"yours, {phases_by_ms[at_ms] or 'between loads'}", at_ms, energy)
+    for at_ms, energy in (yours or {}).get("so_far", [])
+]
 
 
 def total() -> list[dict]:
@@ -185,7 +205,7 @@ metrics = {
     "readings": phases + total(),
     "your_meter": yours["verdict"] if yours else outcome.text if outcome.state == "failed" else None,
     "metered": momentary,
-    "metered_rows": metered_rows,
+    "metered_rows": metered_rows, "energy_rows": energy_rows,
     "busywork_over_arithmetic": (by_load["busywork"] or 0.0) / max(by_load["arithmetic"] or 0.0, 1.0),
     "source": first.source, "watched_device": first.device,
     "source_is_the_devices": (first.source == "cpu") == (device.type == "cpu"), "phases": phases, "samples": samples,

@@ -158,8 +158,8 @@ if not on_gpu and speedups[1]["speedup"] < 1:
 outcome = learner_part.run(None, "queued:time_with_yours", limit_s=240, sizes=[args.small, args.size], dtype=args.dtype)
 timings = [*rows]
 of_yours = outcome.results[0] if outcome.state == "ran" else []
-for yours in of_yours:
-    record(yours["size"], fast, "warm, yours", [yours["seconds"]], None, timings)
+for worth, yours in zip(speedups, of_yours, strict=False):  # none of yours if my_timer.py is open
+    worth["yours_ms"] = 1e3 * record(yours["size"], fast, "warm, yours", [yours["seconds"]], None, timings)
 if outcome.state == "open":
     say("my_timer.py is open: once it is written, it times the same products, in rows 'warm, yours'")
 elif outcome.state == "failed":

@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 Reading = tuple[float, "float | None", "float | None"]  # milliseconds; watts, or GiB if power is unknown; percent
 SILENCE_PERIOD = 7  # in each period of this many samples, two lose a reading, as if the monitor had not answered
+POINTS = 100  # of the curve of the energy
 
 
-def meter(_world: None, recording: list[Reading]) -> dict[str, float | str]:
-    """Return the figures of my_meter.py for a recording without some of its readings, and their first fault, or `right`."""
+def meter(_world: None, recording: list[Reading]) -> dict[str, Any]:
+    """Return the figures of my_meter.py for a recording without some of its readings, and their first fault, or `right`.
+
+    `so_far` has the moments at which all readings are known, with the energy of the recording up to each.
+    """
     import my_meter  # the learner's file, which may raise or hang: `own_part` limits its time
 
     def summarise(readings: Sequence[Reading]) -> dict[str, float]:
@@ -29,7 +34,9 @@ def meter(_world: None, recording: list[Reading]) -> dict[str, float | str]:
         moment, power, utilisation = recording[place]
         remainder = place % SILENCE_PERIOD
         thinned[place] = (moment, None if remainder == 3 else power, None if remainder == 5 else utilisation)
-    return {**summarise(thinned), "verdict": find_fault(summarise, thinned)}
+    ends = [place for place, reading in enumerate(thinned) if place and None not in reading]
+    so_far = [(thinned[end][0], summarise(thinned[: end + 1])["energy_j"]) for end in ends[:: max(1, len(ends) // POINTS)]]
+    return {**summarise(thinned), "so_far": so_far, "verdict": find_fault(summarise, thinned)}
 
 
 def find_fault(summarise: Callable[[Sequence[Reading]], dict[str, float]], recording: Sequence[Reading]) -> str:

@@ -221,10 +221,12 @@ elif failure:
     say(f"my_release.sh failed: {failure}")
 for number in wrong_jobs:
     say(f"my_release.sh cancelled {number}, which should have stayed")
+ends_of_labels = {"yours": ", cancelled by your script", "held.py": ", cancelled by held.py"}
+labels = {str(row["name"]): f"{row['name']}{ends_of_labels.get(str(row['cancelled_by']), '')}" for row in rows}
 begun_s = min((parse_time(line) for line in read_usage()), default=0.0)
 metrics |= {
     "usage": [
-        {"name": name, "at_s": parse_time(line) - begun_s, "percent": int(line.split()[2])}
+        {"name": labels[name], "at_s": parse_time(line) - begun_s, "percent": int(line.split()[2])}
         for name in holders for line in read_usage(name)
     ],
     "rows": rows, "waited_for_gpu": int(waits), "start_s": start_s if started else None,

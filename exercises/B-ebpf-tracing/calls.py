@@ -115,9 +115,10 @@ def find_share(count: Callable[[Mapping[str, int]], int], trace: Mapping[str, in
 
 complete = next((case["trace"] for case in cases if case["cause"][0] == "complete"), {})
 shares = [
-    {"trace": f"trace {index + 1}", "launches": find_share(deviations.count_launches, case["trace"])}
+    {"trace": ": ".join(filter(None, (f"trace {row['trace']}", row["yours"])))}
+    | {"launches": find_share(deviations.count_launches, case["trace"])}
     | {site: find_share(lambda trace, site=site: trace.get(site, 0), case["trace"]) for site in deviations.SITES}
-    for index, case in enumerate(cases)
+    for row, case in zip(deviating, cases, strict=True)
 ]
 
 # --- the tables ---------------------------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ else:
     say(f"An engine of {layers} layers, {ledger['width']} wide, {ledger['vocabulary']:,} words: "
         f"a prompt of {args.prompt} tokens, {token_count} generated\n")  # fmt: skip
 load_calls = 2 * layers if not real else 0  # calls that load the weights: one block and one copy per layer
-bench.say_table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "failed": "failed", "p50_us": "p50, µs",
+bench.say_table(calls, {"api": "call", "calls": "calls", "bytes": "bytes", "p50_us": "p50, µs",
                         "p99_us": "p99, µs", "ledger": "ledger"})  # fmt: skip
 bench.say_table(kernels, {"kernel": "kernel", "launches": "launches"})
 bench.say_table(sites, {"site": "who asked for memory", "calls": "blocks", "bytes": "bytes"})

@@ -93,7 +93,6 @@ def _plain(path: str) -> str:
 
 def check(pod: Mapping[str, Any]) -> list[Policy]:
     """Return all ten policies in the order in which they stop a pod. Policies that keep it from starting come first."""
-    tracer, spec = container(pod, TRACER), manifests.mapping(pod, "spec")
     places, capabilities_added = mounts(pod, TRACER), capabilities(pod, TRACER)
     return [
         Policy("containers", _complain_of_containers(pod)),
@@ -101,10 +100,10 @@ def check(pod: Mapping[str, Any]) -> list[Policy]:
         Policy("ports", _complain_of_ports(pod)),
         Policy("gpu", _complain_of_gpus(pod)),
         Policy("shared", "" if shares_processes(pod) else
-               "the containers do not share their process numbers, so the tracer would see no engine among its own"),
+               "the containers do not share their process numbers, so the tracer would not see the engine"),
         Policy("root", _complain_of_user(pod)),
         Policy("rights", _complain_of_rights(capabilities_added)),
-        Policy("least", _complain_of_too_much(spec, tracer, capabilities_added)),
+        Policy("least", _complain_of_too_much(pod, capabilities_added)),
         Policy("btf", _complain_of_place(places, BTF, "the types of the kernel", read_only=True)),
         Policy("tracefs", _complain_of_place(places, TRACEFS, "the list of probes of the kernel", read_only=False)),
     ]  # fmt: skip
@@ -148,7 +147,7 @@ def _complain_of_gpus(pod: Mapping[str, Any]) -> str:
 
 def _complain_of_user(pod: Mapping[str, Any]) -> str:
     if user_of(pod, TRACER) != 0:
-        return "bpftrace would refuse to run, whatever its capabilities: it is not the user that it has to be"
+        return "bpftrace would refuse to run as this user, whatever its capabilities"
     contexts = (manifests.mapping(pod, "spec", "securityContext"), manifests.mapping(container(pod, TRACER), "securityContext"))
     settings = [context["runAsNonRoot"] for context in contexts if "runAsNonRoot" in context][-1:]
     return "runAsNonRoot refuses user 0, which the tracer needs: the container is never started" if settings == [True] else ""
@@ -158,22 +157,28 @@ def _complain_of_rights(additions: set[str]) -> str:
     if prefixed := sorted(word for word in additions if word.startswith("CAP_")):
         return f"a manifest names capabilities without the prefix CAP_: {prefixed[0].removeprefix('CAP_')}"
     needs = {
-        "SYS_ADMIN": "the kernel requires it to set uprobes", "SYS_PTRACE": "/proc/PID/root of another container needs it",
+        "SYS_ADMIN": "to set a uprobe", "SYS_PTRACE": "to follow /proc/PID/root into another container",
     }  # fmt: skip
     missing = [reference for reference in RIGHTS if reference not in additions and "ALL" not in additions]
-    return f"the tracer lacks {missing[0]}: {needs[missing[0]]}" if missing else ""
+    return f"the tracer lacks the capability that the kernel requires {needs[missing[0]]}" if missing else ""
 
 
-def _complain_of_too_much(spec: Mapping[str, Any], tracer: Mapping[str, Any], additions: set[str]) -> str:
+def _complain_of_too_much(pod: Mapping[str, Any], additions: set[str]) -> str:
+    spec, tracer, engine = manifests.mapping(pod, "spec"), container(pod, TRACER), container(pod, ENGINE)
     if spec.get("hostPID"):
-        return "hostPID shows every process of the node to both containers: shareProcessNamespace shows only the pod's"
+        return "hostPID shows every process of the node to both containers, but the tracer needs only those of the pod"
+    for key in ("hostIPC", "hostNetwork"):
+        if spec.get(key):
+            return f"{key} gives both containers a part of the node that neither needs"
+    if manifests.mapping(engine, "securityContext").get("privileged") or capabilities(pod, ENGINE) or mounts(pod, ENGINE):
+        return "the engine gets privileges or folders of the node, but it answers requests from strangers and needs none"
+    if others := sorted({source for source, _ in mounts(pod, TRACER).values()} - {BTF, TRACEFS}):
+        return f"the tracer mounts {others[0]} of the node, which it does not need"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
         return "privileged gives the tracer all privileges and all devices, even the GPU: two capabilities are enough"
     dropped = manifests.mapping(tracer, "securityContext", "capabilities").get("drop")
     if not isinstance(dropped, list) or "ALL" not in dropped:
-        return (
-            "the tracer keeps the usual capabilities of a container: drop: [ALL] removes them, and add gives the two it needs"
-        )
+        return "the tracer keeps the usual capabilities of a container, and needs only the two that are added"
     extra = sorted(additions - {*RIGHTS, *(f"CAP_{reference}" for reference in RIGHTS), "BPF", "PERFMON"})
     return f"the tracer asks for {', '.join(extra)}, which it does not need" if extra else ""
 
@@ -182,5 +187,5 @@ def _complain_of_place(places: Mapping[str, tuple[str, bool]], path: str, purpos
     if places.get(path, ("", False))[0] != path:
         return f"the tracer does not see {purpose} of the node in the folder where bpftrace looks for it"
     if read_only and not places[path][1]:
-        return f"{path} is mounted with write access: readOnly: true is enough"
+        return f"{path} is mounted with write access, but the tracer only reads it"
     return ""

@@ -61,6 +61,11 @@ def test_ranks_train_one_model_on_shares_that_are_a_partition(tmp_path: Path) ->
     assert set().union(*shards) == set(range(64))
     theirs, yours = run.metrics["samplers"]
     assert yours == {**theirs, "sampler": "yours"}, "the solution shuffles and deals as DistributedSampler does"
+    seen = {
+        name: [row["seen"] for row in run.metrics["seen"] if row["sampler"] == name] for name in ("DistributedSampler", "yours")
+    }
+    assert seen["yours"] == seen["DistributedSampler"]
+    assert (seen["yours"][:2], len(seen["yours"])) == ([16, 22], 4), "two steps in each of two epochs"
 
 
 @pytest.mark.slow

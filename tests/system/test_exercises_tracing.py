@@ -49,7 +49,7 @@ def test_a_pod_as_delivered_is_refused_and_the_part_is_open(tmp_path: Path) -> N
     run = run_exercise("B.1", tmp_path / "work")
     assert run.code == 0, run.output
     assert "containerPort has to be a number" in run.metrics["refusal"]
-    assert run.metrics["policies_broken"] == 6
+    assert run.metrics["policies_broken"] == 7
     assert {"valid", "policies"} <= list_failed_checks(run), "until it is repaired"
 
 

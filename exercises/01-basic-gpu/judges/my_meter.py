@@ -12,7 +12,7 @@ KEYS = ("energy_j", "mean_power_w", "utilisation_percent")
 WAYS = {
     "mean-times-time": Way(
         "this is the mean of all samples times the duration. But the samples are not evenly spaced: when the monitor was "
-        "late, a sample stands for a longer time than the others",
+        "late, a sample describes a longer time than the others",
         (
             "(end - start) * (low + high) / 2",
             "sum(power for _, power in readings) / len(readings) * (readings[-1][0] - readings[0][0]) / (len(readings) - 1)",
@@ -20,12 +20,12 @@ WAYS = {
     ),
     "each-until-the-next": Way(
         "you assumed that each power lasts until the next sample: that is too little while power rises, and too much while it "
-        "falls. Between two samples take the mean of both (the trapezoidal rule)",
+        "falls. Between two readings, power changes evenly",
         ("(low + high) / 2", "low"),
     ),
     "each-since-the-last": Way(
         "you assumed that each power began at the sample before it: that is too much while power rises, and too little while "
-        "it falls. Between two samples take the mean of both (the trapezoidal rule)",
+        "it falls. Between two readings, power changes evenly",
         ("(low + high) / 2", "high"),
     ),
     "milliseconds": Way(
@@ -40,16 +40,16 @@ WAYS = {
         ),
     ),
     "no-answer-as-zero": Way(
-        "a moment without an answer was counted as 0 W. The card did not stop; only the reading is missing. Join the "
-        "readings before and after it by a straight line",
+        "a moment without an answer was counted as 0 W. The card did not stop; only the reading is missing, and "
+        "power changes evenly from the known reading before it to the one after it",
         (
             "(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None",
             "(sample.at_ms / 1e3, sample.power_w or 0.0) for sample in recording",
         ),
     ),
     "power-held": Way(
-        "a moment without an answer got the power of the previous moment. Between two known powers, power changes evenly, "
-        "so join them by a straight line",
+        "a moment without an answer got the power of the previous moment. Power changes evenly from one known reading to "
+        "the next",
         (
             "energy = 0.0\n",
             "energy, powers = 0.0, [sample.power_w for sample in recording]\n"
@@ -59,7 +59,7 @@ WAYS = {
     ),
     "as-share": Way("your utilisation is a fraction: 0.5 of the time is 50%", ("busy / watched", "busy / watched / 100")),
     "mean-of-samples": Way(
-        "{key} is the plain mean of the samples: weight each by the time that it stands for",
+        "{key} is the plain mean of the samples: weight each by the time that it describes",
         (
             "seconds = readings[-1][0] - readings[0][0]\n",
             "seconds = energy * len(readings) / sum(power for _, power in readings)\n",

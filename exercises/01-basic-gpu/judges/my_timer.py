@@ -43,12 +43,12 @@ WAYS = {
         ),
     ),
     "mean": Way(
-        "one sample of {samples} was disturbed, and it pulled your mean up to {given_us:.0f} microseconds: take the median, "
-        "which one sample cannot shift",
+        "one sample of {samples} was disturbed, and it pulled your mean up to {given_us:.0f} microseconds. Which figure "
+        "of several samples can one of them not shift?",
         ("statistics.median", "statistics.mean"),
     ),
     "fastest": Way(
-        "you took the fastest sample, in which the device was faster than usual for a moment. Take the median",
+        "you took the fastest sample, in which the device was faster than usual for a moment: no other sample is like it",
         ("statistics.median", "min"),
     ),
     "whole-sample": Way(

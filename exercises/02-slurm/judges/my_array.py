@@ -37,8 +37,8 @@ WAYS = {
     "no-gpu": Way(file_requests.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(file_requests.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "{name} is one file for all tasks of the array: each overwrites the output of the others. %A is the array's number, "
-        "and %a is the task's",
+        "{name} is one file for all tasks of the array: each overwrites the output of the others. The name needs the "
+        "numbers of the array and of the task",
         ("logs/%A_%a-%N.out", "logs/%A-%N.out"),
     ),
     "no-array": Way(
@@ -57,8 +57,8 @@ WAYS = {
         ("--array=0-3%2", "--array=1-4%2"),
     ),
     "no-limit": Way(
-        "all four tasks may run at the same time (--array={given}): they take every free GPU, and other users wait. %2 after "
-        "the range lets two run at a time",
+        "all four tasks may run at the same time (--array={given}): they take every free GPU, and other users wait. A "
+        "number after the range limits the tasks that run at the same time (man sbatch, --array)",
         ("--array=0-3%2", "--array=0-3"),
     ),
     "index-as-value": Way(
@@ -86,7 +86,7 @@ WAYS = {
     ),
     "one-task-waited-for": Way(
         "the job that compares would wait for {given}, which is one task: SLURM_JOB_ID is the number of the task's own job. "
-        "The other tasks may not have finished. The number of the whole array is in SLURM_ARRAY_JOB_ID",
+        "The other tasks may not have finished. Which variable has the number of the whole array?",
         ('"afterok:$SLURM_ARRAY_JOB_ID"', '"afterok:$SLURM_JOB_ID"'),
     ),
     "waits-for-nothing": Way(
@@ -149,7 +149,7 @@ def _check_array(part: Part, options: SlurmOptions) -> None:
     if at_once == 0 or at_once >= len(tasks):
         raise part.wrong("no-limit", given=option)
     if at_once != 2:
-        raise Verdict("failed", "limit", f"--array={option} lets {at_once} tasks run at the same time; expected 2 (%2)")
+        raise Verdict("failed", "limit", f"--array={option} lets {at_once} tasks run at the same time; expected 2")
 
 
 def _check_values(part: Part) -> None:

@@ -24,8 +24,8 @@ WAYS = {
     "no-gpu": Way(file_requests.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
     "seconds": Way(file_requests.SECONDS, ("--time=00:10:00", "--time=600")),
     "one-file": Way(
-        "all processes would write to {name}: {files} for {ranks} processes. In --output of srun, %N is the machine and %t is "
-        "the number of the process; with both, each process has its own file",
+        "all processes would write to {name}: {files} for {ranks} processes. The name needs the machine and the number of "
+        "the process, so that each process has its own file",
         ("logs/%N-rank%t.log", "logs/all.log"),
     ),
     "no-srun": Way(
@@ -70,7 +70,7 @@ WAYS = {
         ('srun --ntasks="$SLURM_NNODES" python -u work/check_machine.py || exit 1\n', ""),
     ),
     "machine-left-out": Way(
-        "work/{check} ran on {given}, but the job has {machines} machines: the machine that nobody checked may be the one that "
+        "work/{check} ran on {given}, but the job has {machines} machines: the machine that was not checked may be the one that "
         "is broken",
         ('srun --ntasks="$SLURM_NNODES" python -u work/check', "python -u work/check"),
     ),

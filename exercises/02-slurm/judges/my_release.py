@@ -26,7 +26,7 @@ WAYS = {
         (" && $1 >= start", ""),
     ),
     "too-young": Way(
-        "you cancelled a job that has only begun: it has fewer than 4 lines of its own, and may still be loading its data",
+        "you cancelled a job that has only begun: fewer than 4 lines are its own, and it may still be loading its data",
         ("lines >= 4 && !used", "!used"),
     ),
     "newest-line": Way(

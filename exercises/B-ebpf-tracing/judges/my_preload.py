@@ -28,7 +28,8 @@ WAYS = {
         ("  int code = next(pointer, bytes);\n", '  int code = next(pointer, bytes);\n  add(1, "size %d", power(bytes));\n'),
     ),
     "never-freed": Way(
-        "it says that {given:,} bytes are alive, but only {alive:,} are: subtract what cudaFree frees",
+        "it says that {given:,} bytes are alive, but only {alive:,} are: compare the blocks in your table with the addresses "
+        "that cudaFree got",
         ("add(-blocks[place].bytes,", "add(0,"),
     ),
     "site-unknown": Way(

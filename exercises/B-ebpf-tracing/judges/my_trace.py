@@ -37,12 +37,13 @@ WAYS = {
         ("@wanted[tid] = arg1;", "@wanted[tid] = arg1;\n  @sizes = hist(arg1);"),
     ),
     "never-freed": Way(
-        "it says that {given:,} bytes are alive, but only {alive:,} are: delete from @size what cudaFree frees",
+        "it says that {given:,} bytes are alive, but only {alive:,} are: compare the blocks in @size with the addresses that "
+        "cudaFree got",
         ("  delete(@size[arg0]);\n", ""),
     ),
     "address-of-pointer": Way(
-        "a key of @size is the first argument of cudaMalloc: that is where the program keeps the address of the block, but "
-        "cudaFree gets the address itself. Read it from there after cudaMalloc has written it: *(uint64*)uptr(...)",
+        "the keys of @size are closer together than the blocks are long, so they are not the addresses of the blocks. The "
+        "first argument of cudaMalloc is where the program keeps the address of a block, but cudaFree gets the address itself",
         ("$pointer = *(uint64*)uptr(@where[tid]);", "$pointer = @where[tid];"),
     ),
     "returned-code-as-address": Way(

@@ -15,6 +15,7 @@ TRACING = "B-ebpf-tracing"
 ONE = "{nvidia.com/gpu: 1}"
 BOTH, ALIAS = f"requests: {ONE}\n        limits: {ONE}", f"requests: &it {ONE}\n        limits: *it"
 RIGHTS = "SYS_PTRACE]}\n"
+PROBE = "      readinessProbe:\n"
 REPLICAS = "resources:\n          - name: nvidia.com/gpu\n            replicas: 3"
 SPEC = "  name: chat\nspec:\n"
 PIP = "RUN pip install --no-cache-dir torch==2.10.0 numpy"
@@ -41,6 +42,7 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
     "too-deep": (HPC, "my_pods.yaml", "kind: ConfigMap", "kind: " + "[" * 2000, False),
     "gpu-requested": (TRACING, "my_pod.yaml", RIGHTS, RIGHTS + f"      resources: {{requests: {ONE}}}\n", False),
     "no-gpu-by-number": (TRACING, "my_pod.yaml", RIGHTS, RIGHTS + "      resources: {limits: {nvidia.com/gpu: 0}}\n", True),
+    "privileged-engine": (TRACING, "my_pod.yaml", PROBE, "      securityContext: {privileged: true}\n" + PROBE, False),
     "root-that-is-refused": (TRACING, "my_pod.yaml", "runAsUser: 0", "runAsUser: 0\n        runAsNonRoot: true", False),
     "power-of-the-next-size": (TRACING, "my_preload.c", "power(bytes)", "power(bytes) + 1", False),
     "tracer-that-prints": (TRACING, "my_preload.c", "  int code =", '  puts("cudaMalloc");\n  int code =', False),
