@@ -50,24 +50,24 @@ def _draw_sector(picture: Canvas, x: float, y: float, places: list[int]) -> None
 
 
 def draw_banks() -> Canvas:
-    """Draw the bank that each lane accesses when a warp reads a column of a tile, in two layouts of the tile."""
+    """Draw the bank that each lane accesses when a warp reads a column of a tile, for rows of 32 words and of 34 words."""
     words = read_data(locate_record("accesses"))["words"]
     picture = Canvas(
         "The banks of a tile's column",
         "Two grids of 32 lanes by 32 banks, for a warp that reads a column. With rows of 32 words, all 32 lanes use the same "
-        "bank, which serves them one after the other: 31 conflicts. In another layout of the tile, each lane uses a "
-        "different bank: no conflicts.",
+        "bank, which serves them one after the other: 31 conflicts. With rows of 34 words, each of 16 banks serves two lanes, "
+        "and the other banks are idle: 1 conflict.",
         350,
     )
     cell = 8.5
-    for chart, (name, title) in enumerate((("column_of_32", "float tile[32][32]"), ("column_of_33", "another layout"))):
+    for chart, (name, title) in enumerate((("column_of_32", "float tile[32][32]"), ("column_of_34", "float tile[32][34]"))):
         left, top = 64 + chart * 370, 36
         banks = [word % BANKS for word in words[name]]
         turns = max(banks.count(bank) for bank in set(banks))
         picture.heading(left, 24, f"{title}: {turns} turn{'s' if turns > 1 else ''}")
         picture.box(left, top, BANKS * cell, WARP * cell, "empty")
         for lane, bank in enumerate(banks):
-            picture.box(left + bank * cell, top + lane * cell, cell - 1, cell - 1, "d" if turns > 1 else "c")
+            picture.box(left + bank * cell, top + lane * cell, cell - 1, cell - 1, "d" if turns > 2 else "b")
         picture.note(left - 8, top + 12, "lane 0", anchor="end")
         picture.note(left - 8, top + WARP * cell, "31", anchor="end")
         picture.note(left, top + WARP * cell + 14, "bank 0")

@@ -79,7 +79,7 @@ def main() -> None:
             "what": "requests of one warp of the kernels of 5.1, and the threads that add in each step of block_sum",
             "loads": {kernel: load(kernel) for kernel in ("copy", "strided_copy", "read_field")},
             "stores": {"transpose": first_places(stores, shared=False, write=True, unit=LINE)},
-            "words": {kernel: column(kernel) for kernel in ("column_of_32", "column_of_33")},
+            "words": {kernel: column(kernel) for kernel in ("column_of_32", "column_of_34")},
             "steps": {"halves": steps(solution), "neighbours": steps(spread)},
         }
     write_record("accesses", document)

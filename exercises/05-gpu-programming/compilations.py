@@ -47,11 +47,15 @@ def compile_block(backend: Any) -> Block:
 # --- what is counted ---------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Graph:
-    """One compiled graph: its number of operations, and the line of Python at which it had to end ("" if it is whole)."""
+    """One compiled graph: its number of operations, and the line of Python at which it had to end, with torch's reason.
+
+    If the graph is whole, `text` and `reason` are empty.
+    """
 
     operations: int
     line: int
     text: str
+    reason: str
 
 
 @dataclass
@@ -84,8 +88,9 @@ class Recorder:
         reason = getattr(module, "compile_subgraph_reason", None)
         stack = reason.user_stack if reason is not None and reason.graph_break else []
         line, text = (stack[-1].lineno or 0, stack[-1].line or "?") if stack else (0, "")
+        words = reason.reason.split("Hint:")[0] if stack else ""
         operations = sum(node.op in OPERATIONS for node in module.graph.nodes)
-        self.calls[-1].compiled.append(Graph(operations, line, text))
+        self.calls[-1].compiled.append(Graph(operations, line, text, words))
 
         def run(*arguments: Any) -> Any:
             results = module.forward(*arguments)

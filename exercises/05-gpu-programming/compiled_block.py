@@ -124,11 +124,18 @@ inputs = [arguments for calls in series.values() for arguments in calls]
 
 
 def describe(version: str, calls: list[compilations.Call]) -> dict[str, Any]:
-    """Return what a version of the block compiled in each series."""
-    counts = iter([len(call.compiled) for call in calls])
-    of_series = {name: sum(next(counts) for _ in items) for name, items in series.items()}
+    """Return what a version of the block compiled in its first call and in each series of later calls.
+
+    A series without a graph to run, because all of its calls are plain Python, has None.
+    """
+    later, of_series = iter(calls[1:]), {}
+    for name, items in series.items():
+        calls_of_series = [next(later) for _ in (items[1:] if name == "same" else items)]
+        graphs = sum(len(call.compiled) for call in calls_of_series)
+        of_series[name] = graphs if any(call.runs for call in calls_of_series) else None
     return {
-        "version": version, "first": len(calls[0].compiled), **of_series, "total": sum(of_series.values()),
+        "version": version, "first": len(calls[0].compiled), **of_series,
+        "total": sum(len(call.compiled) for call in calls),
         "uncompiled": sum(not call.runs for call in calls),
         "outside": sum(call.has_work_outside(arguments) for call, arguments in zip(calls, inputs, strict=True)),
     }  # fmt: skip
@@ -203,9 +210,18 @@ if on_gpu:
         }
 
 # --- the record ----------------------------------------------------------------------------------------------------------
+titles = {"first": "first call", "same": "same again", "lengths": "12 lengths", "steps": "12 steps", "signs": "signs, sizes"}
+drawn = [
+    {
+        "series": title, "delivered": blocks[0][key], "delivered_note": "plain Python",
+        "yours": yours.get(key), "yours_note": "plain Python" if yours else "no result",
+    }
+    for key, title in titles.items()
+]  # fmt: skip
 metrics = {
     **vars(args), "habits": habit_rows, "static_graphs": static_graphs, "static_uncompiled": static_uncompiled,
     "graphs_by_setting": compilations.RECOMPILE_LIMIT, "lengths": len(lengths), "blocks": blocks, "breaks": breaks,
+    "drawn": drawn,
     "delivered_first": blocks[0]["first"], "delivered_compiled": len(delivered) - blocks[0]["uncompiled"], "broken": broken,
     "values_off": values_off, "first_graphs": yours.get("first"), "total_graphs": yours.get("total"),
     "outside": yours.get("outside"), "uncompiled": yours.get("uncompiled"), "bytes": byte_rows, "bytes_broken": bytes_broken,

@@ -83,7 +83,6 @@ class Operations(TorchDispatchMode):
         self.lines: Counter[int] = Counter()
         self.lines_read: Counter[int] = Counter()
         self.lines_built: Counter[int] = Counter()
-        self.copying_line: int | None = None
         self.model: nn.Module | None = None
         self._reads = Reads(self._note_read)
 
@@ -139,10 +138,8 @@ class Operations(TorchDispatchMode):
         self.moves.append(Move(tensor.numel() * tensor.element_size(), bool(options.get("non_blocking")), pinned))
 
     def _note_copy(self, tensor: torch.Tensor, caller: Caller) -> None:
-        line, of_library = caller
-        if not of_library and any(tensor.data_ptr() == weight.data_ptr() for weight in self.model.parameters()):
+        if not caller[1] and any(tensor.data_ptr() == weight.data_ptr() for weight in self.model.parameters()):
             self.weight_copies += 1
-            self.copying_line = line
 
     def _count_product(self, first: torch.Tensor, second: torch.Tensor) -> None:
         flop = 2 * first.numel() * second.shape[-1]

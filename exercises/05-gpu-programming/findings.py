@@ -18,7 +18,7 @@ from emulator.cuda_source import blank_out
 
 HARNESS = Path(__file__).resolve().parent / "harness.cu"
 FILES = ("given.cu", "my_kernels.cu", "my_warps.cu")
-GIVEN_KERNELS = ("copy", "vector_copy", "shifted_copy", "strided_copy", "read_field", "column_of_32", "column_of_33")
+GIVEN_KERNELS = ("copy", "vector_copy", "shifted_copy", "strided_copy", "read_field", "column_of_32", "column_of_34")
 LEARNERS = {"my_kernels.cu": ("vector_add", "block_sum"), "my_warps.cu": ("transpose", "clip_sum")}
 FIRST_FILE = "my_first_kernels.cu"  # of 5.0
 FIRST_KERNELS = (
@@ -77,7 +77,7 @@ def count_bytes(kernel: str, elements: int) -> int | None:
     Return None for a kernel that stays in shared memory. A number has 4 bytes. For each element, vector_add reads two numbers
     and writes one; block_sum reads one; clip_sum reads one of each channel; each of the others reads one and writes one.
     """
-    numbers = {"vector_add": 3, "block_sum": 1, "clip_sum": 2, "column_of_32": None, "column_of_33": None}.get(kernel, 2)
+    numbers = {"vector_add": 3, "block_sum": 1, "clip_sum": 2, "column_of_32": None, "column_of_34": None}.get(kernel, 2)
     return None if numbers is None else 4 * numbers * elements
 
 

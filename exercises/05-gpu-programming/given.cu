@@ -55,4 +55,4 @@ __device__ void read_columns(float* out) {
   for (int column = 0; column < 32; ++column) out[column * 32 + threadIdx.x] = tile[threadIdx.x][column];
 }
 __global__ void column_of_32(float* out) { read_columns<32>(out); }
-__global__ void column_of_33(float* out) { read_columns<33>(out); }
+__global__ void column_of_34(float* out) { read_columns<34>(out); }

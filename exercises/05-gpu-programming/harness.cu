@@ -95,9 +95,9 @@ Case prepare(const char* kernel, int n, int block, int stride) {
   const int blocks = blocks_of(n, block);
   if (!strncmp(kernel, "column_of_", 10)) {
     Array* out = new Array(1024);
-    const bool padded = !strcmp(kernel, "column_of_33");
+    const bool wider = !strcmp(kernel, "column_of_34");
     auto launch = [=] {
-      if (padded) column_of_33<<<1, 32>>>(out->device);
+      if (wider) column_of_34<<<1, 32>>>(out->device);
       else column_of_32<<<1, 32>>>(out->device);
     };
     return {1, launch, out, make_list(1024, [](size_t i) { return 32.0f * (i % 32) + i / 32; })};

@@ -163,9 +163,14 @@ except Exception as error:  # noqa: BLE001 (the learner's code may fail in any w
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 times = {row["trace"]: row["times"] for row in rows if row["reader"] == "the planter"}
+your_busy = {row["trace"]: row["busy_percent"] for row in rows if row["reader"] == "yours"}
+reason = "not written yet" if broken is None else "no result"
 metrics = {
     **vars(args), "traces": rows,
-    "busy": [{"trace": fault, "percent": answers["busy_percent"]} for fault, (_, answers) in planted_traces.items()],
+    "busy": [
+        {"trace": fault, "percent": answers["busy_percent"], "yours": your_busy.get(fault), "why_not": reason}
+        for fault, (_, answers) in planted_traces.items()
+    ],
     "own_ranges": own_ranges, "own_gap": [own_gap] if own_gap else [], "work_of": kinds,
     "broken": broken, "figures_off": figures_off, "named": named_count, "planted": len(planted_traces),
     "own_gap_right": own_gap_right, "own_sum_off": own_sum_off, "ranges_recorded": len(recorded_ranges),

@@ -183,9 +183,8 @@ for number, words in FAULTS.items():
     rows.append({
         "fault": number, "what": words, "how_found": training_watch.HOW[number], "before": original.counts[number],
         "after": own_watch.counts[number] if own_watch else None, "gone": is_gone,
-        "line": own_watch.lines.get(number) if own_watch and not is_gone else None,
     })  # fmt: skip
-titles = {"fault": "fault", "what": "what", "before": "before", "after": "yours", "line": "your line"}
+titles = {"fault": "fault", "what": "what", "before": "before", "after": "yours"}
 bench.say_table(rows, titles, title="The eight faults, as the operations that reach torch show them (per step):")
 
 ablation = repair_one_by_one()

@@ -1,13 +1,13 @@
 """Watch a training run of 5.9: which samples it takes, what it keeps, and which of the eight faults it still has.
 
 It does not read the source. It sees samples as they enter the model, graphs by the objects that autograd still keeps at the
-next step, and everything else by the operations that reach torch and the lines that call them.
+next step, and everything else by the operations that reach torch. The lines that call them show which are in a loop.
 """
 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pipeline
@@ -54,17 +54,12 @@ class _Mark:
 
 @dataclass
 class Observation:
-    """Observations of a training run.
-
-    `counts`: the count of each fault, by number (see HOW).
-    `lines`: the line at fault, if known.
-    """
+    """Observations of a training run. `counts` has the count of each fault, by number (see HOW)."""
 
     losses: torch.Tensor
     accuracies: torch.Tensor
     weights: torch.Tensor
     counts: dict[int, float]
-    lines: dict[int, int] = field(default_factory=dict)
     steps: int = 0
     samples_missing: int = 0
     samples_repeated: int = 0
@@ -152,7 +147,7 @@ def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: t
         pipeline.watchers.remove(door.show)
     losses, accuracies, weights = convert_outcome(outcome)
     steps = max(1, len(door.batches))
-    counts, lines = _count(operations, door, steps, Row.passes / samples)
+    counts = _count(operations, door, steps, Row.passes / samples)
     missing, repeated, inputs_off = _compare_samples(rows, door.batches, epochs)
     later_moves = operations.moves[door.moves[1] :] if len(door.moves) > 1 else []
     return Observation(
@@ -160,7 +155,6 @@ def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: t
         accuracies=accuracies,
         weights=weights,
         counts=counts,
-        lines=lines,
         steps=len(door.batches),
         samples_missing=missing,
         samples_repeated=repeated,
@@ -173,7 +167,7 @@ def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: t
     )
 
 
-def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tuple[dict[int, float], dict[int, int]]:
+def _count(operations: Operations, door: _Door, steps: int, passes: float) -> dict[int, float]:
     reads, builds = operations.lines_read, operations.lines_built
     looped = {line: count for line, count in reads.items() if count / steps >= OFTEN}
     single = {line: count for line, count in reads.items() if EVERY_STEP < count / steps < OFTEN}
@@ -183,7 +177,7 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
         if count / steps >= OFTEN and line not in looped and builds[line] / steps < OFTEN
     }
     grown = (door.graphs[-1] - door.graphs[1]) / (steps - 2) if steps > 2 else 0.0
-    counts = {
+    return {
         1: passes,
         2: operations.float64_results / steps,
         3: sum(single.values()) / steps,
@@ -193,11 +187,6 @@ def _count(operations: Operations, door: _Door, steps: int, passes: float) -> tu
         7: float(door.kept[1]) if steps > 1 else 0.0,
         8: sum(loops.values()) / steps,
     }
-    at_fault = {1: builds, 3: single, 5: looped, 8: loops}
-    lines = {fault: max(places, key=places.__getitem__) for fault, places in at_fault.items() if places}
-    if operations.copying_line:
-        lines[6] = operations.copying_line
-    return counts, lines
 
 
 def _compare_samples(rows: list[list[int]], batches: list[torch.Tensor], epochs: int) -> tuple[int, int, float]:

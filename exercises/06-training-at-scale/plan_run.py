@@ -16,7 +16,7 @@ import gpus
 import ranks
 import torch
 import torch.distributed as dist
-from layouts import LayoutResult, run_layout, train_alone
+from layouts import LayoutResult, Reference, run_layout
 from mesh_model import Layout, Shape, Stage, count_weights
 from plans import Plan
 from torch.distributed.device_mesh import DeviceMesh
@@ -55,12 +55,11 @@ def is_sharded(plan: Plan) -> bool:
     return plan.zero >= 2 and plan.dp > 1 and fully_shard is not None
 
 
-def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float) -> dict[str, Any]:
-    """Train `shape` in one process and by the plan, and compare both. `flops_of_step` are the model's, on all ranks.
+def run_plan(world: ranks.World, plan: Plan, shape: Shape, single: Reference, flops_of_step: float) -> dict[str, Any]:
+    """Train `shape` by the plan, and compare it with one process. `flops_of_step` are the model's, on all ranks.
 
     Every rank calls it and gets the same result.
     """
-    single = train_alone(world, shape)
     layout = Layout(plan.dp, plan.pp, plan.tp)
     result = run_layout(world, layout, shape, single, prepare=prepare_stage(plan))
     seconds = bench.percentile(result.seconds, 50)
@@ -69,7 +68,7 @@ def run_plan(world: ranks.World, plan: Plan, shape: Shape, flops_of_step: float)
     return {
         "layout": str(layout), "batch_size": shape.batch_size, "length": shape.length, "micro_batches": plan.micro_batches,
         "checkpointing": plan.checkpointing, "zero": plan.zero if is_sharded(plan) else 0, "ranks": world.size,
-        "loss_first": result.losses[0], "loss_last": result.losses[-1],
+        "held_bytes": max(result.weights_bytes), "loss_first": result.losses[0], "loss_last": result.losses[-1],
         "loss_off": max(abs(loss - target) / target for loss, target in zip(result.losses, single.losses, strict=True)),
         "weight_error": result.weight_error, "weights_off_percent": weights_off_percent(result, plan, shape),
         **{f"{name}_bytes": max(sum(size for kind, size in sizes.items() if kind.startswith(name))

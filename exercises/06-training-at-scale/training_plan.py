@@ -25,6 +25,7 @@ import torch
 import torch.distributed as dist
 import yaml
 from bench import say
+from layouts import train_alone
 from mesh_model import VOCABULARY, Layout, Shape
 from plan_file import read_plan
 from plan_report import (
@@ -129,16 +130,21 @@ if small is None:
              f"and --layers ({args.layers}) at least pp")  # fmt: skip
 model = ModelShape("small", args.layers, args.width, HEADS, HEADS, 4 * args.width, VOCABULARY, False, "")
 flops = model.model_flops(args.batch_size * args.length, args.length)
-run = plan_run.run_plan(world, small, make_shape(small.micro_batches), flops)
+alone = train_alone(world, make_shape(small.micro_batches))
+run = plan_run.run_plan(world, small, make_shape(small.micro_batches), alone, flops)
+run["form"] = "your plan" if plan else "as delivered"
+runs, copies = [run], Plan(world.size, 1, 1, 0, "none", 1, "fp32")
+if plan and can_run(copies.dp, copies.pp, copies.tp, copies.micro_batches):
+    runs.insert(0, {"form": "plain copies", **plan_run.run_plan(world, copies, make_shape(1), alone, flops)})
 
 # --- the record ------------------------------------------------------------------------------------------------------------
 if world.rank == 0:
     metrics = {
         "work": described, "puzzle": choices["puzzle"], "plan_fault": fault, "plan": paper or OPEN_PLAN, "run": run,
-        "losses": run.pop("losses"),
+        "losses": [row.pop("losses") for row in runs][-1],
         "problem_count": None if paper is None else len(paper["problems"]),
         "reasons_words": len(file.words) if "reasons" in file.values else None,
-        "alternatives": alternatives, "bars": list_bars(work, plan), "runs": [run], "earlier": earlier,
+        "alternatives": alternatives, "bars": list_bars(work, plan), "runs": runs, "earlier": earlier,
         "nodes": len(set(hosts)), "ranks": [{"rank": rank, "node": host} for rank, host in enumerate(hosts)],
     }  # fmt: skip
     say(f"trained as {run['layout']}: losses off by {run['loss_off']:.1e}, {run['tokens_per_s']:,.0f} tokens/s")

@@ -176,6 +176,10 @@ def test_a_plan_in_three_dimensions_with_shards_equals_one_process(tmp_path: Pat
     run = run_exercise("6.6", tmp_path / "work", files={"my_plan.yaml": PLAN}, ranks_per_node="8", steps="4")
     assert run.code == 0, run.output
     trained, plan = run.metrics["run"], run.metrics["plan"]
+    copies, yours = run.metrics["runs"]
+    assert (copies["form"], copies["layout"], copies["tp_bytes"], copies["other_bytes"]) == ("plain copies", "8x1x1", 0, 0)
+    assert (yours["form"], yours["layout"]) == ("your plan", "2x2x2")
+    assert yours["held_bytes"] < copies["held_bytes"]
     assert (trained["layout"], trained["zero"], trained["checkpointing"]) == ("2x2x2", 2, "every-2")
     assert trained["other_bytes"] > 0, "shards were sent"
     assert trained["loss_off"] < 1e-5

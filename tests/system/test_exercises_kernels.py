@@ -58,7 +58,7 @@ def test_kernels_of_the_course_are_counted_and_yours_are_open(tmp_path: Path) ->
     rows = {row["kernel"]: row for row in run.metrics["kernels"]}
     loads = {name: row["load_sectors_per_request"] for name, row in rows.items()}
     assert [loads[name] for name in ("copy", "shifted_copy", "strided_copy", "read_field")] == [4, 5, 20, 16]
-    assert [rows[name]["bank_conflicts_per_request"] for name in ("column_of_32", "column_of_33")] == [31, 0]
+    assert [rows[name]["bank_conflicts_per_request"] for name in ("column_of_32", "column_of_34")] == [31, 1]
     assert (rows["transpose"]["store_sectors_per_request"], rows["clip_sum"]["lanes_per_request"]) == (32, 16)
     assert rows["vector_add"]["out_of_bounds"] > 0
     assert rows["vector_add"]["where"].startswith("my_kernels.cu:17: thread (1,0,0) of block (0,0,0) reads")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,12 @@ import compilations  # noqa: E402  # it imports the compiler
 
 TOLERANCE = 1e-5  # of the largest number: float32 in another order
 MAX_COMPILATIONS = 2
+REASONS = {  # of torch for a graph break, by the way that causes it
+    "prints": r"\bprint\b|logging",
+    "disabled": r"\bdisable",
+    "reads-a-value": r"item|to_?list|_local_scalar_dense",
+    "branches": r"jump|branching",
+}
 WAYS = {
     "not-compiled": Way(
         "the first call compiles no graph: the function runs as plain Python. Pass the backend to torch.compile, and return "
@@ -23,8 +30,8 @@ WAYS = {
         ("torch.compile(block, backend=backend)", "block"),
     ),
     "prints": Way(
-        "line {line} ends a graph: {text}. Output cannot be part of a graph, so the first call makes {count} of them. What "
-        "it prints is not needed",
+        "line {line} ends a graph: {text}. Output cannot be part of a graph, so the first call makes {count} graphs. The "
+        "printed text is not needed",
         ("    rms = h.square()", "    print(x.shape)\n    rms = h.square()"),
     ),
     "reads-a-value": Way(
@@ -185,13 +192,8 @@ def _judge_pieces(part: Part, first: compilations.Call) -> None:
         says = f"the first call compiles {len(first.compiled)} graphs: call torch.compile once, for the whole block"
         raise Verdict("failed", "pieces", says, "the first call")
     line, text = breaks[0].line, breaks[0].text.strip()
-    for way, words in (
-        ("prints", ("print(", "log")),
-        ("disabled", ("disable",)),
-        ("reads-a-value", (".item(", "float(", "int(", ".tolist(", "bool(")),
-        ("branches", ("if ", "while ")),
-    ):
-        if any(word in text for word in words):
+    for way, words in REASONS.items():
+        if re.search(words, breaks[0].reason):
             raise part.wrong(way, "the first call", line=line, text=text, count=len(first.compiled))
     says = f"line {line} ends a graph: {text}. The first call makes {len(first.compiled)} graphs"
     raise Verdict("failed", "pieces", says, "the first call")

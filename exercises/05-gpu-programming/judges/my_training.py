@@ -61,55 +61,51 @@ WAYS = {
         ),
     ),
     "normalised-in-python": Way(
-        "fault 1, line {line}: Python loops over the numbers of each sample {count:.0f} times, once per epoch. Make one tensor "
-        "of all rows before the first epoch, and normalise that",
+        "Python loops over the numbers of each sample {count:.0f} times, in {epochs} epochs. What does a later epoch compute "
+        "that the first one has not?",
         (
             "out = model(x[places])",
             "out = model(torch.tensor([[(number - MEAN) / STD for number in rows[i]] for i in places]))",
         ),
     ),
     "float64": Way(
-        "fault 2: {count:.0f} results of each step are in float64, which takes twice the bytes, and on most GPUs 32 to 64 "
-        "times as long. The comparison allows 0.0001, and float32 is more precise than that",
+        "{count:.0f} results of each step are in float64, which takes twice the bytes, and on most GPUs 32 to 64 times as "
+        "long. How precise do the results have to be?",
         (
             ".to(device).sub_(MEAN).div_(STD)\n    model = make_model().to(device)\n",
             ".to(device).sub_(MEAN).div_(STD).double()\n    model = make_model().double().to(device)\n",
         ),
     ),
     "reads-the-loss": Way(
-        "fault 3, line {line} reads a value in each step, so the processor waits for the GPU. Keep the tensor, and read it "
-        "after the end",
+        "{count:.3g} values are read out of tensors in each step, apart from loops over the batch: at each of them the "
+        "processor waits for the GPU. Which line needs a number in Python before the end?",
         ("losses.append(loss.detach())", "losses.append(torch.tensor(loss.item()))"),
     ),
     "keeps-graphs": Way(
-        "fault 4: the graph of each step is still there in the next one, and in the one after that: memory grows with "
-        "every step. Detach whatever you keep of a step",
+        "the graph of each step is still there in the next one, and in the one after that: memory grows with every step. Which "
+        "of the values that you keep refers to its graph?",
         ("losses.append(loss.detach())", "losses.append(loss)"),
     ),
     "counts-in-python": Way(
-        "fault 5, line {line} reads {count:.0f} values in each step, one by one. Compare all guesses of a batch together, "
-        "and keep the sum as a tensor",
+        "{count:.0f} values are read out of tensors in each step, in a loop over the batch. Which of them does a step need?",
         (
             "right[epoch] += (out.argmax(dim=1) == y[places]).sum()",
             "right[epoch] += sum(int(out[k].argmax()) == int(y[places[k]]) for k in range(len(places)))",
         ),
     ),
     "copies-weights": Way(
-        "fault 6, line {line}: {count:.0f} parameters are copied in each step, but only the last copy is used: the model "
-        "has the same weights",
+        "{count:.0f} parameters are copied in each step. Which of these copies is used, and what else has the same weights?",
         (
             "            losses.append(",
             "            best = {name: item.clone() for name, item in model.state_dict().items()}\n            losses.append(",
         ),
     ),
     "retains-graphs": Way(
-        "fault 7: after backward, {count:.0f} tensors that it has used are still kept. retain_graph is for a second "
-        "backward through the same graph, which you do not run",
+        "after backward, {count:.0f} tensors that it has used are still in memory. Who asks autograd to keep them?",
         ("loss.backward()", "loss.backward(retain_graph=True)"),
     ),
     "sums-in-python": Way(
-        "fault 8, line {line}: {count:.0f} operations of a step come from a loop over samples. A whole batch needs only a "
-        "few: cross_entropy, or log_softmax and gather",
+        "{count:.0f} operations of a step come from a loop over samples. How many does one call for the whole batch need?",
         (
             "loss = nn.functional.cross_entropy(out, y[places])",
             "logs = torch.stack([out[k].log_softmax(0) for k in range(len(places))])\n"
@@ -137,7 +133,7 @@ def judge(part: Part) -> None:
     _judge_later_calls(part, pipeline, training_watch, train, observation.losses)
     for fault, way in OF_FAULT.items():
         if observation.has(fault):
-            raise part.wrong(way, count=observation.counts[fault], line=observation.lines.get(fault, "?"))
+            raise part.wrong(way, count=observation.counts[fault], epochs=EPOCHS)
     part.note(f"losses, accuracies and weights agree with the training as delivered, to {TOLERANCE:g}, on three sets of data")
     part.note(f"none of the 8 faults is left; {observation.operations_per_step:.0f} operations per step")
 

@@ -73,7 +73,7 @@ WAYS = {
     ),
     "bank-conflicts": Way(
         "a request to the tile of transpose takes {turns:.3g} turns instead of 1: numbers of its column share a bank, and a "
-        "bank serves one per turn. With rows of 33 numbers each row begins one bank further on, and the 32 are in 32 banks",
+        "bank serves one per turn. In which bank does each row of the tile begin?",
         ("tile[32][33]", "tile[32][32]"),
     ),
     "split-warps": Way(

@@ -72,7 +72,10 @@ class _Step(NamedTuple):
 
 
 def _list_issues(layers: int, forward: int, backward: int) -> list[Issue]:
-    """Return the issues of a step with that many layers ahead, written for whole gathers at the beginning of each direction."""
+    """Return the issues of a step, in order. Each layer is gathered `forward` or `backward` layers before its turn.
+
+    The first gathers of a direction come before its first layer.
+    """
     issues: list[Issue] = []
     for kind, sequence, ahead in ((FORWARD, [*range(layers)], forward), (BACKWARD, [*range(layers)][::-1], backward)):
         issues += [(GATHER, layer) for layer in sequence[:ahead]]
