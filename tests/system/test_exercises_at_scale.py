@@ -33,8 +33,16 @@ def test_a_plain_step_runs_out_of_memory_and_the_run_continues(tmp_path: Path) -
     assert list_failed_checks(run) == {"fits", "place-runs"}, "the second says nothing while its part is open"
     assert "out of memory: simulated device out of memory. Tried to allocate" in run.output
     assert run.metrics["yours"] == {"fits": False, "out_of_memory": True} | dict.fromkeys(
-        ("peak_mib", "peak_of_plain", "above_floor_times", "flops_of_plain", "loss_off", "parameter_off", "micro_batches")
-        + ("long_of_plain",)
+        (
+            "peak_mib",
+            "peak_of_plain",
+            "above_floor_times",
+            "flops_of_plain",
+            "loss_off",
+            "parameter_off",
+            "micro_batches",
+            "long_of_plain",
+        )
     )
     parameters = 2 * (12 * 64**2 + 13 * 64) + 512 * 64 + 64 * 64 + 2 * 64 + 65 * 512
     assert run.metrics["floor_mib"] == pytest.approx(16 * parameters / (1 << 20))

@@ -70,8 +70,8 @@ WAYS = {
         ('srun --ntasks="$SLURM_NNODES" python -u work/check_machine.py || exit 1\n', ""),
     ),
     "machine-left-out": Way(
-        "work/{check} ran on {given}, but the job has {machines} machines: the machine that was not checked may be the one that "
-        "is broken",
+        "work/{check} ran on {given}, but the job has {machines} machines: the machine that was not checked may be the broken "
+        "one",
         ('srun --ntasks="$SLURM_NNODES" python -u work/check', "python -u work/check"),
     ),
     "checked-again": Way(
