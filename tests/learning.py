@@ -243,7 +243,7 @@ class Learning:
         return [piece.got for piece in pieces if piece.kind == "answers" and piece.exercise == exercise]
 
     def folder(self, record: RunRecord) -> Path:
-        """Return the folder of a run."""
+        """Return the path of a run's folder."""
         return self.workspace / "runs" / record.folder / record.id
 
     def types(self, *words: str, code: int | None = 0, typing: str | io.StringIO | None = None) -> Typed:

@@ -71,7 +71,7 @@ class GpucourseError(Exception):
         self.log = log
 
     def with_subject(self, subject: str) -> str:
-        """Return `what`, with `subject` in front unless `what` already begins with it."""
+        """Return `what` with `subject` in front, or `what` alone if it already begins with `subject`."""
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 

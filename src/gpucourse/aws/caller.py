@@ -49,7 +49,7 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
 
 
 def _why(error: Exception) -> str:
-    """Return the end of a sentence that says why the page could not be read. `urllib` wraps the underlying error."""
+    """Return why the page could not be read, as the end of a sentence. If `error` is a URLError, return the reason inside it."""
     if isinstance(error, urllib.error.HTTPError):
         return f"answers with HTTP {error.code}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error

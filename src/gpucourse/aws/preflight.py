@@ -1,7 +1,7 @@
 """Check that the labs can be built, before anything costs money.
 
-Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account, in the order
-in which to fix their findings. No check depends on another one. Anything that AWS does not let us see is `unknown`, never
+Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account. Findings should
+be fixed in the order of this list. No check depends on another one. A fact that AWS does not let us see is `unknown`, never
 `ok`. No check changes anything.
 """
 
@@ -251,7 +251,8 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
 def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
     """Check that one of AWS's own roles exists. The account needs it for its first use of a service.
 
-    `first`: what the account would do for the first time, in the words of the message.
+    `first`: the account's first action that needs the role, in the words of the message. `remedy`: the command to type if the
+    role is missing.
     """
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
         detail = (
@@ -342,7 +343,8 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
 
 
 def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:
-    """Return the commands that build these labs with smaller nodes, if only smaller nodes fit the quota."""
+    """Return the commands that build these labs with smaller nodes, if their usual nodes do not fit the quota but smaller ones
+    do."""
     key, names = (vcpu_quota.code, vcpu_quota.market), list[str]()
     for lab in labs:
         usual = quota.needs([lab], vcpu_quota.market).get(key, {}).get(lab.module, 0)
@@ -427,7 +429,7 @@ def _is_expired(resource: CloudResource) -> bool:
 
 
 def _find_permission(facts: LabEnvironment) -> list[Finding]:
-    """Check that this identity can start each type. EC2's dry run tests permissions, but neither quota nor capacity."""
+    """Check that this identity can start each type. EC2's dry run tests the permission, but neither the quota nor the capacity."""
     by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
         ids = {kind: resolve(facts.account, kind).id for kind in _list_image_kinds(facts.labs)}

@@ -122,7 +122,7 @@ def _tags_unless_gone(account: Account, service: str, operation: str, **paramete
 
 
 def _look(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    """Return the resources of one kind. If AWS does not let us list them, return one that is marked as unseen."""
+    """Return the resources of one kind. If AWS does not let us list them, return one resource that is marked as unseen."""
     try:
         return [_parse_resource(kind, item, account.region) for item in items(account, kind, project_tags)]
     except PermissionRefused as error:

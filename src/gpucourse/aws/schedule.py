@@ -50,7 +50,7 @@ def trust(account_id: str) -> dict[str, Any]:
 
 
 def _role_properties() -> Any:
-    """Return the properties of the role in the administrator's template."""
+    """Return the properties of the role, for the administrator's CloudFormation template."""
     return table("account")["Resources"]["BackstopRole"]["Properties"]
 
 

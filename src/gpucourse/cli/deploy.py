@@ -220,8 +220,8 @@ def _is_vouched(session: Session, error: UnknownHosts) -> bool:
 
 
 def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool) -> None:
-    """Show what would be built, and build it if the person agrees. They must agree to costs, and to stopping the runs on nodes
-    that are removed or rebuilt."""
+    """Show what would be built, and build it if the person agrees. The person must agree to the costs, and to the end of the
+    runs on nodes that are removed or rebuilt."""
     from gpucourse.labs.results import PricedProposal
     from gpucourse.ui.views.cloud import quote
     from gpucourse.ui.views.lab import deploy_plan

@@ -303,8 +303,8 @@ def _refuse_script_options(checks: Path | None, *variables: str) -> None:
 def _refuse_forecast(
     run_request: RunRequest, predict: str | None, expect_red: str | None, *, several: bool, no_predict: bool
 ) -> None:
-    """Raise UsageError if --predict or --expect-red is used for several runs or for a learner's own script, or if --predict is
-    combined with --no-predict."""
+    """Raise UsageError for --predict or --expect-red with several runs or a learner's own script, and for --predict with
+    --no-predict."""
     option, value = ("--predict", predict) if predict is not None else ("--expect-red", expect_red)
     exercise = run_request.exercise
     if several:

@@ -146,8 +146,8 @@ def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list
 
 
 def _explains(evidence: Evidence, occurrence: _Occurrence, log: Log) -> bool:
-    """Return whether the symptom explains this rank's failure. In a log that a launcher and several ranks share, a consequence
-    counts only if the rank's own exception shows it."""
+    """Return whether the symptom explains this rank's failure. If a launcher and several ranks share the log, a symptom that
+    follows from another failure counts only if the rank's own exception shows it."""
     if occurrence.symptom.weight == "cause" or evidence.planned:
         return True
     error = find_exception(log.telling_text)

@@ -18,9 +18,9 @@ Weight = Literal["cause", "follows"]
 class Symptom:
     """One symptom.
 
-    `weight` is `cause` if the symptom alone explains a failure, or `follows` if ranks print it because of another failure. If
-    `general` is true, the symptom counts only in a log that shows no more specific cause. `followed` is a pattern of command
-    lines that already follow the advice in `next`; for such a run, `instead` is the next step.
+    `weight` is `cause` if the symptom alone explains a failure, or `follows` if ranks print it because of another failure. A
+    `general` symptom counts only in a log without a more specific cause. `followed` is a pattern of command lines that already
+    follow the advice in `next`; for such a run, `instead` is the next step.
     """
 
     word: str

@@ -1,4 +1,4 @@
-"""Separate the words of a log that say how its process ended from words that the script only printed while it ran.
+"""Find the lines of a log that say how its process ended, among the lines that the script printed while it ran.
 
 A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched for in three places
 only: the last traceback with the lines after it, lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and
@@ -110,9 +110,10 @@ class LevelReader:
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """Replace with a blank every character that says nothing about the end, so that positions stay the same.
+    """Replace with a blank every character that does not say how the process ended. The other characters keep their positions.
 
-    `ended_itself`: the process chose its exit code and no signal ended it. Only then may its last lines say why it ended.
+    `ended_itself`: the process chose its exit code and no signal ended it. Only in this case may its last lines say why it
+    ended.
     """
     lines = _blank_launchers(text.splitlines(keepends=True))
     first = _last_traceback(lines, ended_itself=ended_itself)
@@ -142,7 +143,7 @@ def find_message(text: str, place: int) -> str:
 
 
 def find_line(text: str) -> str:
-    """Return the line of the script that the last traceback of a text leads to, such as `train.py, line 12`, or an empty string
+    """Return the line of the script at which the last traceback of a text ends, such as `train.py, line 12`, or an empty string
     if there is none.
 
     This is the last frame outside the libraries: an error inside torch is attributed to the line of the script that called it.
@@ -243,7 +244,7 @@ def _headers(lines: Sequence[str]) -> list[int]:
 
 
 def _bare(line: str) -> str:
-    """Return a line without the label of its rank, but with the spaces before its text."""
+    """Return a line without the label of its rank. The spaces before its text remain."""
     return _PREFIX.sub("", line, count=1)
 
 

@@ -1,4 +1,4 @@
-"""Check what manifests alone do not show: scripts and manifests must agree, and every file must be used.
+"""Check that scripts and manifests agree and that every file is used, which a manifest alone does not show.
 
 python -m gpucourse.course.lint    prints every error, or that there is none
 """
@@ -88,7 +88,8 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _read_ways(judge: Path) -> Collection[str]:
-    """Return the wrong ways that a judge recognises, or nothing if the judge cannot be read, which `find_gaps` reports."""
+    """Return the wrong ways that a judge recognises. If the judge cannot be read, return an empty collection; `find_gaps`
+    reports the error."""
     try:
         return read_ways(judge)
     except (OSError, SyntaxError, ValueError):
@@ -287,9 +288,8 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
 
 
 def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
-    """Yield the errors in solutions. Each solution must have the name of a file that an exercise uses, and must differ from
-    that file.
-    """
+    """Yield the errors in the course's solutions. Each solution must have the name of a file that an exercise uses, and must
+    differ from that file."""
     exercises = catalog.folders.exercises
     for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
         stub = path.parent.parent / path.name

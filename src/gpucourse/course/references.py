@@ -1,5 +1,5 @@
-"""The references of a module to exercises, modules, stacks, nodes and values of a run, including those in the commands in its
-texts.
+"""Check the references of a module to exercises, modules, stacks, nodes and values of a run. References in the commands of its
+texts count too.
 
 Each error is one line, `place: reason`, and says what exists instead.
 """

@@ -165,7 +165,7 @@ def _mappings(items: object) -> Iterator[dict[str, Any]]:
 
 
 def _harmless(path: str) -> bool:
-    """Return whether the path stays inside its folder. A path that leaves it is reported by the model, not here."""
+    """Return whether the path stays inside its folder. The model of the manifest reports a path that leaves the folder."""
     try:
         relative_name(path)
     except OutsideError:

@@ -21,7 +21,7 @@ _MAX_BITS = 1000  # bits: larger whole numbers are near or beyond the largest fl
 
 
 class Unreadable(Exception):
-    """The evidence does not contain the value of an expression. The message says what is missing and where."""
+    """The exception for an expression whose value the evidence does not contain. The message says what is missing and where."""
 
 
 def read(expression: str, evidence: Mapping[str, object]) -> object:

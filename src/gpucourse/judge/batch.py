@@ -212,8 +212,8 @@ def read_options(part: Part) -> SlurmOptions:
 
 @contextmanager
 def blame_comments(options: SlurmOptions) -> Iterator[None]:
-    """Replace a verdict that the block raises if the file has lines that only look like requests. The new verdict gives the
-    first of these lines as the reason."""
+    """Replace a verdict that the block raises if the file has lines that look like requests but that sbatch ignores. The new
+    verdict gives the first of these lines as the reason."""
     try:
         yield
     except Verdict:

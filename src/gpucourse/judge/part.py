@@ -38,7 +38,7 @@ class Way:
     `says` and `seen` may contain names in braces, which `Part.wrong` fills in. `change` proves that the judge recognises this
     way.
 
-    `seen` is for a `says` that names a cause although another error could have the same effect. The learner then sees `seen`,
+    A way needs `seen` if `says` names a cause but another error could have the same effect. The learner then sees `seen`,
     unless the solution with this change has the same output as the part. Leave `seen` out if `says` only reports what was
     observed.
     """
@@ -285,7 +285,8 @@ class Part:
     def trying(self, knobs: Knobs) -> Iterator[None]:
         """Judge one of several inputs in this block. Try the inputs one after the other, simplest first.
 
-        A verdict without a known way then says which change to the input makes it pass, according to the inputs tried before.
+        If the verdict names no known way, it says which change to the input makes the part pass, according to the inputs tried
+        before.
         """
         try:
             yield

@@ -1,4 +1,4 @@
-"""End every run on a stack and collect its outputs before the stack is destroyed. List the outputs that have to be given up."""
+"""End every run on a stack and collect its outputs before the stack is destroyed. List the outputs that cannot be collected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_LOCK_WAIT_S = 10.0
 
 @dataclass(kw_only=True)
 class CollectedRuns:
-    """The runs that were collected, and the runs that were given up, with the reasons."""
+    """The runs that were collected, and the runs whose outputs were given up, with the reasons."""
 
     fetched: list[str] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)

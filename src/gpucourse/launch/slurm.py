@@ -32,7 +32,7 @@ class Slurm(Launcher[ClusterFacts]):
     takes_batch_files = True
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why Slurm cannot do what was typed, or None if it can. Jobs have no profiler."""
+        """Return the error if Slurm cannot do what was typed, or None if it can. Jobs have no profiler."""
         if profile:
             return UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
@@ -83,7 +83,7 @@ def partition_of(request: LaunchRequest, login: str = "") -> str:
 
 
 def nodes_of(request: LaunchRequest, requested: int | None) -> int:
-    """Return how many nodes each job needs. Raises UsageError with the command that fixes it."""
+    """Return how many nodes each job needs. Raises UsageError with the command that gives a valid number."""
     count = requested if requested is not None else request.exercise.launch.nodes
     check_count(request.exercise, count)
     return count

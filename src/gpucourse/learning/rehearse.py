@@ -1,7 +1,8 @@
 """`dev check`: checks a course for errors and, with `--run`, runs its exercises on simulated nodes.
 
 It runs the commands that learners use, each in a separate process, in a temporary workspace. An exercise with a solution must
-fail as delivered, and must pass with the solution in place. With the edit of a mutation, its check must fail, and no other.
+fail as delivered, and must pass with the solution in place. With the edit of a mutation, the mutation's check must fail, and no
+other check may fail.
 """
 
 from __future__ import annotations
@@ -263,7 +264,8 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
 
 
 def _nodes(count: int, usual: int) -> tuple[str, ...]:
-    """Return the option for `count` nodes. The result is empty for the usual number."""
+    """Yield a complaint for each question that this run cannot answer, and for a prediction whose ranges do not contain the
+    measurement. Unless a part is open, also yield a complaint for each missing deliverable."""
     return () if count == usual else ("--nodes", str(count))
 
 

@@ -26,9 +26,8 @@ def advised_extra(package: str) -> str:
 
 
 def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bool) -> str:
-    """Return what to type if a Python lacks packages that an exercise needs. `on_this_computer`: whether it is this computer's
-    Python.
-    """
+    """Return what to type if a Python lacks packages that an exercise needs. `on_this_computer`: whether that Python is on this
+    computer, not on a node."""
     extras = sorted({advised_extra(name) for name in packages})
     if on_this_computer and "kernels" in extras and sys.platform == "darwin":
         return (

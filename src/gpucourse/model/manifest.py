@@ -145,7 +145,7 @@ class Hint(Strict):
 
 
 class _TextOr:
-    """Add text to the values that the JSON Schema of a key allows."""
+    """A type of value in a manifest that may also be a text. Its JSON Schema allows both."""
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         return {"anyOf": [{"type": "string", "pattern": NOT_EMPTY}, handler(core_schema)]}

@@ -260,7 +260,7 @@ SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free in a
 
 
 class DiskReserve:
-    """Watch the disk under one folder."""
+    """Watch the free space on the disk of one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -371,7 +371,7 @@ class _NodeFollower(threading.Thread):
         return self._named[stream]
 
     def _take_up_logs(self) -> None:
-        """Open the logs that are already here."""
+        """Open the log files of this node that are already on this computer."""
         for owner in find_logs(self._node, self._state.paths, scheduled=self._scheduled):
             self._log(owner)
 

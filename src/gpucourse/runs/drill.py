@@ -1,4 +1,4 @@
-"""Breaking an exercise with an injected fault, and judging the learner's diagnosis."""
+"""Break an exercise with an injected fault, and judge the learner's diagnosis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finishing runs that have no follower, because they were detached or their terminal is gone.
+"""Finish runs that have no follower, because they were detached or their terminal is gone.
 
 The next command about such a run finishes it. `runs` finishes all of them; `cancel` ends one.
 """

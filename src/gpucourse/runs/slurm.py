@@ -113,7 +113,7 @@ def plan_on(
 
 
 def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> int | None:
-    """Return how many nodes a job requests if no number was typed. None means as many as the exercise is meant for."""
+    """Return how many nodes a job requests if no number was typed. Return None for as many nodes as the exercise is meant for."""
     if not isinstance(deployment, SlurmDeployment):
         return None
     if run.request.script is not None:  # because other people wait for the other nodes
@@ -251,9 +251,8 @@ def _make_partition_error(name: str, slurm_cluster: SlurmCluster, typed: RunRequ
 
 
 def _choose_refusal(deployment: Deployment) -> type[GpucourseError]:
-    """Return the class of error for something that a cluster lacks or does not allow. On a cluster that other people share, it
-    is MissingError.
-    """
+    """Return the class of the error for a resource that a cluster lacks or does not allow: MissingError on a cluster that other
+    people share, UsageError on the course's own."""
     return MissingError if deployment.runs_as_jobs else UsageError
 
 

@@ -174,8 +174,8 @@ class Live:
         self._finish([] if self._brief else self._say_folded(), keep=False)
 
     def _say_folded(self) -> list[Text]:
-        """Return a line that says how many lines of launchers and libraries were hidden since the last such line, and in which
-        files they are. Return nothing if no lines were hidden."""
+        """Return a line that says how many lines of launchers and libraries were hidden since the last such line, and which
+        files contain them. Return nothing if no lines were hidden."""
         sources = [source for source in self._sources() if source.folded]
         count = sum(source.folded for source in sources)
         for source in sources:

@@ -314,7 +314,7 @@ class Route:
 
 
 def _is_about_group(failure: Failure) -> bool:
-    """Return whether the placement group, rather than the number of machines, caused the failure."""
+    """Return whether the placement group, not the number of machines, caused the failure."""
     text = f"{failure.code} {failure.message}".lower()
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)
 

@@ -103,7 +103,7 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Pause the idle agent on every node for this many seconds; if `seconds` is 0, resume it. The deadline does not change.
+    """Pause the idle agent on every node for this many seconds, or resume it if `seconds` is 0. The deadline does not change.
 
     Raises UnreachableError with the names of the nodes that did not accept the pause, MissingError for a stopped lab.
     """
@@ -242,8 +242,8 @@ def _join(failures: Failures) -> str:
 
 
 def _same(failures: Failures, problem: str) -> GpucourseError:
-    """Combine the errors into one: an UnreachableError if any node was unreachable, otherwise an error of the first
-    error's class."""
+    """Combine the errors into one with the message `problem`: an UnreachableError if any node was unreachable, otherwise an
+    error of the first error's class."""
     errors = list(failures.values())
     first = next((error for error in errors if isinstance(error, UnreachableError)), errors[0])
     return type(first)(problem, hint=first.hint)

@@ -227,7 +227,7 @@ def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) ->
 
 
 def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
-    """Return the charge. If its item was stopped after the charge's start time, remove that time: the charge begins now."""
+    """Return the charge, without its start time if its item was stopped after that time: the charge then begins now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 

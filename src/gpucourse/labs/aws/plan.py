@@ -143,7 +143,7 @@ class LabPlan:
 class Fit:
     """The labs to build now, the labs that have to wait until those are destroyed, and notes for the user.
 
-    `fewer`: how many nodes would fit, if the learner typed more than the quota allows; otherwise 0.
+    `fewer`: how many nodes would fit if the learner typed more than the quota allows; otherwise 0.
     """
 
     now: list[Choice] = field(default_factory=list)

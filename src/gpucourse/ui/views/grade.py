@@ -290,8 +290,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade, subject: str = "") -> str:
-    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. The totals of one
-    exercise or module are called `toward the whole course`."""
+    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. For one exercise or
+    module, the text says `toward the whole course` instead."""
     totals = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points else []
     if result.bonus_points:
         word = "" if totals else " points"
@@ -343,7 +343,7 @@ def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
 
 
 def _name_missing(parts: Sequence[ModuleScore]) -> Block:
-    """Return everything that is missing in one exercise: each item once, after the kinds of evidence that need it."""
+    """Return everything that is missing in one exercise. Each item appears once, below the kinds of evidence that need it."""
     kinds: dict[str, dict[str, None]] = {}
     for piece in (piece for part in parts for row in part.rows for piece in row.pieces if piece.note):
         kinds.setdefault(piece.note, {})[piece.kind] = None

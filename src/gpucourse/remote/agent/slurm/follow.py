@@ -1,4 +1,4 @@
-"""Send the logs of a run under Slurm from the shared folder, and query Slurm about the run's state from time to time.
+"""Send the logs of a run under Slurm from the shared folder, and query Slurm about the run's state at intervals.
 
 No gpucourse process stays on the node that accepts jobs: this process ends when the client's connection ends.
 """

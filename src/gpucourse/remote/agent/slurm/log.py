@@ -34,7 +34,7 @@ _PLACEHOLDER = re.compile(r"%(\d*)([%a-zA-Z])")
 
 
 def add_line(job: Job, text: str) -> None:
-    """Add one or more lines to the launcher's log."""
+    """Append one or more lines to the launcher's log."""
     with open(job.path("logs", "launcher.log"), "ab") as log:
         log.write((text.rstrip("\n") + "\n").encode())
 

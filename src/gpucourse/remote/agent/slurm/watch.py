@@ -77,8 +77,7 @@ def describe_state(job: Job) -> Row:
 
 
 def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
-    """Add to each waiting row how many jobs are ahead of it in the queue. One answer of Slurm is used for all runs in a
-    partition."""
+    """Add to each waiting row how many jobs are ahead of it in the queue. All runs in a partition use the same answer of Slurm."""
     request = jobs.read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
@@ -261,8 +260,8 @@ def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
 
 
 def _read_end_note(job: Job, job_id: str) -> Row:
-    """Return how a job ended according to its own note, or FORGOTTEN if it left none. The note does not show who sent a
-    signal."""
+    """Return how a job ended according to its own note, or FORGOTTEN if it left none. The note does not show who sent a signal
+    that ended the job."""
     try:
         with open(job.path("ended-" + job_id)) as file:
             code = int(file.read())
