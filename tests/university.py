@@ -177,14 +177,14 @@ def run_university(folder: Path, *, accounting: bool = True) -> Iterator[Univers
     with ExitStack() as stack:
         room = stack.enter_context(_process(["unshare", "-n", "sleep", "infinity"]))
         until(lambda: _has_network(room.pid), "a network")
-        _in_network(room.pid, "ip link set lo up; ip link add br0 type bridge; ip link set br0 up")
+        _run_in_network(room.pid, "ip link set lo up; ip link add br0 type bridge; ip link set br0 up")
         nodes = {name: stack.enter_context(_node(folder, name)) for name in NODES}
         pids = {name: _child(process) for name, process in nodes.items()}
         for name, pid in pids.items():
-            _in_network(
+            _run_in_network(
                 room.pid, f"ip link add v{name} type veth peer name eth0 netns {pid}; ip link set v{name} master br0 up"
             )
-            _in_network(pid, f"ip link set lo up; ip addr add 10.78.0.{NODES[name]}/24 dev eth0; ip link set eth0 up")
+            _run_in_network(pid, f"ip link set lo up; ip addr add 10.78.0.{NODES[name]}/24 dev eth0; ip link set eth0 up")
             _begin(nodes[name])
         for name, process in nodes.items():
             _wait_for_services(process, folder / "nodes" / name / "log")
@@ -322,7 +322,7 @@ def _has_network(pid: int) -> bool:
     return Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
 
 
-def _in_network(pid: int, commands: str) -> None:
+def _run_in_network(pid: int, commands: str) -> None:
     subprocess.run(["nsenter", "-t", str(pid), "-n", "sh", "-ec", commands], check=True)
 
 

@@ -80,7 +80,8 @@ def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
     there is none, return the first failure. Return None for no failures."""
     failures_so_far = list(failures)
     return next(
-        (failure for failure in failures_so_far if not failure.elsewhere), failures_so_far[0] if failures_so_far else None
+        (failure for failure in failures_so_far if not failure.can_retry_elsewhere),
+        failures_so_far[0] if failures_so_far else None,
     )
 
 

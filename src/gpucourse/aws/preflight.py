@@ -248,7 +248,7 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **request))
 
 
-def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
+def _find_role(role: str, first: str, remedy: str, facts: LabEnvironment) -> Verdict:
     """Check that one of AWS's own roles exists. The account needs it for its first use of a service.
 
     `first`: the account's first action that needs the role, in the words of the message. `remedy`: the command to type if the
@@ -259,7 +259,7 @@ def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdi
             f"there is no {role} yet; AWS creates it at the account's first {first}, "
             "if this identity has permission to create it"
         )
-        return "warning", detail, mend
+        return "warning", detail, remedy
     return "ok", role, ""
 
 
@@ -274,8 +274,8 @@ def _find_zones(facts: LabEnvironment) -> list[Finding]:
             findings.append(Finding(what=subject, state="ok", detail=f"{type_names} in {', '.join(common)}"))
             continue
         region = zone_offers.region
-        nowhere = ", ".join(sorted(kind for kind in types if not zone_offers.find_common_zones(frozenset({kind}))))
-        detail = f"no zone of {region} offers {nowhere}" if nowhere else f"no zone offers {type_names} together"
+        unoffered_types = ", ".join(sorted(kind for kind in types if not zone_offers.find_common_zones(frozenset({kind}))))
+        detail = f"no zone of {region} offers {unoffered_types}" if unoffered_types else f"no zone offers {type_names} together"
         other_regions = ", ".join(name for name in offerings.REGIONS if name != region)
         mend = f"another --gpu, or another --region: {other_regions}"
         findings.append(Finding(what=subject, state="missing", detail=detail, mend=mend))
@@ -429,7 +429,8 @@ def _is_expired(resource: CloudResource) -> bool:
 
 
 def _find_permission(facts: LabEnvironment) -> list[Finding]:
-    """Check that this identity can start each type. EC2's dry run tests the permission, but neither the quota nor the capacity."""
+    """Check that this identity can start each type. EC2's dry run tests the permission, but neither the quota nor the
+    capacity."""
     by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
         ids = {kind: resolve(facts.account, kind).id for kind in _list_image_kinds(facts.labs)}

@@ -35,7 +35,8 @@ def filters(project_tags: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def read(item: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags of a resource, from AWS's description. In the description of a network interface, they are under TagSet."""
+    """Return the tags of a resource, from AWS's description. In the description of a network interface, they are under
+    TagSet."""
     tags: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
     return {tag["Key"]: tag["Value"] for tag in tags}
 

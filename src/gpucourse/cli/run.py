@@ -279,9 +279,9 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
     failures = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not failures:
         return ExitCode.DONE
-    all_ran = all(step.state in {"succeeded", "skipped"} for step in steps)
+    has_run_all = all(step.state in {"succeeded", "skipped"} for step in steps)
     words = f"{len(failures)} of {len(steps)} did not pass: {', '.join(failures)}"
-    raise (CheckFailed if all_ran else ExerciseFailed)(words, hint="gpucourse runs")
+    raise (CheckFailed if has_run_all else ExerciseFailed)(words, hint="gpucourse runs")
 
 
 def _refuse_script_options(checks: Path | None, *variables: str) -> None:

@@ -285,7 +285,8 @@ def _diagnose_time_limit(evidence: Evidence) -> Diagnosis:
 
 
 def _culprits(silences: tuple[Silence, ...]) -> list[Silence]:
-    """Return the silent ranks to look at. If any of them is stopped, computing or not started, leave out those that only wait."""
+    """Return the silent ranks to look at. If any of them is stopped, computing or not started, leave out those that only
+    wait."""
     busy = [silence for silence in silences if silence.doing in {"stopped", "computing", "not started"}]
     return busy or list(silences)
 

@@ -210,8 +210,8 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
         return None
     first = headers[-1]
     for header in reversed(headers[:-1]):
-        between = lines[header:first]
-        if not any(_CHAIN.search(line) for line in between) and "Original " not in lines[first]:
+        lines_between = lines[header:first]
+        if not any(_CHAIN.search(line) for line in lines_between) and "Original " not in lines[first]:
             break
         first = header
     return first

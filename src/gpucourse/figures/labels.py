@@ -72,12 +72,12 @@ def _label_ends(axes: Axes, lines: Sequence[Labelled]) -> bool:
     left, bottom, share, high = axes.get_position().bounds
     if width > _MAX_SHARE * axes.figure.bbox.width or len(lines) * height * _ROW > axes.bbox.height:
         return False
-    right = 1 - (width + _to_pixels(axes, _GAP + 4)) / axes.figure.bbox.width
+    right = 1 - (width + _convert_to_pixels(axes, _GAP + 4)) / axes.figure.bbox.width
     axes.set_position((left, bottom, min(share, right - left), high))
     places = [axes.transData.transform((point.x, point.y)) for point in ends]
     heights = _spread_out([y for _, y in places], height * _ROW, axes.bbox.y0 + height / 2, axes.bbox.y1)
     for line, end, (x, y), label_y in zip(lines, ends, places, heights, strict=True):
-        across, up = (distance / _to_pixels(axes, 1) for distance in (axes.bbox.x1 - x, label_y - y))
+        across, up = (distance / _convert_to_pixels(axes, 1) for distance in (axes.bbox.x1 - x, label_y - y))
         leader = {**_LEADER_STYLE, "color": line.colour, "relpos": (0, 0.5)}
         axes.annotate(
             line.label,
@@ -143,7 +143,7 @@ def _label_points(axes: Axes, lines: Sequence[Labelled], all_lines: Sequence[Lab
     from matplotlib.transforms import Bbox
 
     pixels = [axes.transData.transform([(point.x, point.y) for point in line.points]) for line in all_lines]
-    mark = _to_pixels(axes, 4)
+    mark = _convert_to_pixels(axes, 4)
     occupied_boxes = [Bbox.from_bounds(x - mark, y - mark, 2 * mark, 2 * mark) for places in pixels for x, y in places]
     occupied_boxes += [text.get_window_extent() for text in axes.texts]
     paths = [Path(places) for places in pixels if len(places) > 1]
@@ -165,7 +165,7 @@ def _label_points(axes: Axes, lines: Sequence[Labelled], all_lines: Sequence[Lab
         shift = options[costs.index(min(costs))]
         _move(text, shift)
         covered += min(costs)
-        occupied_boxes.append(text.get_window_extent().padded(_to_pixels(axes, 2)))
+        occupied_boxes.append(text.get_window_extent().padded(_convert_to_pixels(axes, 2)))
         if max(map(abs, shift)) > _GAP:
             leader = {**_LEADER_STYLE, "color": line.colour}
             axes.annotate("", end, shift, textcoords="offset points", arrowprops=leader)
@@ -189,7 +189,7 @@ def _measure(axes: Axes, lines: Sequence[Labelled]) -> tuple[float, float]:
     return max(box.width for box in boxes), max(box.height for box in boxes)
 
 
-def _to_pixels(axes: Axes, points: float) -> float:
+def _convert_to_pixels(axes: Axes, points: float) -> float:
     return points * axes.figure.dpi / 72
 
 

@@ -192,7 +192,7 @@ class Part:
         """
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", sentence=_describe(error) or "not written yet")
-        place = self._where(error)
+        place = self._find_place(error)
         if isinstance(error, SystemExit):
             return Verdict("failed", "exit", f"{place}it ended the program (exit {error.code}): return instead")
         if isinstance(error, SyntaxError) and error.filename in {str(self.file), self.file.name}:
@@ -224,7 +224,7 @@ class Part:
         frames = self._frames(error)
         return (frames[-1].line or "") if frames else ""
 
-    def _where(self, error: BaseException) -> str:
+    def _find_place(self, error: BaseException) -> str:
         """Return `my_ring.py:14: `, the learner's last line in the traceback, or an empty string if there is no such
         line."""
         frames = self._frames(error)

@@ -154,7 +154,9 @@ def _files(
     )
     flags = (*place.site.flags, *_type_beside(request, slurm, first))
     text = sbatch.render(first)
-    files = [BatchFile(name="array" if count else "job", text=text, copies=_whole(copies), tasks=count, flags=flags)]
+    files = [
+        BatchFile(name="array" if count else "job", text=text, copies=_read_whole_number(copies), tasks=count, flags=flags)
+    ]
     if task is not None:
         files[0] = replace(files[0], tasks=1, numbers=(task,))
     setup = ""
@@ -231,9 +233,9 @@ def _values(request: LaunchRequest, parameter: str) -> int:
 
 
 def _range(request: LaunchRequest, slurm: SlurmLaunch, count: int) -> str:
-    at_once = _whole(request.parameters.get(slurm.at_once, 0)) if slurm.at_once else 0
+    at_once = _read_whole_number(request.parameters.get(slurm.at_once, 0)) if slurm.at_once else 0
     return f"0-{count - 1}{f'%{at_once}' if 0 < at_once < count else ''}"
 
 
-def _whole(value: object) -> int:
+def _read_whole_number(value: object) -> int:
     return value if isinstance(value, int) else 1

@@ -137,13 +137,13 @@ async def write_all(handle: int, data: bytes) -> None:
             await _ready(handle, loop.add_writer, loop.remove_writer)
 
 
-async def _ready(handle: int, watch: Callable[..., object], unwatch: Callable[[int], object]) -> None:
+async def _ready(handle: int, watch: Callable[..., object], remove_watch: Callable[[int], object]) -> None:
     waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     watch(handle, _wake, waiting)
     try:
         await waiting
     finally:
-        unwatch(handle)
+        remove_watch(handle)
 
 
 def _wake(waiting: asyncio.Future[None]) -> None:

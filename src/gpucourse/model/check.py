@@ -52,7 +52,7 @@ class Check(Strict):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _one_kind(cls, data: Any, handler: ModelWrapValidatorHandler[Check]) -> Check:
+    def _read_kind(cls, data: Any, handler: ModelWrapValidatorHandler[Check]) -> Check:
         if not isinstance(data, dict):
             return handler(data)
         operands = {name: data[name] for name in check_kinds() if data.get(name) is not None}

@@ -72,7 +72,7 @@ class Failure:
     action: str = ""
 
     @property
-    def elsewhere(self) -> bool:
+    def can_retry_elsewhere(self) -> bool:
         """Return whether another zone may help or, once every zone has failed, another instance type. If not, the failure is
         final."""
         return self.kind in {"capacity", "zone"}

@@ -137,13 +137,13 @@ class Launch(Strict):
 ARTICLE = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
 
 
-def _is(value: object, kind: str) -> bool:
+def _is_of_kind(value: object, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "bool"
     return isinstance(value, {"int": (int,), "float": (int, float), "str": (str,), "bool": ()}[kind])
 
 
-def _to_item(word: str, kind: str | None) -> Scalar:
+def _convert_item(word: str, kind: str | None) -> Scalar:
     return int(word) if kind == "int" and re.fullmatch(r"[0-9]{1,18}", word) else word
 
 
@@ -195,13 +195,13 @@ class Parameter(Strict):
 
     def find_objection(self, value: Scalar) -> str | None:
         """Return why the type, the range or the choices do not allow `value`, or None if it is allowed."""
-        if not _is(value, self.type):
+        if not _is_of_kind(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
-        values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
+        values = [_convert_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
         return next((objection for item in values if (objection := self._object_to_value(item))), None)
 
     def _object_to_value(self, value: Scalar) -> str | None:
-        if not _is(value, self.of):
+        if not _is_of_kind(value, self.of):
             return f"{value!r} is not {ARTICLE[self.of]}"
         if self.choices and value not in self.choices:
             return f"{value!r} is not one of {', '.join(map(str, self.choices))}"
@@ -223,7 +223,7 @@ class Parameter(Strict):
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min ({self.min:g}) is above max ({self.max:g})")
         for choice in self.choices:
-            if not _is(choice, self.of):
+            if not _is_of_kind(choice, self.of):
                 raise ValueError(f"the choice {choice!r} is not {ARTICLE[self.of]}")
         for key, value in (("default", self.default), ("local", self.local)):
             if value is not None and (objection := self.find_objection(value)):

@@ -128,7 +128,7 @@ class Rubric(Strict):
         return next((part for part in self.parts if part.module == module), None)
 
     @model_validator(mode="after")
-    def _once(self) -> Rubric:
+    def _refuse_repeated_modules(self) -> Rubric:
         modules = [part.module for part in self.parts]
         if duplicate := next((id_ for id_ in modules if modules.count(id_) > 1), None):
             raise ValueError(f"module {duplicate} has two parts")

@@ -134,7 +134,9 @@ class TerraformStack:
         if not self._planned:
             self.plan(watcher)
         try:
-            transcript = self._runner().run("apply", self._commands().apply(self.paths.plan_file.name), _without_plan(watcher))
+            transcript = self._runner().run(
+                "apply", self._commands().apply(self.paths.plan_file.name), _ignore_planned_changes(watcher)
+            )
         finally:
             self._forget_plan()
         return inventory(self.paths.folder.name, transcript.outputs)
@@ -213,7 +215,7 @@ class TerraformStack:
             self._runner().run("init", self._commands().init(), watcher, extra={"TF_PLUGIN_CACHE_DIR": str(cache.absolute())})
 
 
-def _without_plan(watcher: Watcher) -> Watcher:
+def _ignore_planned_changes(watcher: Watcher) -> Watcher:
     """Return a watcher that ignores planned changes. They were already shown, but `apply` reports them again before it
     begins."""
 

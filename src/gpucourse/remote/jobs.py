@@ -60,7 +60,7 @@ def answer(node: Node, verb: str, kind: type[T], result: CommandResult) -> T:
     if result.code == 0:
         return answers.parse(node.label, f"its answer to {verb}", result.stdout, kind)
     if result.code in (126, 127):
-        raise _no_python(node)
+        raise _make_no_python_error(node)
     if (complaint := _complaint(result.stdout)) is not None:
         raise _make_error(node, complaint)
     raise failure(node, verb, result.code, result.stderr)
@@ -240,7 +240,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     return UnreachableError(sentence, hint="gpucourse ssh opens a shell on the node, to see what is wrong")
 
 
-def _no_python(node: Node) -> MissingError:
+def _make_no_python_error(node: Node) -> MissingError:
     return MissingError(
         f"{node.label}: there is no Python at {node.python}",
         hint="type gpucourse deploy again, with the Python that has the course's packages",

@@ -1,4 +1,5 @@
-"""Find the exercise files that the learner has edited, and judge runs for which the learner predicted which check would fail."""
+"""Find the exercise files that the learner has edited, and judge runs for which the learner predicted which check would
+fail."""
 
 from __future__ import annotations
 

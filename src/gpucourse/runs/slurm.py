@@ -113,7 +113,8 @@ def plan_on(
 
 
 def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> int | None:
-    """Return how many nodes a job requests if no number was typed. Return None for as many nodes as the exercise is meant for."""
+    """Return how many nodes a job requests if no number was typed. Return None for as many nodes as the exercise is meant
+    for."""
     if not isinstance(deployment, SlurmDeployment):
         return None
     if run.request.script is not None:  # because other people wait for the other nodes

@@ -124,7 +124,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             else:
                 failures = _do_on_nodes(context.transport, deployment, lambda link: node_files.remove(link, "hold"))
         if failures:
-            raise _same(failures, f"not every node of {deployment.stack} accepted the change: {_join(failures)}")
+            raise _combine_failures(failures, f"not every node of {deployment.stack} accepted the change: {_join(failures)}")
         deadline = datetime.fromisoformat(cloud.expires)
         sentence = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC"
@@ -217,8 +217,8 @@ def _make_extend_error(
 ) -> GpucourseError:
     ends = f"still ends at {extension.before:%Y-%m-%d %H:%M} UTC"
     if not reset_failures:
-        return _same(failures, f"{_join(failures)}. {deployment.stack} {ends}: nothing else was changed")
-    return _same(
+        return _combine_failures(failures, f"{_join(failures)}. {deployment.stack} {ends}: nothing else was changed")
+    return _combine_failures(
         failures,
         f"{_join(failures)}. {deployment.stack} {ends}, except {', '.join(reset_failures)}, which accepted the later end "
         f"and could not be set back: {_join(reset_failures)}",
@@ -241,7 +241,7 @@ def _join(failures: Failures) -> str:
     return "; ".join(error.what for error in failures.values())
 
 
-def _same(failures: Failures, problem: str) -> GpucourseError:
+def _combine_failures(failures: Failures, problem: str) -> GpucourseError:
     """Combine the errors into one with the message `problem`: an UnreachableError if any node was unreachable, otherwise an
     error of the first error's class."""
     errors = list(failures.values())

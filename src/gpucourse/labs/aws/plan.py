@@ -98,7 +98,7 @@ class LabPlan:
         return usd_over(self.per_hour, self.hours)
 
     @property
-    def usually(self) -> Decimal:
+    def usd_usually(self) -> Decimal:
         """Return the cost of the lab, in USD, for as long as the module usually takes."""
         return usd_over(self.per_hour, self.choice.need.hours)
 

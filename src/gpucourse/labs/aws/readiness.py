@@ -168,8 +168,8 @@ def _pin_host_keys(
     from gpucourse.remote.fleet import do_on_each, values
 
     with stage(watch, "host keys", "AWS confirms the host keys"):
-        vouched = {node.name: node for node in values(do_on_each(strangers, ask))}
-    return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
+        authenticated_nodes = {node.name: node for node in values(do_on_each(strangers, ask))}
+    return replace(inventory, nodes=tuple(authenticated_nodes.get(node.name, node) for node in nodes))
 
 
 def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:

@@ -98,7 +98,8 @@ def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
 
 
 def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
-    """Check that this computer has as many GPUs as the module uses nodes on other targets. Raises MissingError if it does not."""
+    """Check that this computer has as many GPUs as the module uses nodes on other targets. Raises MissingError if it does
+    not."""
     min_gpus = module.lab.local.nodes
     if len(gpus) < min_gpus:
         raise MissingError(

@@ -275,8 +275,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
                     sum(changed_lines.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
                     _name_learner_judged(result, {piece.exercise for piece in row.pieces if piece.kind == "yours"}),
                 ]
-                lines.writerow([_safe(cell) for cell in (author, date, *cells)])
-        name = (_safe(author), _safe(date))
+                lines.writerow([_make_safe(cell) for cell in (author, date, *cells)])
+        name = (_make_safe(author), _make_safe(date))
         if result.quiz:
             lines.writerow([*name, "", "quiz", "The quiz", "quiz", result.quiz.of, result.quiz.right, 0, *[""] * 4])
         learner_judged = _name_learner_judged(result, result.learner_judged)
@@ -432,7 +432,7 @@ def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
     return "; ".join(filter(None, (missing, f"{', '.join(names)}: {NO_RUN}" if names else "")))
 
 
-def _safe(value: object) -> object:
+def _make_safe(value: object) -> object:
     """Return a text on one line, without control codes. A text that a spreadsheet would read as a formula is marked as text."""
     if not isinstance(value, str):
         return value

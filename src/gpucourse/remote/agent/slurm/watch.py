@@ -77,7 +77,8 @@ def describe_state(job: Job) -> Row:
 
 
 def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
-    """Add to each waiting row how many jobs are ahead of it in the queue. All runs in a partition use the same answer of Slurm."""
+    """Add to each waiting row how many jobs are ahead of it in the queue. All runs in a partition use the same answer of
+    Slurm."""
     request = jobs.read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
@@ -252,11 +253,11 @@ def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
     A cluster that was set up again numbers its jobs from 1, so another user's job may have the number of a job of this run.
     """
     handed_in = os.stat(job.path("jobs.json")).st_mtime
-    younger = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}
-    if not younger:
+    newer_jobs = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}
+    if not newer_jobs:
         return answers
     numbers = {queued["job"] for queued in jobs.list_queued_jobs(job)}  # requeuing a job renews its submit time
-    return {name: row for name, row in answers.items() if name not in younger or name.partition("_")[0] in numbers}
+    return {name: row for name, row in answers.items() if name not in newer_jobs or name.partition("_")[0] in numbers}
 
 
 def _read_end_note(job: Job, job_id: str) -> Row:
