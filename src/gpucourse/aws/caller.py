@@ -54,7 +54,7 @@ def _find_reason(error: Exception) -> str:
         return f"answers with HTTP {error.code}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, socket.gaierror):
-        return "has no address here: is this computer online, and does its DNS work?"
+        return "cannot be looked up: is this computer online, and does its DNS work?"
     if isinstance(reason, TimeoutError):
         return f"does not answer within {TIMEOUT_S:.0f} s"
     words = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)

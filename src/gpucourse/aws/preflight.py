@@ -191,7 +191,7 @@ def _find_plan(facts: LabEnvironment) -> Verdict:
     """Check that the account is not on the Free plan, which does not allow GPU instances."""
     answer = facts.account.call_if_exists("freetier", "get_account_plan_state")
     if answer is None:
-        detail = "AWS has no plan for this account on record; accounts older than the plans (July 2025) have none"
+        detail = "AWS has no plan on record for this account; accounts from before July 2025 have none"
         return "unknown", detail, _DEPLOY_SHOWS
     kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
     credit = answer.get("accountPlanRemainingCredits") or {}

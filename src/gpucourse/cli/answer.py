@@ -64,7 +64,7 @@ def answer(
 
     context = session.context
     if review and (file or template):
-        raise UsageError("--review judges answers that are saved", hint=f"gpucourse answer {exercise} --review")
+        raise UsageError("--review cannot be combined with --file or --template", hint=f"gpucourse answer {exercise} --review")
     if template and (damaged := act.set_damaged_sheet_aside(context, exercise)) is not None:
         session.console.warn(f"the damaged sheet is kept as {damaged}; copy from it what you still need")
     answering = act.begin(context, exercise, run)

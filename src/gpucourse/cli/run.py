@@ -118,7 +118,7 @@ def run(
         str | None,
         typer.Option(
             "--expect-red",
-            help="After an edit: the one check that will fail, by its name. Without a name, run asks for it.",
+            help="After an edit: the name of the check that will fail. Without a name, run asks for it.",
             autocompletion=complete.checks,
         ),
     ] = None,
@@ -418,7 +418,7 @@ def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
     """Raise UsageError for more than one --sweep, and for combinations of --sweep, --all, --detach and --dry-run."""
     if len(sweep) > 1:
         raise UsageError(
-            f"--sweep accepts one parameter at a time, and was typed {len(sweep)} times",
+            f"--sweep accepts one parameter at a time, but was typed {len(sweep)} times",
             hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one",
         )
     if mixed:

@@ -212,7 +212,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         next="read the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo if the "
         "script has this option",
         followed=r"backend[= ]gloo\b",
-        instead='gloo was asked for, but the script still uses NCCL: look for init_process_group and "nccl" in it',
+        instead='gloo was requested, but the script still uses NCCL: look for init_process_group and "nccl" in it',
     ),
     Symptom(
         word="no-gpu",
@@ -240,7 +240,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         "torch.device('cpu'), "
         "tensors by .to(device), DDP without device_ids; --device=cpu or --no-accel if the script has this option",
         followed=r"(?:device|accelerator)[= ]cpu\b|--(?:no-accel|no-cuda|cpu|use_cpu)\b",
-        instead="the CPU was asked for, but this line still needs CUDA: put it behind torch.cuda.is_available()",
+        instead="the CPU was requested, but this line still needs CUDA: put it behind torch.cuda.is_available()",
     ),
     Symptom(
         word="gpu-shared",

@@ -297,7 +297,7 @@ def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
         if path.name.startswith((".", "__")) or path.is_dir():
             continue
         if stub.relative_to(exercises).as_posix() not in used_places:
-            yield f"{label}: solves no file that an exercise uses"
+            yield f"{label}: no exercise uses a file of this name"
         elif stub.read_bytes() == path.read_bytes():
             yield f"{label}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"
 

@@ -220,7 +220,7 @@ def blame_comments(options: SlurmOptions) -> Iterator[None]:
         if not options.nearly:
             raise
         number, line = options.nearly[0]
-        complaint = f"line {number}, '{line}', is a comment for sbatch, too: a request begins with #SBATCH, in the first column"
+        complaint = f"line {number}, '{line}', is only a comment for sbatch: a request begins with #SBATCH, in the first column"
         raise Verdict("failed", "nearly", f"{complaint}, with one # and in capitals") from None
 
 

@@ -143,7 +143,7 @@ class Part:
         folders = delivered.parent, delivered.parent.parent / "shared"
         for name, line in _list_imports(self.text):
             if name not in allowed and any((folder / f"{name}.py").is_file() for folder in folders):
-                text = f"{self.file.name}:{line} imports {name}, a file of the course that computes more than it may use"
+                text = f"{self.file.name}:{line} imports {name}, a file of the course that a part may not use"
                 raise Verdict("failed", "course-file", f"{text}: write it yourself")
 
     def function(self, name: str) -> Callable[..., Any]:

@@ -55,7 +55,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     if record is None and any(question.reads for question in exercise.questions):
         raise MissingError(
-            f"the questions of {exercise.id} are about your own run, and none has succeeded yet",
+            f"the questions of {exercise.id} are about your own run, but no run has succeeded yet",
             hint=f"gpucourse run {exercise.id}",
         )
     if run is not None:

@@ -48,7 +48,7 @@ class SlurmLaunch(Strict):
     at_once: Name | None = Field(default=None, description="the parameter that says how many tasks may run at the same time")
     gather: RelativePath | None = Field(default=None, description="a script for a last job, after all others have succeeded")
     show_queue: bool = Field(default=False, description="record the queue as soon as waiting jobs show their reasons")
-    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one after that")
+    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one when the queue is recorded")
 
     @model_validator(mode="after")
     def _one_kind(self) -> SlurmLaunch:
@@ -158,7 +158,7 @@ class Parameter(Strict):
     max: float | None = Field(default=None, description="the largest number that may be given")
     choices: tuple[Scalar, ...] = Field(default=(), description="the only values that may be given")
     choices_of: Literal["instance types"] | None = Field(
-        default=None, description="choices from elsewhere: the instance types with a GPU that the course offers"
+        default=None, description="choices from a table: the instance types with a GPU that the course offers"
     )
     unit: str = Field(default="", description="the unit of the number")
     each: Literal["int", "str"] | None = Field(default=None, description="for str: values separated by commas, of this type")

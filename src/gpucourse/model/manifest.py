@@ -140,7 +140,8 @@ class Hint(Strict):
     text: Text = Field(description="the hint")
     part: Slug | None = Field(default=None, description="the part that it is about, if the exercise has several")
     ways: tuple[Slug, ...] = Field(
-        default=(), description="verdicts after which it comes first: wrong ways that the judge names, or checks of the part"
+        default=(),
+        description="verdicts after which this hint is shown first: wrong ways that the judge names, or checks of the part",
     )
 
 

@@ -141,7 +141,7 @@ def _take_up(context: Context, record: RunRecord, connections: Connections, job_
     if not active:
         return _mark_lost(context.paths, record, "it never started on any node")
     if len(active) < len(node_states):
-        reason = "its terminal was lost while it started, so it was ended on every node"
+        reason = "the terminal was lost while the run started, so the run was ended on every node"
         follow.give_up(context.paths, fleet, record, "lost", reason)
         return record
     if record.state in {"planned", "starting"}:

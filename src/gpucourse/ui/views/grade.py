@@ -110,7 +110,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
     """Show a bundle: who handed it in and when, whether it was changed, and its points as counted on this machine."""
     bundle, result, card = graded_bundle.bundle, graded_bundle.grade, graded_bundle.bundle.card
     view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
-    points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
+    points = f"{format_points(card.grade.earned)} in the bundle, {format_points(result.earned)} as counted here"
     card_points, counted_points = (format_points(item.whole_course.earned) for item in (card.grade, result))
     about = facts(
         [
@@ -121,7 +121,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
             ("edited", _say_edited(graded_bundle)),
             ("not judged here", _say_learner_judged(graded_bundle)),
             ("points", points),
-            (WHOLE_COURSE, f"{card_points} then, {counted_points} as counted here"),
+            (WHOLE_COURSE, f"{card_points} in the bundle, {counted_points} as counted here"),
         ]
     )
     seal: Block = Paragraph(f"{UNICODE.good} no file has changed since the bundle was made", "good")
