@@ -148,7 +148,7 @@ def _signal(number: int) -> str:
 
 def _find_missing_rank(evidence: Evidence, named_rank: int) -> int:
     """Return the missing rank, given the world size that a process reported. If this is larger than planned, the missing rank
-    is the last one of that world; otherwise it is a rank without a log."""
+    is the last rank of that world; otherwise it is a rank without a log."""
     if named_rank > evidence.world_size:
         return named_rank - 1
     ranks_with_logs = {log.rank for log in evidence.logs}

@@ -34,7 +34,7 @@ class Symptom:
     general: bool = False
 
     def read_words(self, text: str) -> dict[str, str]:
-        """Return the text that each named group matches. All signs are searched, because the last one that matches may not
+        """Return the text that each named group matches. All signs are searched, because the last sign that matches may not
         contain every group."""
         return {
             name: value

@@ -238,9 +238,8 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
 
 
 def _check_edit(catalog: Catalog, module: Module, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
-    """Yield an error, which begins with `label`, if an edit changes a file that the exercise lacks, or a text that does not
-    occur exactly once in the file.
-    """
+    """Yield an error that begins with `label` if the exercise lacks the edited file, or if the edited text does not occur
+    exactly once in that file."""
     sources = catalog.sources(module, exercise)
     if file not in sources:
         yield f"{label}: {file} is not a file of {exercise.id}"

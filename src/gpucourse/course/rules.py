@@ -96,7 +96,8 @@ def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
 
 
 def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """Check that a word in `launch` that replaces a number names a parameter whose values are in the allowed range."""
+    """Check the keys of `launch` that may have a word instead of a number: the word must name a parameter whose values are in
+    the allowed range."""
     launch = exercise.get("launch")
     for key, (fixed_word, low, high) in _COUNTS.items():
         word = launch.get(key) if isinstance(launch, dict) else None

@@ -94,8 +94,8 @@ def _label_ends(axes: Axes, lines: Sequence[Labelled]) -> bool:
 
 
 def _spread_out(heights: Sequence[float], distance: float, low: float, high: float) -> list[float]:
-    """Return the heights, moved as little as possible, so that two of them are at least `distance` apart, and all of them are
-    between `low` and `high`."""
+    """Return the heights, moved as little as possible, so that any two are at least `distance` apart, and all are between `low`
+    and `high`."""
     order = sorted(range(len(heights)), key=lambda index: heights[index])
     blocks: list[tuple[float, int]] = []  # labels that touch: the mean height of their first label, and their number
     for place, index in enumerate(order):
@@ -138,7 +138,7 @@ def _label_sections(axes: Axes, lines: Sequence[Labelled]) -> bool:
 
 def _label_points(axes: Axes, lines: Sequence[Labelled], all_lines: Sequence[Labelled]) -> bool:
     """Write each label beside the last point of its line, on the side where it covers the fewest marks, labels and lines.
-    Return whether none of them covers anything."""
+    Return whether no label covers anything."""
     from matplotlib.path import Path
     from matplotlib.transforms import Bbox
 

@@ -212,7 +212,7 @@ class RunRecord:
 
     @property
     def brings_checks(self) -> bool:
-        """Return whether the run is one of a learner's own script that has checks."""
+        """Return whether the run executed a learner's own script that has checks."""
         return self.state == "succeeded" and bool(self.own_script and self.checks) and not self.profiled
 
     @property

@@ -1,5 +1,5 @@
 """Read JSON from outside. The bytes, the depth, the number of values and the size of each number are limited. The document is
-then converted to the requested type, whose fields may have limits of their own (`Meta`)."""
+then converted to the requested type, whose fields may have their own limits (`Meta`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check names and text from outside: that a path stays inside its folder, that a name is a known one, and that text is safe to
+"""Check names and text from outside: a path must stay inside its folder, a name must be a known name, and text must be safe to
 display."""
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     prepare ──▶ plan ──▶ up ──▶ Inventory          down ──▶ addresses removed
 
-`plan` shows and saves the plan; `up` applies exactly the saved plan. If any of them is killed at any time, the same command
+`plan` shows and saves the plan; `up` applies exactly the saved plan. If an operation is killed at any time, the same command
 continues from the state.
 
 Every stack describes its nodes in the Terraform output `nodes`: a list with one object for each node, whose keys are those of

@@ -267,9 +267,9 @@ def _choose_partition(
 ) -> Partition:
     """Return the partition for the job: the one that was named, otherwise the cluster's default.
 
-    On a Slurm cluster that other people share, a partition that only the course's files name, and that does not exist, is
-    replaced by one that has enough GPUs and a long enough time limit. In the course's own clusters, a partition called `gpu`
-    has priority over the default. Refuses a partition that does not exist or is down.
+    On a Slurm cluster that other people share, the partition that the course's files name may not exist. Unless the learner
+    named it too, it is replaced by one that has enough GPUs and a long enough time limit. In the course's own clusters, a
+    partition called `gpu` has priority over the default. Refuses a partition that does not exist or is down.
     """
     is_terminal = find_launcher(request.launcher).is_terminal
     login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition

@@ -191,7 +191,8 @@ def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -
 def _set_back(
     transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failures: Failures
 ) -> Failures:
-    """Restore the earlier end on the nodes that accepted the later one and, if all of them accept it again, in the tags.
+    """Restore the earlier end on the nodes that accepted the later end. If all of these nodes accept it, also restore it in the
+    tags.
 
     Return an error for each node that still has the later end.
     """

@@ -106,8 +106,8 @@ class _Owners:
         self._is_spread, self._ranks = request["spread"], request["ranks"] or 1
 
     def find(self, names: list[str], *, at_last: bool) -> Iterator[tuple[str, str, int | None]]:
-        """Yield the name, the node and the rank of each of these files that is a log and whose node is known. The rank of a
-        launcher is None."""
+        """Yield the name, the node and the rank of each file in `names` that is a log of a known node. The rank of a launcher
+        is None."""
         rows = {row["job"]: row for row in self._read_rows()} if names else {}
         for name in names:
             owner = self._find_owner(name, rows, at_last=at_last)
