@@ -232,7 +232,8 @@ def _settings(exercise: Exercise, case: Case, machine: Machine, ranks: int) -> d
 def _run(
     case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int, folder: Path, limit_s: float, *, on_gpu: bool
 ) -> EndedRun:
-    """Run the exercise in a separate folder, as on a node: its commands one after another, until one fails."""
+    """Run the exercise in a separate folder, as on a node: its commands one after another, until one fails. Return how it
+    ended."""
     lay_out(case, exercise, folder)
     start_s, printed, code = time.monotonic(), "", None
     for words, variables in _commands(case, exercise, settings, ranks):

@@ -183,7 +183,7 @@ class _Server:
 
 
 def start_server(library: str, path: str, door: socket.socket) -> subprocess.Popen[bytes]:
-    """Start the process that imports a library. Connections arrive at the socket `door`."""
+    """Start and return the process that imports a library. Connections arrive at the socket `door`."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD | INTERPRETED
     return subprocess.Popen(
         [sys.executable, "-m", "tests.forks", library, str(door.fileno())],

@@ -97,7 +97,7 @@ class SimulatedNodes:
         )
 
     def up(self, name: str) -> Node:
-        """Start one node, or repair it."""
+        """Start one node or repair it, and return it."""
         result = self.drive("up", name)
         assert result.returncode == 0, result.stderr
         node = self.read(name)
@@ -145,7 +145,7 @@ class SimulatedNodes:
     def ssh(
         self, name: str, *command: str, extra_options: Sequence[str] = (), stdin: bytes = b""
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command on a node with the system's own ssh."""
+        """Run a command on a node with the system's own ssh, and return how it ended."""
         words = [need("ssh"), *self.options(name), *extra_options, self.address(name), *command]
         return subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False, input=stdin)
 

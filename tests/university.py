@@ -137,7 +137,7 @@ class University:
         return ["nsenter", "-t", str(self.processes[node]), "-m", "-n", "-u", "-i", "-p"]
 
     def files(self, node: str = "login1", user: str = "stud") -> list[str]:
-        """Return the files and folders that a user has on a node, without those from the start."""
+        """Return the files and folders that a user has on a node, except those that were there at the start."""
         places = f"/home/{user} /project/{user} /scratch /tmp /dev/shm /var/tmp"
         start = "! -name .bashrc ! -name .cshrc ! -name .profile ! -path '*/.ssh*'"
         return self.inside(node, f"find {places} -mindepth 1 -user {user} {start} | sort").splitlines()

@@ -117,7 +117,7 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 
 def readiness(account: Account) -> Finding:
-    """Check that the backstop will work for this identity, as far as this can be checked without creating anything."""
+    """Return whether the backstop will work for this identity, as far as this can be checked without creating anything."""
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break

@@ -113,7 +113,8 @@ def _strip_rank_prefix(line: str) -> str:
 
 
 def split_shared_logs(evidence: Evidence) -> Evidence:
-    """Split each log that several ranks share into one log per rank, in the order in which the ranks first appear.
+    """Return the evidence with each log that several ranks share split into one log per rank, in the order in which the ranks
+    first appear.
 
     A line without a label is copied into each of these logs, because it may belong to any of the ranks.
     """

@@ -110,7 +110,8 @@ class LevelReader:
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """Replace with a blank every character that does not say how the process ended. The other characters keep their positions.
+    """Return the text with a blank for every character that does not say how the process ended. The other characters keep their
+    positions.
 
     `ended_itself`: the process chose its exit code and no signal ended it. Only in this case may its last lines say why it
     ended.
@@ -155,8 +156,8 @@ def find_line(text: str) -> str:
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
-    """Blank out launcher tracebacks that only report a failed child process. If a rank's own traceback comes first, blank out
-    all other tracebacks of torchrun, too."""
+    """Return the lines, with blanks for launcher tracebacks that only report a failed child process. If a rank's own traceback
+    comes first, all other tracebacks of torchrun are blanked out, too."""
     headers = _headers(lines)
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]

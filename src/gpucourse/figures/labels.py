@@ -64,7 +64,7 @@ def _share_of_width(axes: Axes, point: PlotPoint) -> float:
 
 def _label_ends(axes: Axes, lines: Sequence[Labelled]) -> bool:
     """Write the labels to the right of the axes, each at the height of the end of its line if the other labels leave enough
-    space."""
+    space. Return whether there is room for all labels; if not, none is written."""
     if not lines:
         return True
     ends = [line.points[-1] for line in lines]
@@ -118,7 +118,8 @@ def _follow_each_other(lines: Sequence[Labelled]) -> bool:
 
 
 def _label_sections(axes: Axes, lines: Sequence[Labelled]) -> bool:
-    """Write each label above the middle of its line, at the top of the axes."""
+    """Write each label above the middle of its line, at the top of the axes. Return whether no two labels overlap; if they do,
+    none is written."""
     box = axes.bbox
     _, top = axes.transData.inverted().transform((box.x0, box.y1 + _HEADROOM * box.height))
     texts = []

@@ -58,14 +58,15 @@ def collect_runs(
     unreachable: Mapping[str, str] | None = None,
     removed_nodes: Collection[str] | None = None,
 ) -> CollectedRuns:
-    """End and collect every run of the stack that has not been collected yet; with `discard`, only end them.
+    """End and collect every run of the stack that has not been collected yet; with `discard`, only end them. Return which were
+    collected.
 
-    `unreachable`: nodes whose outputs are given up, by name, with the reason.
-    `removed_nodes`: collect only runs on these nodes.
+    `unreachable`: nodes whose outputs are given up, by name, with the reason. `removed_nodes`: collect only runs on these
+    nodes.
 
     The outputs on a cloud node that ended by itself are lost; that is reported, but is not an error. Raises UnreachableError if
-    outputs cannot be fetched and the user has not been warned of this. Raises NodeUntrusted if a node sends data that cannot
-    be used. Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
+    outputs cannot be fetched and the user has not been warned of this. Raises NodeUntrusted if a node sends data that cannot be
+    used. Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
     """
     from gpucourse.remote.patience import DESTROY_S
 

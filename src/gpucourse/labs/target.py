@@ -202,7 +202,7 @@ class HasAccount(Protocol):
     name: str
 
     def examine(self, context: Context, look: PreflightRequest) -> PreflightReport:
-        """Check everything that the labs need from the account, and find their price. Changes nothing."""
+        """Return whether the account has everything that the labs need, and their price. Changes nothing."""
 
     def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
         """Return the quotas that are, or may be, too small for the course."""

@@ -124,7 +124,7 @@ def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
 
 
 def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:
-    """Store the answers of a sheet. Nothing is stored if this raises ManifestError or UsageError."""
+    """Store the answers of a sheet, and return their results. Nothing is stored if this raises ManifestError or UsageError."""
     sheet = read_sheet(path, answering.exercise)
     if sheet.run is not None:
         answering.record = evidence.find_good_run(context.paths, answering.exercise, sheet.run)

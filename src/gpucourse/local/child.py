@@ -68,7 +68,7 @@ class Child:
 
 
 async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd: Path, terminal: Terminal | None) -> Child:
-    """Start the process in a new session, on `terminal` or, if that is None, on three pipes. Raises OSError."""
+    """Start and return the process, in a new session, on `terminal` or, if that is None, on three pipes. Raises OSError."""
     with ExitStack() as on_error, ExitStack() as child_ends:
         if terminal is None:
             pipes = []

@@ -143,7 +143,7 @@ class Host:
         return {**await self._cluster.check(), **states}
 
     async def _control_machine(self, verb: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Cut a machine's power, or run a command in it as its root user."""
+        """Cut a machine's power, or run a command in it as its root user. Return the machine's answer."""
         node = self.nodes.get(str(request["name"]))
         if isinstance(node, MachineNode) and verb == "run":
             return await self._namespace.ask("run", name=node.spec.name, argv=request["argv"])

@@ -85,7 +85,8 @@ def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
 
 
 def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> dict[str, Any]:
-    """Start a run. The request may be repeated if the answer was lost, because a run never starts twice."""
+    """Start a run, and return the node's answer. The request may be repeated if the answer was lost, because a run never starts
+    twice."""
     return call(link, "start", dict[str, Any], stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
@@ -101,8 +102,8 @@ def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
 
 
 def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.State]:
-    """End every process of at most RUNS_IN_REQUEST runs on this node: send TERM, and KILL after `grace_s`. The request may be
-    repeated.
+    """End every process of at most RUNS_IN_REQUEST runs on this node: send TERM, and KILL after `grace_s`. Return the runs'
+    last states. The request may be repeated.
 
     If several runs are requested, the result omits those that Slurm could not end.
     """

@@ -60,7 +60,7 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
 
 
 def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
-    """Collect the outputs of an ended run, and judge it.
+    """Collect the outputs of an ended run, judge it, and return it with its verdict.
 
     Raises Interrupted if the user presses Ctrl-C, and UnreachableError if a node's outputs cannot be collected. The next
     command about the run then tries again.

@@ -162,7 +162,7 @@ def _mark_lost(paths: WorkspacePaths, record: RunRecord, reason: str) -> RunReco
 
 
 def cancel(context: Context, record: RunRecord) -> RunRecord:
-    """End a run on every node, with the jobs that its own jobs submitted, and collect its outputs.
+    """End a run on every node, with the jobs that its own jobs submitted, and collect its outputs. Return its new record.
 
     Raises UsageError if the run and all these jobs have already ended, and another error if no node was reached or Slurm
     refused.

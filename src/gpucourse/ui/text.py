@@ -64,7 +64,7 @@ def strip_code_marks(text: str) -> str:
 
 
 def pad(text: str, width: int) -> str:
-    """Fill the text with spaces to `width` columns; longer text stays whole."""
+    """Return the text, filled with spaces to `width` columns; longer text stays whole."""
     return text + " " * (width - cell_len(text))
 
 

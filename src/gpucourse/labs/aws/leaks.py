@@ -120,7 +120,7 @@ def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[
 
 
 def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
-    """Classify the resources. A stack counts as expired only when all its resources have expired.
+    """Return the resources with their classes. A stack counts as expired only when all its resources have expired.
 
     If `extend` was not allowed to change a tag, or an older gpucourse extended the lab, only the instances and their disks show
     the new end.

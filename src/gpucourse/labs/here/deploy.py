@@ -117,7 +117,7 @@ class _HereLab:
     public_key: str
 
     def up(self, python: str, gpus: tuple[str, ...]) -> Node:
-        """Start the node, with the interpreter and the GPUs of this computer. Raises InfrastructureError."""
+        """Start and return the node, with the interpreter and the GPUs of this computer. Raises InfrastructureError."""
         self._drive("up", {"python": python, "gpus": len(gpus), "instance_type": gpus[0]})
         return parse_typed(layout.description(self.paths.nodes, NODE).read_bytes(), Node)
 

@@ -154,7 +154,7 @@ def _describe_state(job: Job) -> dict[str, Any]:
 
 
 def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
-    """Stop these runs: ask all of them to stop before waiting for any."""
+    """Stop these runs, and return their last states. All of them are asked to stop before any is waited for."""
     from gpucourse.remote.agent import supervise
     from gpucourse.remote.agent.slurm import watch
 

@@ -77,8 +77,8 @@ def describe_state(job: Job) -> Row:
 
 
 def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
-    """Add to each waiting row how many jobs are ahead of it in the queue. All runs in a partition use the same answer of
-    Slurm."""
+    """Return the rows; each waiting row also says how many jobs are ahead of it in the queue. All runs in a partition use the
+    same answer of Slurm."""
     request = jobs.read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
@@ -280,9 +280,9 @@ def _ask_usage(numbers: list[str]) -> dict[str, Row]:
 
 
 def _add_details(rows: list[Row], *, with_usage: bool = False) -> list[Row]:
-    """Add to the rows the exit codes, restarts and durations, which squeue does not show.
+    """Return the rows with the exit codes, restarts and durations, which squeue does not show.
 
-    `with_usage`: also add the hours that the jobs have used.
+    `with_usage`: also with the hours that the jobs have used.
     """
     details = _ask_details(_list_numbers(rows))
     usage = _ask_usage(_list_numbers(rows)) if with_usage else {}
