@@ -36,9 +36,11 @@ class ApiCall:
 class Kind:
     """One kind of resource: the operations that list and delete it, and the key of its id in the answer.
 
-    `delete_key`: the key of the value that the deletion needs, if this is not the id. `accepts_list`: the deletion accepts a
-    list. `prepare`: returns the calls to make before the deletion. `states`: filters that leave out resources that no longer
-    exist. `label`: the key of the resource's name in the answer.
+    `delete_key`: the key of the value that the deletion needs, if this is not the id.
+    `accepts_list`: the deletion accepts a list.
+    `prepare`: returns the calls to make before the deletion.
+    `states`: filters that leave out resources that no longer exist.
+    `label`: the key of the resource's name in the answer.
     """
 
     name: str

@@ -146,11 +146,15 @@ class Execution:
 class Place:
     """The conditions under which Slurm would execute a body.
 
-    `nodes`: the number of machines. `per_node`: the number of processes on each machine. `array_task`: the number of the body's
-    task in an array of tasks from 0 to `last_task`. The task has its own job number (`task_job`), which differs from the
-    array's (`job`). `arguments`: words after the file's name. `files`: the files in work/. `ends_with`: the exit code of every
-    program that the body calls. `programs`: the texts of programs that replace the default ones, by name. `texts`: files in the
-    folder where the body starts, by name.
+    `nodes`: the number of machines.
+    `per_node`: the number of processes on each machine.
+    `array_task`: the number of the body's task in an array of tasks from 0 to `last_task`. The task has its own job number
+    (`task_job`), which differs from the array's (`job`).
+    `arguments`: words after the file's name.
+    `files`: the files in work/.
+    `ends_with`: the exit code of every program that the body calls.
+    `programs`: the texts of programs that replace the default ones, by name.
+    `texts`: files in the folder where the body starts, by name.
     """
 
     nodes: int = 1

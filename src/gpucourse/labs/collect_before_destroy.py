@@ -61,8 +61,8 @@ def collect_runs(
     """End and collect every run of the stack that has not been collected yet; with `discard`, only end them. Return which were
     collected.
 
-    `unreachable`: nodes whose outputs are given up, by name, with the reason. `removed_nodes`: collect only runs on these
-    nodes.
+    `unreachable`: nodes whose outputs are given up, by name, with the reason.
+    `removed_nodes`: collect only runs on these nodes.
 
     The outputs on a cloud node that ended by itself are lost; that is reported, but is not an error. Raises UnreachableError if
     outputs cannot be fetched and the user has not been warned of this. Raises NodeUntrusted if a node sends data that cannot be

@@ -38,8 +38,9 @@ class DeployResult:
 class Proposal:
     """The plan of a deploy, before anything is built.
 
-    `planned`: the changes, with `--dry-run`. `removed_nodes`: the nodes that are removed or replaced. `ends`: the runs on those
-    nodes that have no recorded end; the user must agree to end them.
+    `planned`: the changes, with `--dry-run`.
+    `removed_nodes`: the nodes that are removed or replaced.
+    `ends`: the runs on those nodes that have no recorded end; the user must agree to end them.
     """
 
     planned: DeployResult | None = None

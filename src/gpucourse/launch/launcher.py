@@ -30,7 +30,8 @@ class NodeFacts:
 class LabFacts:
     """The facts about a lab that are looked up before planning.
 
-    `nodes`: the facts about each node, by its name. `port`: a free port of the first node.
+    `nodes`: the facts about each node, by its name.
+    `port`: a free port of the first node.
     """
 
     nodes: Mapping[str, NodeFacts]
@@ -66,10 +67,13 @@ class ClusterSite:
 class ClusterFacts:
     """The facts about a cluster that are looked up before planning.
 
-    `module`: the module of its lab. `partition`: empty for the default partition. `nodes`: the number of nodes of each job.
-    `threads`: how many threads a process may use. If it is None, the job finds this number itself. `gpus`: the number of GPUs
-    that a job gets on each node. `python`: the interpreter on the nodes. If it is empty, they use the head's. `site`: what the
-    learner's settings for a cluster add to each job.
+    `module`: the module of its lab.
+    `partition`: empty for the default partition.
+    `nodes`: the number of nodes of each job.
+    `threads`: how many threads a process may use. If it is None, the job finds this number itself.
+    `gpus`: the number of GPUs that a job gets on each node.
+    `python`: the interpreter on the nodes. If it is empty, they use the head's.
+    `site`: what the learner's settings for a cluster add to each job.
     """
 
     module: str
@@ -155,8 +159,9 @@ class Launcher(LauncherTraits, ABC, Generic[F]):
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
         """Return the error if this launcher cannot do what was typed, or None if it can.
 
-        `torchrun`: torchrun's own options. `handed_on`: variables whose values no file may contain. `profile`: whether a
-        profiler was requested.
+        `torchrun`: torchrun's own options.
+        `handed_on`: variables whose values no file may contain.
+        `profile`: whether a profiler was requested.
         """
         del handed_on, profile
         if not torchrun:

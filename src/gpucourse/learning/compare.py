@@ -47,9 +47,9 @@ _NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another co
 class Comparison:
     """The comparison of several runs.
 
-    `labels`: a name for each run in tables and charts. The name shows how that run differs from the others. `conclusion`: a
-    sentence or two on the differences. `repeat`: a command that shows how much of the differences is noise. It is empty if
-    there is no such command.
+    `labels`: a name for each run in tables and charts. The name shows how that run differs from the others.
+    `conclusion`: a sentence or two on the differences.
+    `repeat`: a command that shows how much of the differences is noise. It is empty if there is no such command.
     """
 
     exercise: str

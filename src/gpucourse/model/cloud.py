@@ -42,8 +42,8 @@ class Finding:
     """The result of one check that is made before anything is built. `unknown` means that the check could not be made; this
     does not count as `ok`.
 
-    `mend`: the command to type or the page to open if the check failed. `kind`: a fixed word that the program recognises;
-    `what` is only for people.
+    `mend`: the command to type or the page to open if the check failed.
+    `kind`: a fixed word that the program recognises; `what` is only for people.
     """
 
     what: str

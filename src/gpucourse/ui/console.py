@@ -59,9 +59,10 @@ def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
 class Console:
     """Write results to standard output, and notes, warnings, errors, progress and logs to standard error.
 
-    `json`: standard output receives one JSON document and nothing else. `quiet`: only warnings, errors and the headline of a
-    result are shown, or the whole result if it has no headline. `verbose`: all details are shown, and errors have their
-    traceback. `log`: a function that returns the file in which failures of the display are logged, if there is one.
+    `json`: standard output receives one JSON document and nothing else.
+    `quiet`: only warnings, errors and the headline of a result are shown, or the whole result if it has no headline.
+    `verbose`: all details are shown, and errors have their traceback.
+    `log`: a function that returns the file in which failures of the display are logged, if there is one.
 
     A terminal shows colour unless NO_COLOR is set, and lines that change in place unless TERM=dumb.
     """

@@ -42,8 +42,10 @@ _COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM.name}
 class ScannedResource:
     """One resource in the account. Its state is one of these:
 
-    `standing`: it belongs to a recorded lab. `another's`: another owner created it, and its deadline has not passed yet.
-    `unknown`: AWS does not let us list resources of this kind. `leak`: all other cases.
+    `standing`: it belongs to a recorded lab.
+    `another's`: another owner created it, and its deadline has not passed yet.
+    `unknown`: AWS does not let us list resources of this kind.
+    `leak`: all other cases.
     """
 
     resource: CloudResource

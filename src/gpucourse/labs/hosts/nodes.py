@@ -47,8 +47,8 @@ def enter(
     """Connect to every machine with the first key that it accepts, and examine it. Return the machines and a fleet, which keeps
     the connections open.
 
-    `key`: a private key to use instead of the workspace's own and those in the learner's SSH configuration. `former`: the
-    recorded nodes. A machine among them keeps its recorded host key, and the private key that it accepted.
+    `key`: a private key to use instead of the workspace's own and those in the learner's SSH configuration.
+    `former`: the recorded nodes. A machine among them keeps its recorded host key, and the private key that it accepted.
 
     Raises UsageError for an invalid list, UnknownHosts, UnreachableError, and MissingError if a machine lacks something.
     """
