@@ -1,7 +1,7 @@
 """Make docs/manifest.md, which describes every key that an author may write, from the models that read the files.
 
-python -m docs.manifest_reference            fails if the page differs from the models python -m docs.manifest_reference --write
-writes it again
+python -m docs.manifest_reference            fails if the page differs from the models
+python -m docs.manifest_reference --write    writes it again
 """
 
 from __future__ import annotations
