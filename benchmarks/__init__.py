@@ -1,1 +1,1 @@
-"""The promises about speed, each compared with what a person would type instead. `python -m benchmarks [NAME]`."""
+"""Measure each promise about speed against what a person would type instead: `python -m benchmarks [NAME]`."""

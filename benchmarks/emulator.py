@@ -150,9 +150,12 @@ def _read_macros(makefile: Path) -> dict[str, str]:
 
 
 def make_rows(verdicts: list[Verdict]) -> list[Row]:
-    """Return the two promises. A program that is missing or has several translation units does not count. A program does not
-    count as a run if it ends with an error and asks for arguments, a file or a second GPU, or if it fails before its first
-    kernel without an error of CUDA and its source reads arguments."""
+    """Return the row of each of the two promises: how many programs compile, and how many of these run to their end.
+
+    A program that is missing or has several translation units does not count. A program is left out of the second row if it
+    ends with an error and asks for arguments, a file or a second GPU, or if it fails before its first kernel without a CUDA
+    error and its source reads arguments.
+    """
     states = Counter(verdict.state for verdict in verdicts)
     count = len(verdicts) - states["not there"] - states["several units"]
     runs = count - states["needs input"]

@@ -115,14 +115,17 @@ def prove(
 
 def table(lines: Sequence[Line]) -> str:
     """Return the table as text. The figures are in the last column, because they are long."""
-    rows = [("exercise", "ran", "checks", "figures"), *((x.exercise, x.ran, x.checks, _last(x)) for x in lines)]
+    rows = [
+        ("exercise", "ran", "checks", "figures"),
+        *((x.exercise, x.ran, x.checks, _join_figures_and_note(x)) for x in lines),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n".join(
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() for row in rows
     )
 
 
-def _last(line: Line) -> str:
+def _join_figures_and_note(line: Line) -> str:
     return " · ".join(text for text in (line.figures, line.note) if text)
 
 
@@ -147,11 +150,11 @@ def _line(case: Case, machine: Machine, folder: Path, ends: float) -> Line:
     if machine.gpu and not case.by_design and ended.metrics.get("cuda", "not said") is None:
         return Line(case.name, f"{ended.seconds:.1f} s on processors", "", "not measured: it did not use the GPU", good=False)
     checks = _judge(exercise, ended.metrics, settings, ranks, "hosts" if machine.gpu else "local")
-    line = _on_processors(case, exercise, ended, checks)
-    return replace(_on_gpu(line, exercise, ended, checks, machine, settings), note=case.note) if machine.gpu else line
+    line = _make_processor_line(case, exercise, ended, checks)
+    return replace(_make_gpu_line(line, exercise, ended, checks, machine, settings), note=case.note) if machine.gpu else line
 
 
-def _on_processors(case: Case, exercise: Exercise, ended: EndedRun, checks: Sequence[CheckResult]) -> Line:
+def _make_processor_line(case: Case, exercise: Exercise, ended: EndedRun, checks: Sequence[CheckResult]) -> Line:
     """Return the row of a successful case without a GPU, where no figure counts. A failed check is named but is not a fault,
     because the computer may have been busy with something else.
     """
@@ -162,7 +165,7 @@ def _on_processors(case: Case, exercise: Exercise, ended: EndedRun, checks: Sequ
     return Line(case.name, f"{ended.seconds:.1f} s", summary, NO_GPU)
 
 
-def _on_gpu(
+def _make_gpu_line(
     line: Line,
     exercise: Exercise,
     ended: EndedRun,
@@ -229,7 +232,8 @@ def _settings(exercise: Exercise, case: Case, machine: Machine, ranks: int) -> d
 def _run(
     case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int, folder: Path, limit_s: float, *, on_gpu: bool
 ) -> EndedRun:
-    """Run the exercise in a separate folder, as on a node: its commands one after another, until one fails."""
+    """Run the exercise in a separate folder, as on a node: its commands one after another, until one fails. Return how it
+    ended."""
     lay_out(case, exercise, folder)
     start_s, printed, code = time.monotonic(), "", None
     for words, variables in _commands(case, exercise, settings, ranks):
@@ -342,7 +346,7 @@ def _library(machine: Machine, lines: Sequence[Line], ends: float, sides: Sequen
 
 
 def _print_line(line: Line) -> None:
-    sys.stdout.write(f"{line.exercise}: {line.ran}; {line.checks or 'nothing judged'}; {_last(line)}\n")
+    sys.stdout.write(f"{line.exercise}: {line.ran}; {line.checks or 'nothing judged'}; {_join_figures_and_note(line)}\n")
     sys.stdout.flush()
 
 

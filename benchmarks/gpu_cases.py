@@ -146,10 +146,10 @@ def figures(exercise: str, metrics: Mapping[str, Any], sheet: Mapping[str, Any])
     """Return the figures of one exercise that are worth a line, each with its ceiling from `sheet` (a row of gpus.json, or
     empty).
     """
-    return [figure for figure in _READERS.get(exercise, _nothing)(metrics, sheet) if figure.value is not None]
+    return [figure for figure in _READERS.get(exercise, _yield_no_figure)(metrics, sheet) if figure.value is not None]
 
 
-def _nothing(_metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+def _yield_no_figure(_metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
     yield from ()
 
 

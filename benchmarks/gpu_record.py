@@ -26,8 +26,7 @@ DIGITS = 6
 
 def for_plots(exercise: Exercise, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data that the plots of the exercise draw, by plot file: axes, keys, and at most MAX_ROWS rows at regular
-    intervals, each with the columns that the plot names. Plots without rows are left out.
-    """
+    intervals. Each row has the columns that the plot names. Plots without rows are left out."""
     plots = ((plot, _rows(plot, metrics)) for plot in exercise.plots)
     return {plot.file: {"axes": describe_axes(plot), "keys": list_keys(plot), "rows": rows} for plot, rows in plots if rows}
 

@@ -41,7 +41,7 @@ class Lab:
     def measure(self, *words: str) -> Cost:
         """Run a gpucourse command, discard its output, and return its cost. Raises RuntimeError.
 
-        Linux counts the memory of the process that starts a command as the command's too, so this process has to stay small.
+        Linux adds the memory of the process that starts a command to the command's own, so this process has to stay small.
         """
         began = time.perf_counter()
         with subprocess.Popen(

@@ -93,7 +93,10 @@ class Hour:
         return float((self.max_usd - self.usd) / self.usd_per_hour * 3600) - TAKE_DOWN_S if self.usd_per_hour else STEP_S
 
     def type(self, words: tuple[str, ...], look: str, limit_s: float = STEP_S) -> tuple[int, dict[str, Any]]:
-        """Run a command and record its answer: its exit code and the document that it printed. Return both."""
+        """Run a command and record its answer. Return its exit code and the document that it printed.
+
+        `look`: what the command is to show, for the evidence. `limit_s`: the time limit.
+        """
         print(f"gpucourse {' '.join(words)}", flush=True)
         step: dict[str, Any] = {"command": f"gpucourse {' '.join(words)}", "look_at": look, "code": STOPPED}
         self.steps.append(step)
@@ -260,7 +263,7 @@ def read_price(hour: Hour) -> None:
 
 
 def do_steps(hour: Hour) -> str:
-    """Type the commands of all steps. Return how that ended."""
+    """Type the commands of all steps. Return `done`, `failed` or `out of money`."""
     for words, look in STEPS:
         if hour.remaining_s <= 0:
             return "out of money"

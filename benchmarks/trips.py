@@ -80,7 +80,7 @@ class Proxy:
 
     @property
     def trips(self) -> int:
-        """Return the number of sequential round trips of the node with the most."""
+        """Return the largest number of sequential round trips of any node."""
         return max((talk.message_depth for talk in self._talks.values()), default=0)
 
     def dial(self, node: Node, timeout_s: float) -> socket.socket:
@@ -153,7 +153,7 @@ def slow_lines(rtt_s: float) -> Iterator[Proxy]:
 
 
 def count(command: str, rtt_s: float, *words: str, waits: int = 0) -> Counted:
-    """Type one command in this process and count its round trips. `waits`: how often one node waits for another."""
+    """Return the round trips of one command, which is typed in this process. `waits`: how often one node waits for another."""
     with tempfile.TemporaryFile("w+") as output, slow_lines(rtt_s) as proxy, redirect_stdout(output), redirect_stderr(output):
         code = run_command(words)
         output.seek(0)

@@ -39,7 +39,7 @@ COMMAND_LIMIT_S = 900.0
 
 @dataclass
 class Solver:
-    """The solver of the course: what to write into a file before a command, and what to type when the command asks."""
+    """A solver that knows the solutions: it writes parts into files, and types answers at prompts."""
 
     context: Context
     mutation: Question | None = None

@@ -31,7 +31,7 @@ _LICENSE = "https://www.apache.org/licenses/LICENSE-2.0"
 
 
 def read_repository() -> str:
-    """Return the address of the repository, from pyproject.toml."""
+    """Return the address of the repository in pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["urls"]["Repository"])
 
@@ -66,14 +66,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Shorten links to the project's pages. Pages in docs link to the folder above, but on the site these pages are in the same
-    folder.
-    """
+    """Return the page with shorter links to the project's pages. Pages in docs link to the folder above, but on the site these
+    pages are in the same folder."""
     return re.sub(r"\]\(\.\./([A-Z]+\.md)", r"](\1", markdown)
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Keep the words of commands in tables whole, because browsers would break `--set` after its first hyphen."""
+    """Return the page with the words of commands in tables kept whole, because browsers would break `--set` after its first
+    hyphen."""
     return _CELL.sub(lambda cell: _CODE.sub(_keep_words, cell[0]), html)
 
 
@@ -83,5 +83,5 @@ def _keep_words(code: re.Match[str]) -> str:
 
 
 def on_post_page(output: str, **_: object) -> str:
-    """Remove the part that makes the browser request the count of stars from GitHub."""
+    """Return the page without the part that makes the browser request the count of stars from GitHub."""
     return output.replace(_STARS, "")

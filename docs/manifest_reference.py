@@ -1,4 +1,4 @@
-"""docs/manifest.md, every key that an author may write: made from the models that read the files.
+"""Make docs/manifest.md, which describes every key that an author may write, from the models that read the files.
 
 python -m docs.manifest_reference            fails if the page differs from the models
 python -m docs.manifest_reference --write    writes it again

@@ -2,8 +2,8 @@
 
 Ctrl-C works as in a terminal, even if the tests were started in the background with SIGINT ignored. Python's garbage collector
 examines only objects that are created after the tests were collected, because going through all modules and tests again and
-again took a third of the time. Temporary files are in memory if this computer has a file system for that: a file is made there
-in a twentieth of the processor time, and nothing waits for a disk.
+again took a third of the time. Temporary files are in memory if this computer has a file system for that: creating a file there
+takes a twentieth of the processor time, and nothing waits for a disk.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _is_usable(folder: str) -> bool:
-    """Return whether programs may run in a folder in memory, and enough memory is free. In a container, neither is usual."""
+    """Return whether programs may run in this folder in memory, and enough memory is free. In a container, often neither is
+    true."""
     with suppress(OSError):
         facts = os.statvfs(folder)  # says only how much the folder may contain
         lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
@@ -50,8 +51,8 @@ def _is_usable(folder: str) -> bool:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of workers: one for a core for `-n logical`, two for `-n auto`, because tests wait for nodes and for
-    Terraform. Each worker collects all tests: the labs in 1.4 s of processor time, the units in 4.7 s."""
+    """Return the number of workers: one per core for `-n logical`, two per core for `-n auto`, because tests wait for nodes and
+    for Terraform. Each worker collects all tests: the labs in 1.4 s of processor time, the units in 4.7 s."""
     return min(os.cpu_count() or 1, 8) * (1 if config.getoption("numprocesses") == "logical" else 2)
 
 

@@ -1,5 +1,5 @@
-"""Generate the tables of two pages: the costs of labs (docs/cost-and-safety.md), from the manifests and the shipped prices, and
-the syllabus (README.md), from the manifests and the rubric.
+"""Generate the tables of two pages. The costs of labs (docs/cost-and-safety.md) come from the manifests and the shipped prices;
+the syllabus (README.md) comes from the manifests and the rubric.
 
 `python -m tests.cost_table --write` writes both into their pages.
 """

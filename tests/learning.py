@@ -184,7 +184,7 @@ class Learning:
         return Context(workspace=open_workspace(self.workspace), folders=folders, environ=os.environ)
 
     def put(self, name: str, text: str) -> Path:
-        """Write a file of the course."""
+        """Write a file of the course, and return its path."""
         path = self.course / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -243,11 +243,12 @@ class Learning:
         return [piece.got for piece in pieces if piece.kind == "answers" and piece.exercise == exercise]
 
     def folder(self, record: RunRecord) -> Path:
-        """Return the folder of a run."""
+        """Return the path of a run's folder."""
         return self.workspace / "runs" / record.folder / record.id
 
     def types(self, *words: str, code: int | None = 0, typing: str | io.StringIO | None = None) -> Typed:
-        """Run a command in this process. `typing`: the text that the person types at a terminal, or the terminal."""
+        """Run a command in this process, and return its output and exit code. `typing`: the text that the person types at a
+        terminal, or the terminal."""
         with _replace_stdin(typing, self._patch):
             self._capture.readouterr()
             result = run_command(list(words))
@@ -257,7 +258,7 @@ class Learning:
 
 
 def deploy(learning: Learning) -> LocalDeployment:
-    """Store the record of an existing lab of the course."""
+    """Store and return the record of an existing lab of the course."""
     node = Node(name="node0", role="head", mode="local", address="127.0.0.1", port=2200, private_address="127.0.0.1", user="me",
                 gpus=0, instance_type="simulated", python="python3")  # fmt: skip
     record = LocalDeployment(

@@ -1,6 +1,7 @@
 """A node that lies: a real SSH server on loopback that can answer every request of gpucourse.
 
-It answers like an honest node, except for one request, which it answers with a given lie. It runs no command and has no files.
+It answers every request but one like an honest node. The answer to that request is a lie that the test chooses. The server runs
+no command and has no files.
 """
 
 from __future__ import annotations

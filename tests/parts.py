@@ -41,7 +41,7 @@ def need_module(name: str, provider: str = "make system-deps") -> ModuleType:
 
 
 def slow_after(count: int, *values: object) -> list[object]:
-    """Return the values of a parameter. Only the first `count` are part of `make test`."""
+    """Return the values of a parameter. Only the first `count` values are part of `make test`."""
     return [*values[:count], *(pytest.param(value, marks=pytest.mark.slow) for value in values[count:])]
 
 

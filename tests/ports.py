@@ -1,8 +1,9 @@
 """TCP ports for tests. Each port goes to only one test process on this computer, from a range that the kernel never assigns.
 
-If the kernel chooses a port, which is then closed and opened again by a server a second later, any other process may have taken
-it, because every connection of every other test takes a port. The ports here are reserved by a UDP socket with the same number,
-which no other process of any user can open until this process ends. The UDP socket does not disturb a TCP server.
+Suppose that the kernel chooses a port, and that the port is closed and a server opens it again a second later. In between,
+another process may have taken it, because every connection of every other test takes a port. The ports here are reserved by a
+UDP socket with the same number, which no other process of any user can open until this process ends. The UDP socket does not
+disturb a TCP server.
 """
 
 from __future__ import annotations

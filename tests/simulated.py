@@ -97,7 +97,7 @@ class SimulatedNodes:
         )
 
     def up(self, name: str) -> Node:
-        """Start one node, or repair it."""
+        """Start one node or repair it, and return it."""
         result = self.drive("up", name)
         assert result.returncode == 0, result.stderr
         node = self.read(name)
@@ -107,7 +107,7 @@ class SimulatedNodes:
         return node
 
     def read(self, name: str) -> Node:
-        """Return the node as its file describes it at the moment."""
+        """Return the node as its file describes it now."""
         return Node(**json.loads(layout.description(self.folder, name).read_text()))
 
     def down(self, name: str) -> None:
@@ -128,9 +128,8 @@ class SimulatedNodes:
             self.down(name)
 
     def options(self, name: str, *, key: Path | None = None) -> list[str]:
-        """Return the options with which `ssh`, `scp` and `sftp` reach a node: its pinned key, the test's key, and no settings
-        of the user who runs the test.
-        """
+        """Return the options with which `ssh`, `scp` and `sftp` reach a node: its pinned host key, the test's key, and no
+        settings of the user who runs the test."""
         node = self.node(name)
         known_hosts = self.key.with_name(f"known_hosts_{name}")
         known_hosts.write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
@@ -146,7 +145,7 @@ class SimulatedNodes:
     def ssh(
         self, name: str, *command: str, extra_options: Sequence[str] = (), stdin: bytes = b""
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command on a node with the system's own ssh."""
+        """Run a command on a node with the system's own ssh, and return how it ended."""
         words = [need("ssh"), *self.options(name), *extra_options, self.address(name), *command]
         return subprocess.run(words, capture_output=True, timeout=STUCK_S, check=False, input=stdin)
 

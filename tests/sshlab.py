@@ -75,9 +75,8 @@ class Line:
             _break(sock)
 
     def cut_after(self, count: int, *, from_node: bool = True) -> None:
-        """Break every connection after so many more bytes from the node (or from here). This happens once. Another call before
-        that has no effect.
-        """
+        """Break every connection after `count` more bytes from the node or, without `from_node`, from this side. This happens
+        once. Another call before that has no effect."""
         with self._counting:
             self._left.setdefault(from_node, count)
 

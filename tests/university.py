@@ -1,13 +1,15 @@
-"""A cluster as universities run them, with a real Slurm: nobody is root there, and everything is reached through a login node.
+"""A cluster with a real Slurm, as universities run them: nobody except the administrator is root, and everything is reached
+through a login node.
 
-Six nodes in namespaces of their own: `adm` (slurmctld, and slurmdbd with MariaDB: associations, limits and QoS are enforced),
-`login1` (an sshd with a banner, a MOTD and noisy start files), `cpu1`, `cpu2`, `gpu1` (one a100) and `gpu2` (four v100). There
-is no ssh to the other nodes. Only compute nodes have torch, by `module load pytorch/2.13`. Homes and /project are shared,
-/scratch and /tmp are each node's own. The GPUs are copies of /dev/null, so that nothing here says anything about CUDA.
+Its six nodes are in separate namespaces: `adm` (slurmctld, and slurmdbd with MariaDB: associations, limits and QoS are
+enforced), `login1` (an sshd with a banner, a MOTD and noisy start files), `cpu1`, `cpu2`, `gpu1` (one a100) and `gpu2` (four
+v100). There is no ssh to the other nodes. Only compute nodes have torch, after `module load pytorch/2.13`. All nodes share the
+homes and /project; each node has its own /scratch and /tmp. The GPUs are copies of /dev/null, so that nothing here says
+anything about CUDA.
 
-The partitions: `cpu` (the default one, at most 5 minutes), `gpu-short` (at most 30 minutes, for the account abc123, only for
-jobs that ask for a GPU), and `high` (for the account prof), whose jobs preempt all others. A job without an account is refused.
-The users: `stud` (bash; accounts dead and abc123; dead may not submit), `dora` (tcsh; abc123), `prof` (bash; prof). The QoS
+The partitions: `cpu` (the default, at most 5 minutes), `gpu-short` (at most 30 minutes, for the account abc123, only for jobs
+that request a GPU), and `high` (for the account prof), whose jobs preempt all others. A job without an account is refused. The
+users: `stud` (bash; accounts dead and abc123; dead may not submit), `dora` (tcsh; abc123), `prof` (bash; prof). The QoS
 `course` ends jobs after 20 minutes.
 
 By hand, as root: `python -m tests.university [--no-accounting]`; it says what to type, and ends with Ctrl-C.
@@ -87,7 +89,8 @@ session optional pam_motd.so motd=/etc/motd noupdate
 
 @dataclass(frozen=True)
 class University:
-    """A cluster that is up. `port`: of the login by key; `two_factor_port`: of the login by key and password."""
+    """A cluster that is up. `port`: the port for the login by key. `two_factor_port`: the port for the login by key and
+    password."""
 
     folder: Path
     port: int
@@ -134,7 +137,7 @@ class University:
         return ["nsenter", "-t", str(self.processes[node]), "-m", "-n", "-u", "-i", "-p"]
 
     def files(self, node: str = "login1", user: str = "stud") -> list[str]:
-        """Return the files and folders that a user has on a node, without those from the start."""
+        """Return the files and folders that a user has on a node, except those that were there at the start."""
         places = f"/home/{user} /project/{user} /scratch /tmp /dev/shm /var/tmp"
         start = "! -name .bashrc ! -name .cshrc ! -name .profile ! -path '*/.ssh*'"
         return self.inside(node, f"find {places} -mindepth 1 -user {user} {start} | sort").splitlines()
@@ -174,14 +177,14 @@ def run_university(folder: Path, *, accounting: bool = True) -> Iterator[Univers
     with ExitStack() as stack:
         room = stack.enter_context(_process(["unshare", "-n", "sleep", "infinity"]))
         until(lambda: _has_network(room.pid), "a network")
-        _in_network(room.pid, "ip link set lo up; ip link add br0 type bridge; ip link set br0 up")
+        _run_in_network(room.pid, "ip link set lo up; ip link add br0 type bridge; ip link set br0 up")
         nodes = {name: stack.enter_context(_node(folder, name)) for name in NODES}
         pids = {name: _child(process) for name, process in nodes.items()}
         for name, pid in pids.items():
-            _in_network(
+            _run_in_network(
                 room.pid, f"ip link add v{name} type veth peer name eth0 netns {pid}; ip link set v{name} master br0 up"
             )
-            _in_network(pid, f"ip link set lo up; ip addr add 10.78.0.{NODES[name]}/24 dev eth0; ip link set eth0 up")
+            _run_in_network(pid, f"ip link set lo up; ip addr add 10.78.0.{NODES[name]}/24 dev eth0; ip link set eth0 up")
             _begin(nodes[name])
         for name, process in nodes.items():
             _wait_for_services(process, folder / "nodes" / name / "log")
@@ -265,7 +268,7 @@ def _write_users(folder: Path, public: str) -> None:
 
 
 def _write_python(venv: Path) -> None:
-    """Write a virtual environment with the packages of the tests' own, which the nodes mount."""
+    """Write a virtual environment with the packages of the tests, which the nodes mount."""
     program = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     (venv / "bin").mkdir(parents=True)
     for name in ("python", "python3", program.name):
@@ -277,7 +280,7 @@ def _write_python(venv: Path) -> None:
 
 @contextmanager
 def _process(words: list[str], log: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process that ends when this process ends, for whatever reason."""
+    """Run a process during the block. It ends when this process ends, for whatever reason."""
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *words],
         start_new_session=True, env=_clean_environment("root"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
@@ -302,7 +305,7 @@ def _node(folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _child(process: subprocess.Popen[bytes]) -> int:
-    """Return the first process of a node: the child of unshare, in namespaces of its own."""
+    """Return the first process of a node: the child of unshare, in its own namespaces."""
 
     def find() -> int:
         for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
@@ -315,11 +318,11 @@ def _child(process: subprocess.Popen[bytes]) -> int:
 
 
 def _has_network(pid: int) -> bool:
-    """Return whether a process has a network of its own."""
+    """Return whether a process has its own network."""
     return Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
 
 
-def _in_network(pid: int, commands: str) -> None:
+def _run_in_network(pid: int, commands: str) -> None:
     subprocess.run(["nsenter", "-t", str(pid), "-n", "sh", "-ec", commands], check=True)
 
 

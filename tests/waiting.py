@@ -1,4 +1,4 @@
-"""Waiting in tests: for a condition, never for a fixed time, because a busy machine takes many times as long as an idle one."""
+"""Wait in tests for a condition, never for a fixed time, because a busy machine takes many times as long as an idle one."""
 
 from __future__ import annotations
 

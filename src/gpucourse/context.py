@@ -1,5 +1,5 @@
-"""The context that a command passes to the functions it calls. A context never changes: code that needs another watcher makes
-a copy."""
+"""The workspace, course, environment and watcher that a command passes to the functions it calls. A context never changes: code
+that needs another watcher makes a copy."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Context:
     def guard(self, part: str) -> AbstractContextManager[None]:
         """Return a context manager that turns an error in its block into a warning and a line in the workspace's log.
 
-        `part`: the end of the sentence "could not ...".
+        `part`: the words that complete the sentence "could not ...".
         """
         return guard(part, lambda: self.paths.log, self._warn)
 

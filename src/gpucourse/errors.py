@@ -71,7 +71,7 @@ class GpucourseError(Exception):
         self.log = log
 
     def with_subject(self, subject: str) -> str:
-        """Return `what`, with `subject` in front unless `what` already begins with it."""
+        """Return `what` with `subject` in front, or `what` alone if it already begins with `subject`."""
         return self.what if self.what.startswith(subject) else f"{subject}: {self.what}"
 
 
@@ -107,9 +107,11 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        meant = suggest(name, self.known)
+        suggestion = suggest(name, self.known)
         names = ", ".join(self.known[:12]) + (", ..." if len(self.known) > 12 else "")
-        super().__init__(f"there is no {kind} '{name}'{meant and f'.{meant}'}", hint=hint or f"known: {names or 'none'}")
+        super().__init__(
+            f"there is no {kind} '{name}'{suggestion and f'.{suggestion}'}", hint=hint or f"known: {names or 'none'}"
+        )
 
 
 class ManifestError(UsageError):

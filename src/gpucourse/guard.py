@@ -1,4 +1,4 @@
-"""A guard around work that only shows, draws or explains something: if that work fails, the command continues."""
+"""A guard around code that only shows, draws or explains something: if that code fails, the command continues."""
 
 from __future__ import annotations
 

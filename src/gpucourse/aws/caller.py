@@ -38,7 +38,7 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
     try:
         answer = ask(url)
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as error:
-        raise MissingError(f"cannot determine this computer's address: {url} {_why(error)}", hint=_HINT) from error
+        raise MissingError(f"cannot determine this computer's address: {url} {_find_reason(error)}", hint=_HINT) from error
     try:
         address = ipaddress.ip_address(answer)
     except ValueError as error:
@@ -48,13 +48,13 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
     return validate_cidr(f"{address}/32")
 
 
-def _why(error: Exception) -> str:
-    """Return the end of a sentence that says why the page could not be read. `urllib` wraps the underlying error."""
+def _find_reason(error: Exception) -> str:
+    """Return why the page could not be read, as the end of a sentence. For a URLError, this is the reason inside the error."""
     if isinstance(error, urllib.error.HTTPError):
         return f"answers with HTTP {error.code}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, socket.gaierror):
-        return "has no address here: is this computer online, and does its DNS work?"
+        return "cannot be looked up: is this computer online, and does its DNS work?"
     if isinstance(reason, TimeoutError):
         return f"does not answer within {TIMEOUT_S:.0f} s"
     words = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)

@@ -55,7 +55,8 @@ def classify(code: str, message: str = "", call: str = "") -> Failure:
 
 
 def _permission_remedy(action: str) -> str:
-    """Return the remedy for a refusal: the course's policy if it allows the action, otherwise an administrator."""
+    """Return what to do about a refused action: attach the course's policy if it allows the action; otherwise ask an
+    administrator."""
     if action and not policy.allows(action):
         return ADMINISTRATOR
     return f"{POLICY}; {ATTACHED}"
@@ -75,11 +76,12 @@ def from_text(text: str) -> Failure | None:
 
 
 def pick_deciding(failures: Iterable[Failure]) -> Failure | None:
-    """Return the failure that decides what to do: the first one that another zone or type would not avoid, otherwise the first
-    one. None if there are no failures."""
+    """Return the failure that decides what to do: the first one that would recur in any other zone and with any other type. If
+    there is none, return the first failure. Return None for no failures."""
     failures_so_far = list(failures)
     return next(
-        (failure for failure in failures_so_far if not failure.elsewhere), failures_so_far[0] if failures_so_far else None
+        (failure for failure in failures_so_far if not failure.can_retry_elsewhere),
+        failures_so_far[0] if failures_so_far else None,
     )
 
 

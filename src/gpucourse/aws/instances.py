@@ -100,7 +100,7 @@ def wait(
 
 
 def survive_power_off(account: Account, ids: Iterable[str]) -> list[str]:
-    """Return the instances that EC2 would keep as stopped instances after they power themselves off.
+    """Return the instances that EC2 would only stop, not terminate, if they powered themselves off.
 
     Raises the errors of `Account.call`.
     """

@@ -36,7 +36,7 @@ class ApiCall:
 class Kind:
     """One kind of resource: the operations that list and delete it, and the key of its id in the answer.
 
-    `delete_key`: the key that the deletion needs, if it is not the id.
+    `delete_key`: the key of the value that the deletion needs, if this is not the id.
     `accepts_list`: the deletion accepts a list.
     `prepare`: returns the calls to make before the deletion.
     `states`: filters that leave out resources that no longer exist.
@@ -56,11 +56,11 @@ class Kind:
 
     @property
     def key(self) -> str:
-        """Return the key of the list in AWS's answer: `describe_key_pairs` returns `KeyPairs`."""
+        """Return the key under which AWS's answer has the list: for `describe_key_pairs`, `KeyPairs`."""
         return "".join(word.title() for word in self.operation.split("_")[1:])
 
     def remove(self, item: dict[str, Any]) -> list[ApiCall]:
-        """Return the calls that remove this resource."""
+        """Return the calls that remove this resource, in order."""
         parameter = self.delete_key or self.id
         parameters = {f"{parameter}s": [item[parameter]]} if self.accepts_list else {parameter: item[parameter]}
         return [*self.prepare(item), ApiCall(self.service, self.delete, parameters)]

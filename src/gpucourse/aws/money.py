@@ -71,7 +71,7 @@ class Charge:
 
     @property
     def per_hour(self) -> Decimal:
-        """Return the cost of all units, in USD per hour."""
+        """Return the cost of all units in USD per hour."""
         return self.units * self.rate.usd_per_hour
 
 

@@ -1,7 +1,7 @@
 """Check that the labs can be built, before anything costs money.
 
-Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account, in the order
-in which to fix their findings. No check depends on another one. Anything that AWS does not let us see is `unknown`, never
+Each check is a function that returns a verdict or a list of findings. `CHECKS` lists the checks of the account. Findings should
+be fixed in the order of this list. No check depends on another one. A fact that AWS does not let us see is `unknown`, never
 `ok`. No check changes anything.
 """
 
@@ -191,7 +191,7 @@ def _find_plan(facts: LabEnvironment) -> Verdict:
     """Check that the account is not on the Free plan, which does not allow GPU instances."""
     answer = facts.account.call_if_exists("freetier", "get_account_plan_state")
     if answer is None:
-        detail = "AWS has no plan for this account on record; accounts older than the plans (July 2025) have none"
+        detail = "AWS has no plan on record for this account; accounts from before July 2025 have none"
         return "unknown", detail, _DEPLOY_SHOWS
     kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
     credit = answer.get("accountPlanRemainingCredits") or {}
@@ -248,17 +248,18 @@ def _sends_mail(account: Account, number: str, budget: str) -> bool:
     return any(True for _notice in account.pages("budgets", "describe_notifications_for_budget", "Notifications", **request))
 
 
-def _find_role(role: str, first: str, mend: str, facts: LabEnvironment) -> Verdict:
+def _find_role(role: str, first: str, remedy: str, facts: LabEnvironment) -> Verdict:
     """Check that one of AWS's own roles exists. The account needs it for its first use of a service.
 
-    `first`: what the account would do for the first time, in the words of the message.
+    `first`: the account's first action that needs the role, in the words of the message. `remedy`: the command to type if the
+    role is missing.
     """
     if facts.account.call_if_exists("iam", "get_role", RoleName=role) is None:
         detail = (
             f"there is no {role} yet; AWS creates it at the account's first {first}, "
             "if this identity has permission to create it"
         )
-        return "warning", detail, mend
+        return "warning", detail, remedy
     return "ok", role, ""
 
 
@@ -273,8 +274,8 @@ def _find_zones(facts: LabEnvironment) -> list[Finding]:
             findings.append(Finding(what=subject, state="ok", detail=f"{type_names} in {', '.join(common)}"))
             continue
         region = zone_offers.region
-        nowhere = ", ".join(sorted(kind for kind in types if not zone_offers.find_common_zones(frozenset({kind}))))
-        detail = f"no zone of {region} offers {nowhere}" if nowhere else f"no zone offers {type_names} together"
+        unoffered_types = ", ".join(sorted(kind for kind in types if not zone_offers.find_common_zones(frozenset({kind}))))
+        detail = f"no zone of {region} offers {unoffered_types}" if unoffered_types else f"no zone offers {type_names} together"
         other_regions = ", ".join(name for name in offerings.REGIONS if name != region)
         mend = f"another --gpu, or another --region: {other_regions}"
         findings.append(Finding(what=subject, state="missing", detail=detail, mend=mend))
@@ -342,7 +343,8 @@ def describe_quota(account: Account, labs: Sequence[LabNeed], market: Market, vc
 
 
 def _offer_smaller(labs: Sequence[LabNeed], vcpu_quota: Quota, free: int) -> list[str]:
-    """Return the commands that build these labs with smaller nodes, if only smaller nodes fit the quota."""
+    """Return the commands that build these labs with smaller nodes, if their usual nodes do not fit the quota but smaller ones
+    do."""
     key, names = (vcpu_quota.code, vcpu_quota.market), list[str]()
     for lab in labs:
         usual = quota.needs([lab], vcpu_quota.market).get(key, {}).get(lab.module, 0)
@@ -427,7 +429,8 @@ def _is_expired(resource: CloudResource) -> bool:
 
 
 def _find_permission(facts: LabEnvironment) -> list[Finding]:
-    """Check that this identity can start each type. EC2's dry run tests permissions, but neither quota nor capacity."""
+    """Check that this identity can start each type. EC2's dry run tests the permission, but neither the quota nor the
+    capacity."""
     by_type = {machines.instance_type: machines for lab in facts.labs for machines in lab.machines}
     try:
         ids = {kind: resolve(facts.account, kind).id for kind in _list_image_kinds(facts.labs)}

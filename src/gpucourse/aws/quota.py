@@ -1,7 +1,7 @@
 """The vCPU quotas of a region: for each quota, the vCPUs that the course needs, the limit, and the vCPUs in use.
 
 A quota counts vCPUs, not instances or GPUs. On-demand and spot have separate quotas. A limit that AWS does not let us read is
-unknown, never enough. Only the most demanding module counts, because a learner does one module at a time.
+unknown, never enough. Only the module that needs the most vCPUs counts, because a learner does one module at a time.
 """
 
 from __future__ import annotations

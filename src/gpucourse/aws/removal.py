@@ -26,7 +26,7 @@ _BY_NAME = {kind.name: kind for kind in KINDS}
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """One removal in one region: the account, the time limit, and the watcher of its events."""
+    """The removal of resources in one region: the account, the time limit, and the watcher of its events."""
 
     account: Account
     watcher: Watcher
@@ -46,8 +46,8 @@ def remove(
 ) -> list[CloudResource]:
     """Remove these resources, in all regions in parallel; return those that could not be removed, with the reason in `note`.
 
-    A resource that is already gone counts as removed. Nothing without the Project, Course and Stack tags is touched. A resource
-    on which others still depend is tried again until `patience_s` seconds have passed.
+    A resource that is already gone counts as removed. A resource without the tags Project, Course and Stack is not touched. A
+    resource on which others still depend is tried again until `patience_s` seconds have passed.
     """
     deadline = clock() + patience_s
     regions = sorted({resource.region for resource in resources})
@@ -119,8 +119,8 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
 
 
 def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
-    """Return the calls that remove the resource, based on its current description. If it is gone or has lost its tags, return
-    none.
+    """Return the calls that remove the resource, based on its current description. Return no calls if it is gone or has lost
+    its tags.
 
     Raises CloudError for a kind that the course does not create.
     """

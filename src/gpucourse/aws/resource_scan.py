@@ -54,7 +54,7 @@ def find(
         for kind in KINDS
         if kind is not ROLE or place is places[0]  # IAM has no regions
     ]
-    looks += [(place, partial(_others, place, project_tags)) for place in places]
+    looks += [(place, partial(_find_other_kinds, place, project_tags)) for place in places]
     answers = try_all([look for _place, look in looks], limit=AT_ONCE)
     errors = [(place.region, answer) for (place, _), answer in zip(looks, answers, strict=True) if not isinstance(answer, list)]
     shut = {region: error for region, error in errors if isinstance(error, CredentialsError)}
@@ -122,7 +122,7 @@ def _tags_unless_gone(account: Account, service: str, operation: str, **paramete
 
 
 def _look(account: Account, kind: Kind, project_tags: Mapping[str, str]) -> list[CloudResource]:
-    """Return the resources of one kind. If AWS does not let us list them, return one that is marked as unseen."""
+    """Return the resources of one kind. If AWS does not let us list them, return one resource that is marked as unseen."""
     try:
         return [_parse_resource(kind, item, account.region) for item in items(account, kind, project_tags)]
     except PermissionRefused as error:
@@ -144,7 +144,7 @@ def _parse_resource(kind: Kind, item: dict[str, Any], region: str) -> CloudResou
     )
 
 
-def _others(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
+def _find_other_kinds(account: Account, project_tags: Mapping[str, str]) -> list[CloudResource]:
     """Return resources with the course's tags whose kinds no stack creates. Errors are ignored: this is only a cross-check."""
     filters = [{"Key": key, "Values": [value]} for key, value in project_tags.items()]
     resources: list[CloudResource] = []

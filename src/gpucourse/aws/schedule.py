@@ -50,7 +50,7 @@ def trust(account_id: str) -> dict[str, Any]:
 
 
 def _role_properties() -> Any:
-    """Return the properties of the role in the administrator's template."""
+    """Return the properties of the role, for the administrator's CloudFormation template."""
     return table("account")["Resources"]["BackstopRole"]["Properties"]
 
 
@@ -117,7 +117,7 @@ def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
 
 
 def readiness(account: Account) -> Finding:
-    """Check that the backstop will work for this identity, as far as this can be checked without creating anything."""
+    """Return whether the backstop will work for this identity, as far as this can be checked without creating anything."""
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break

@@ -35,7 +35,8 @@ def filters(project_tags: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def read(item: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags of a resource, from AWS's description. A network interface has them under TagSet."""
+    """Return the tags of a resource, from AWS's description. In the description of a network interface, they are under
+    TagSet."""
     tags: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
     return {tag["Key"]: tag["Value"] for tag in tags}
 
@@ -62,10 +63,10 @@ def make_expires(expires: datetime) -> list[dict[str, str]]:
 
 
 def retag_expires(account: Account, resources: Iterable[CloudResource], expires: datetime) -> None:
-    """Write another deadline to the tags of these resources. For a security group, also change the tags of its rules.
+    """Write another deadline to the tags of these resources. For a security group, also change the tags of the group's rules.
 
-    Resources without a deadline are left alone. `leaks`, other workspaces and Terraform's next plan read these tags. The
-    backstop's tags are changed by another function. Raises the errors of `Account.call`.
+    Resources without a deadline are left alone. `leaks`, other workspaces and Terraform's next plan read these tags.
+    `schedule.retag_expires` changes the tags of the backstop. Raises the errors of `Account.call`.
     """
     dated = [resource for resource in resources if _EXPIRES in resource.tags]
     expires_tag = make_expires(expires)

@@ -64,7 +64,7 @@ def answer(
 
     context = session.context
     if review and (file or template):
-        raise UsageError("--review judges answers that are saved", hint=f"gpucourse answer {exercise} --review")
+        raise UsageError("--review cannot be combined with --file or --template", hint=f"gpucourse answer {exercise} --review")
     if template and (damaged := act.set_damaged_sheet_aside(context, exercise)) is not None:
         session.console.warn(f"the damaged sheet is kept as {damaged}; copy from it what you still need")
     answering = act.begin(context, exercise, run)
@@ -106,7 +106,7 @@ are explained."""
 
 
 def _submit(session: Session, answering: Answering, file: Path | None, settings: list[str] | None) -> Outcome:
-    """Store the answers from a sheet, from the options or from the terminal."""
+    """Store the answers from a sheet, from the options or from the terminal, and return what to show."""
     from gpucourse.learning import answer as act
 
     context, number = session.context, answering.exercise.id
@@ -128,8 +128,8 @@ def _submit(session: Session, answering: Answering, file: Path | None, settings:
 
 
 def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
-    """Ask each question that has no answer yet, in order, and store each answer immediately. For a question that a run answers,
-    show the command for that run."""
+    """Ask each question that has no answer yet, in order, and store each answer immediately. Return the results. For a question
+    that a run answers, show the command for that run."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.text import format_count
@@ -212,7 +212,7 @@ def _ask_qualities(session: Session, exercise: Exercise, texts: Sequence[AnswerR
 
 
 def _review(session: Session, answering: Answering, settings: list[str] | None) -> Outcome:
-    """Store the learner's judgements of free texts, from the options or from the terminal."""
+    """Store the learner's judgements of free texts, from the options or from the terminal, and return what to show."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
 

@@ -58,9 +58,8 @@ def find_function(command: str) -> Callable[..., object]:
 
 def spell_numbers(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a command, with the numbers of modules and exercises spelt as in the course, because people type
-    `b.2` for B.2. A single letter is a module, so it stays as it is where a run is expected. The arguments of a learner's own
-    script stay as they are, too.
-    """
+    `b.2` for B.2. A single letter names a module, so it is not changed in an argument that names a run. The arguments of a
+    learner's own script are not changed either."""
 
     def spell(value: Any, name: str) -> Any:
         if isinstance(value, str):

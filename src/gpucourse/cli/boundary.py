@@ -24,7 +24,8 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Never raises."""
+    """Report every error: print two lines on the screen, return the right exit code and, for a bug in gpucourse, write a
+    traceback to the log."""
     session = _make_session(Options(json="--json" in arguments))
     try:
         options, words = split(arguments)

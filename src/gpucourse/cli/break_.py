@@ -98,7 +98,7 @@ def _judge_repair(session: Session, run_request: RunRequest) -> None:
     step = session.find_step(result.record.exercise) if result.is_right else ""
     session.present(view(result, step), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
     if not result.is_right:
-        message = result.judged.says if result.judged else "the copy does not finish"
+        message = result.judged.says if result.judged else "the run of the copy did not succeed"
         has_fault = result.judged is None or result.judged.word != "passed"
         raise CheckFailed(
             f"not repaired yet: {message}" if has_fault else "the fault is gone, but not all checks pass",

@@ -75,7 +75,8 @@ def cuda(
 
 
 def watch_cuda(session: Session, source: Path) -> int:
-    """Run a program now and each time its file, or a file next to it that it includes, is saved, until Ctrl-C."""
+    """Run a program now, and again each time its file or an included file in the same folder is saved. Return the exit code
+    after Ctrl-C."""
     from gpucourse.learning.cuda import CudaOptions, list_watched_files
     from gpucourse.learning.watch import read_stamps, wait_for_saves
 

@@ -205,13 +205,13 @@ def deploy(
     try:
         _deploy(session, chosen_target, request, yes=yes)
     except UnknownHosts as error:
-        if session.options.json or not sys.stdin.isatty() or not _is_vouched(session, error):
+        if session.options.json or not sys.stdin.isatty() or not _confirm_fingerprints(session, error):
             raise
         trusted = (*request.trust, *(stranger.fingerprint for stranger in error.strangers))
         _deploy(session, chosen_target, replace(request, trust=trusted), yes=yes)
 
 
-def _is_vouched(session: Session, error: UnknownHosts) -> bool:
+def _confirm_fingerprints(session: Session, error: UnknownHosts) -> bool:
     """Return whether the person confirms every fingerprint. `--yes` does not confirm them."""
     return all(
         session.console.ask(f"{host.typed} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
@@ -220,8 +220,8 @@ def _is_vouched(session: Session, error: UnknownHosts) -> bool:
 
 
 def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool) -> None:
-    """Show what would be built, and build it if the person agrees. They must agree to costs, and to stopping the runs on nodes
-    that are removed or rebuilt."""
+    """Show what would be built, and build it if the person agrees. The person must agree to the costs, and to the end of the
+    runs on nodes that are removed or rebuilt."""
     from gpucourse.labs.results import PricedProposal
     from gpucourse.ui.views.cloud import quote
     from gpucourse.ui.views.lab import deploy_plan
@@ -315,7 +315,7 @@ def _make_quote_list(proposal: PricedProposal) -> QuoteList:
                 usual_hours=plan.choice.need.hours,
                 usd_per_hour=f"{plan.per_hour:.4f}",
                 usd_to_the_end=f"{plan.usd_until_end:.2f}",
-                usd_usually=f"{plan.usually:.2f}",
+                usd_usually=f"{plan.usd_usually:.2f}",
                 lines=[
                     QuoteLine.build(charge.rate, what=charge.what, kind=charge.kind, usd_per_hour=f"{charge.per_hour:.4f}")
                     for charge in plan.charges

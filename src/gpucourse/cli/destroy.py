@@ -92,7 +92,7 @@ def _format_command(request: DestroyRequest, *, discard: bool) -> str:
 
 
 def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool, command: str) -> None:
-    """Ask for confirmation if something that costs money is removed. Raises Interrupted if the person declines."""
+    """Ask for confirmation if a lab that costs money would be removed. Raises Interrupted if the person declines."""
     if yes or not (survey_result.all_untracked or any(lab.costs for lab in survey_result.labs)):
         return
     from gpucourse.cli.asking import confirm

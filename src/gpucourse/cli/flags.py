@@ -53,7 +53,7 @@ YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmatio
 
 
 def gpu_option(text: str = "Which lab, if the module has several") -> OptionInfo:
-    """Return the option --gpu for a command that acts on one lab of a module."""
+    """Return the option --gpu of a command for one lab of a module. `text` is the option's help."""
     option: OptionInfo = typer.Option("--gpu", help=f"{text}: {name_gpus()}.", callback=check_gpu, autocompletion=complete.gpus)
     return option
 

@@ -173,7 +173,8 @@ def _check_subject(subject: str, *, is_alone: bool) -> None:
 
 
 def _check_alone(option: str, path: Path, *values: object) -> None:
-    """Raise UsageError if any of the other options was used as well."""
+    """Raise UsageError if `option` is combined with another option, whose value is then among `values`. `path` is for the
+    hint."""
     if any(values):
         raise UsageError(f"{option} cannot be combined with other options", hint=f"gpucourse grade {option} {_quote(path)}")
 

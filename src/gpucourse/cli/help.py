@@ -66,7 +66,8 @@ def _expand_home(word: str) -> str:
 
 
 def _end_without_value(word: str, following: str) -> str:
-    """Return an option whose value may be left out, with an empty value if no value follows; other words are unchanged."""
+    """Return `word` with an empty value if it is an option with an optional value and no value follows. Return any other word
+    unchanged."""
     return f"{word}=" if word in _OPTIONS_WITH_PROMPT and following.startswith("-") else word
 
 

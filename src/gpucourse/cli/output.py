@@ -92,8 +92,8 @@ class RunDocument(JsonDocument):
 
 
 class OneRun(JsonDocument):
-    """The output of `run --detach`, `cancel` and `break`. A drill also has its folder; if the fault is in the code, it has the
-    copy to repair and the faults to choose from instead."""
+    """The output of `run --detach`, `cancel` and `break`. For a drill with a fault in the run, it also names the drill's
+    folder. For a drill with a fault in the code, it also names the copy to repair and the faults to choose from."""
 
     run: RunDocument
     folder: Path | UnsetType = UNSET

@@ -136,9 +136,8 @@ def _ask(session: Session, sitting: Sitting | None, module: str | None) -> None:
 
 
 def _practise(session: Session, questions: Sequence[QuizQuestion], ask: Callable[[QuizQuestion], str | None]) -> None:
-    """Ask questions, and ask again those that were answered wrongly, with their explanations, until none is left. Store
-    nothing.
-    """
+    """Ask the questions. Ask those that were answered wrongly again, with their explanations, until every answer is right.
+    Store nothing."""
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views.answers import judgement
 

@@ -118,7 +118,7 @@ def run(
         str | None,
         typer.Option(
             "--expect-red",
-            help="After an edit: the one check that will fail, by its name. Without a name, run asks for it.",
+            help="After an edit: the name of the check that will fail. Without a name, run asks for it.",
             autocompletion=complete.checks,
         ),
     ] = None,
@@ -279,9 +279,9 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
     failures = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not failures:
         return ExitCode.DONE
-    all_ran = all(step.state in {"succeeded", "skipped"} for step in steps)
+    has_run_all = all(step.state in {"succeeded", "skipped"} for step in steps)
     words = f"{len(failures)} of {len(steps)} did not pass: {', '.join(failures)}"
-    raise (CheckFailed if all_ran else ExerciseFailed)(words, hint="gpucourse runs")
+    raise (CheckFailed if has_run_all else ExerciseFailed)(words, hint="gpucourse runs")
 
 
 def _refuse_script_options(checks: Path | None, *variables: str) -> None:
@@ -303,8 +303,8 @@ def _refuse_script_options(checks: Path | None, *variables: str) -> None:
 def _refuse_forecast(
     run_request: RunRequest, predict: str | None, expect_red: str | None, *, several: bool, no_predict: bool
 ) -> None:
-    """Raise UsageError if --predict or --expect-red is used for several runs or for a learner's own script, or if --predict is
-    combined with --no-predict."""
+    """Raise UsageError for --predict or --expect-red with several runs or a learner's own script, and for --predict with
+    --no-predict."""
     option, value = ("--predict", predict) if predict is not None else ("--expect-red", expect_red)
     exercise = run_request.exercise
     if several:
@@ -420,7 +420,7 @@ def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
     """Raise UsageError for more than one --sweep, and for combinations of --sweep, --all, --detach and --dry-run."""
     if len(sweep) > 1:
         raise UsageError(
-            f"--sweep accepts one parameter at a time, and was typed {len(sweep)} times",
+            f"--sweep accepts one parameter at a time, but was typed {len(sweep)} times",
             hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one",
         )
     if mixed:

@@ -112,7 +112,8 @@ class TerminalResult:
 
 
 def run_in_terminal(words: Sequence[str]) -> TerminalResult:
-    """Run a command in this terminal until it ends. If this terminal is closed, the command ends as well."""
+    """Run a command in this terminal until it ends, and return its output. If this terminal is closed, the command ends as
+    well."""
     child, master = pty.fork()
     if child == 0:
         os.execv(words[0], list(words))

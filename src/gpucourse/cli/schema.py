@@ -109,9 +109,9 @@ def make_schema() -> dict[str, Any]:
 def _make_definitions(kinds: Sequence[type]) -> dict[str, Any]:
     """Return the schemas of these classes and of the classes that they contain, by name. A path counts as text. Every key is
     required unless it may be UNSET, because default values are printed as well."""
-    text, anything = {"type": "string"}, {"description": "any value"}
+    text, any_value = {"type": "string"}, {"description": "any value"}
     _, definitions = msgspec.json.schema_components(
-        kinds, ref_template="#/$defs/{name}", schema_hook=lambda kind: text if kind is Path else anything
+        kinds, ref_template="#/$defs/{name}", schema_hook=lambda kind: text if kind is Path else any_value
     )
     optional = {
         kind.__name__: {field.encode_name for field in msgspec.structs.fields(kind) if field.default is UNSET}

@@ -124,7 +124,8 @@ class Session:
 
 
 def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
-    """Remove the program's own options from the words before `--`; the words after `--` are for another program.
+    """Return the program's own options, and the typed words without them. The words after `--` are for another program and do
+    not change.
 
     `--json` is not removed, because only some commands accept it. Raises UsageError if a word is too long, or if --workspace
     has no folder.

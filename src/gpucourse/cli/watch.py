@@ -163,9 +163,8 @@ def _handle_key(session: Session, key: str, exercise: Exercise, run_request: Run
 
 
 def _show_place(session: Session, exercise: Exercise, earlier: View | None = None) -> View:
-    """Show the keys. Show the progress of the module and of this exercise, and the next step, only if they differ from
-    `earlier`. Return the progress and the step.
-    """
+    """Show the keys. Show the progress of the module and of this exercise, and the next step, if they differ from `earlier`.
+    Return the progress and the step."""
     from gpucourse.learning.next_ import read_module_signs
     from gpucourse.ui.tables import View
     from gpucourse.ui.views.course import keys, place

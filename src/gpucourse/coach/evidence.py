@@ -43,8 +43,8 @@ class Log:
 
     @cached_property
     def telling_text(self) -> str:
-        """Return the text with the script's ordinary output replaced by blanks. Only lines that may say how the process ended
-        remain, at the same positions."""
+        """Return the text with the script's ordinary output replaced by blanks. The lines that may say how the process ended
+        keep their positions."""
         return self.text if self.rank is None else blank_all_but_last_words(self.text, ended_itself=self.chose_exit_code)
 
     @property
@@ -113,9 +113,10 @@ def _strip_rank_prefix(line: str) -> str:
 
 
 def split_shared_logs(evidence: Evidence) -> Evidence:
-    """Split each log that several ranks share into one log per rank, in the order in which the ranks first appear.
+    """Return the evidence with each log that several ranks share split into one log per rank, in the order in which the ranks
+    first appear.
 
-    A line without a label is kept in all of these logs, because it may belong to any of the ranks.
+    A line without a label is copied into each of these logs, because it may belong to any of the ranks.
     """
     return replace(evidence, logs=tuple(part for log in evidence.logs for part in _split(log)))
 

@@ -146,8 +146,8 @@ def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list
 
 
 def _explains(evidence: Evidence, occurrence: _Occurrence, log: Log) -> bool:
-    """Return whether the symptom explains this rank's failure. In a log that a launcher and several ranks share, a consequence
-    counts only if the rank's own exception shows it."""
+    """Return whether the symptom explains this rank's failure. If a launcher and several ranks share the log, a symptom that
+    follows from another failure counts only if the rank's own exception shows it."""
     if occurrence.symptom.weight == "cause" or evidence.planned:
         return True
     error = find_exception(log.telling_text)
@@ -158,10 +158,10 @@ def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:
     """Diagnose nodes whose clock differs from this computer's by more than 2 seconds. Conclusions from the order of events are
     then in doubt."""
     limit_s = 2.0
-    off = {node: skew for node, skew in (evidence.skew_s or {}).items() if abs(skew) > limit_s}
-    if not off:
+    wrong_clocks = {node: skew for node, skew in (evidence.skew_s or {}).items() if abs(skew) > limit_s}
+    if not wrong_clocks:
         return []
     symptom = next(symptom for symptom in SYMPTOMS if symptom.word == "clock-skew")
-    skews = ", ".join(f"{node} is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}" for node, skew in off.items())
+    skews = ", ".join(f"{node} is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}" for node, skew in wrong_clocks.items())
     explanation = f"Compared with this computer, {skews}. {symptom.why}"
-    return [Diagnosis(symptom=symptom.word, title=symptom.title, why=explanation, next=symptom.next, nodes=list(off))]
+    return [Diagnosis(symptom=symptom.word, title=symptom.title, why=explanation, next=symptom.next, nodes=list(wrong_clocks))]

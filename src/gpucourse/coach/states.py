@@ -148,7 +148,7 @@ def _signal(number: int) -> str:
 
 def _find_missing_rank(evidence: Evidence, named_rank: int) -> int:
     """Return the missing rank, given the world size that a process reported. If this is larger than planned, the missing rank
-    is the last one of that world; otherwise it is a rank without a log."""
+    is the last rank of that world; otherwise it is a rank without a log."""
     if named_rank > evidence.world_size:
         return named_rank - 1
     ranks_with_logs = {log.rank for log in evidence.logs}
@@ -285,14 +285,15 @@ def _diagnose_time_limit(evidence: Evidence) -> Diagnosis:
 
 
 def _culprits(silences: tuple[Silence, ...]) -> list[Silence]:
-    """Return the silent ranks to look at. If any is stopped, computing or not started, leave out the ranks that only wait."""
+    """Return the silent ranks to look at. If any of them is stopped, computing or not started, leave out those that only
+    wait."""
     busy = [silence for silence in silences if silence.doing in {"stopped", "computing", "not started"}]
     return busy or list(silences)
 
 
 def _find_absent_ranks(evidence: Evidence) -> list[Silence]:
-    """Return the ranks that were still running, and had to be ended, when others timed out in a collective. Return an empty
-    list if this is true of all ranks."""
+    """Return the ranks that were still running when others timed out in a collective, and that gpucourse had to end. Return an
+    empty list if this is true of all ranks."""
     logs = [log for log in evidence.logs if log.rank is not None and (log.ended_by_us or log.code is None)]
     if len(logs) == sum(log.rank is not None for log in evidence.logs):
         return []

@@ -18,9 +18,9 @@ Weight = Literal["cause", "follows"]
 class Symptom:
     """One symptom.
 
-    `weight` is `cause` if the symptom alone explains a failure, or `follows` if ranks print it because of another failure. If
-    `general` is true, the symptom counts only in a log that shows no more specific cause. `followed` is a pattern of command
-    lines that already follow the advice in `next`; for such a run, `instead` is the next step.
+    `weight` is `cause` if the symptom alone explains a failure, or `follows` if ranks print it because of another failure. A
+    `general` symptom counts only in a log without a more specific cause. `followed` is a pattern of command lines that already
+    follow the advice in `next`; for such a run, `instead` is the next step.
     """
 
     word: str
@@ -34,7 +34,7 @@ class Symptom:
     general: bool = False
 
     def read_words(self, text: str) -> dict[str, str]:
-        """Return the text that each named group matches. All signs are searched, because the last one that matches may not
+        """Return the text that each named group matches. All signs are searched, because the last sign that matches may not
         contain every group."""
         return {
             name: value
@@ -212,7 +212,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         next="read the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo if the "
         "script has this option",
         followed=r"backend[= ]gloo\b",
-        instead='gloo was asked for, but the script still uses NCCL: look for init_process_group and "nccl" in it',
+        instead='gloo was requested, but the script still uses NCCL: look for init_process_group and "nccl" in it',
     ),
     Symptom(
         word="no-gpu",
@@ -240,7 +240,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         "torch.device('cpu'), "
         "tensors by .to(device), DDP without device_ids; --device=cpu or --no-accel if the script has this option",
         followed=r"(?:device|accelerator)[= ]cpu\b|--(?:no-accel|no-cuda|cpu|use_cpu)\b",
-        instead="the CPU was asked for, but this line still needs CUDA: put it behind torch.cuda.is_available()",
+        instead="the CPU was requested, but this line still needs CUDA: put it behind torch.cuda.is_available()",
     ),
     Symptom(
         word="gpu-shared",

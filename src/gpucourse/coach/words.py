@@ -1,4 +1,4 @@
-"""Separate the words of a log that say how its process ended from words that the script only printed while it ran.
+"""Find the lines of a log that say how its process ended, among the lines that the script printed while it ran.
 
 A script may print anything, such as "CUDA out of memory, trying 16", and continue. So signs are searched for in three places
 only: the last traceback with the lines after it, lines that torch, NCCL, bash, Slurm and the C++ runtime write themselves, and
@@ -110,9 +110,11 @@ class LevelReader:
 
 
 def blank_all_but_last_words(text: str, *, ended_itself: bool) -> str:
-    """Replace with a blank every character that says nothing about the end, so that positions stay the same.
+    """Return the text with a blank for every character that does not say how the process ended. The other characters keep their
+    positions.
 
-    `ended_itself`: the process chose its exit code and no signal ended it. Only then may its last lines say why it ended.
+    `ended_itself`: the process chose its exit code and no signal ended it. Only in this case may its last lines say why it
+    ended.
     """
     lines = _blank_launchers(text.splitlines(keepends=True))
     first = _last_traceback(lines, ended_itself=ended_itself)
@@ -142,7 +144,7 @@ def find_message(text: str, place: int) -> str:
 
 
 def find_line(text: str) -> str:
-    """Return the line of the script that the last traceback of a text leads to, such as `train.py, line 12`, or an empty string
+    """Return the line of the script at which the last traceback of a text ends, such as `train.py, line 12`, or an empty string
     if there is none.
 
     This is the last frame outside the libraries: an error inside torch is attributed to the line of the script that called it.
@@ -154,8 +156,8 @@ def find_line(text: str) -> str:
 
 
 def _blank_launchers(lines: list[str]) -> list[str]:
-    """Blank out launcher tracebacks that only report a failed child process. If a rank's own traceback comes first, blank out
-    all other tracebacks of torchrun, too."""
+    """Return the lines, with blanks for launcher tracebacks that only report a failed child process. If a rank's own traceback
+    comes first, all other tracebacks of torchrun are blanked out, too."""
     headers = _headers(lines)
     blocks = [(header, _find_exception_line(lines, header, limit)) for header, limit in pairwise([*headers, len(lines)])]
     reports = [block for block in blocks if _OF_LAUNCHER.match(_bare(lines[block[1]]))]
@@ -209,8 +211,8 @@ def _last_traceback(lines: Sequence[str], *, ended_itself: bool) -> int | None:
         return None
     first = headers[-1]
     for header in reversed(headers[:-1]):
-        between = lines[header:first]
-        if not any(_CHAIN.search(line) for line in between) and "Original " not in lines[first]:
+        lines_between = lines[header:first]
+        if not any(_CHAIN.search(line) for line in lines_between) and "Original " not in lines[first]:
             break
         first = header
     return first
@@ -243,7 +245,7 @@ def _headers(lines: Sequence[str]) -> list[int]:
 
 
 def _bare(line: str) -> str:
-    """Return a line without the label of its rank, but with the spaces before its text."""
+    """Return a line without the label of its rank. The spaces before its text remain."""
     return _PREFIX.sub("", line, count=1)
 
 

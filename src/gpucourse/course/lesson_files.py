@@ -73,5 +73,5 @@ def _find_wide_code(text: str) -> Iterator[str]:
 
 
 def _make_anchor(title: str) -> str:
-    """Return the anchor of a heading, as Markdown pages form it."""
+    """Return the anchor that Markdown pages give a heading with this title."""
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")

@@ -1,4 +1,4 @@
-"""Check what manifests alone do not show: scripts and manifests must agree, and every file must be used.
+"""Check that scripts and manifests agree and that every file is used, which a manifest alone does not show.
 
 python -m gpucourse.course.lint    prints every error, or that there is none
 """
@@ -88,7 +88,8 @@ def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
 
 
 def _read_ways(judge: Path) -> Collection[str]:
-    """Return the wrong ways that a judge recognises, or nothing if the judge cannot be read, which `find_gaps` reports."""
+    """Return the wrong ways that a judge recognises. If the judge cannot be read, return an empty collection; `find_gaps`
+    reports the error."""
     try:
         return read_ways(judge)
     except (OSError, SyntaxError, ValueError):
@@ -237,9 +238,8 @@ def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str)
 
 
 def _check_edit(catalog: Catalog, module: Module, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
-    """Yield an error, which begins with `label`, if an edit changes a file that the exercise lacks, or a text that does not
-    occur exactly once in the file.
-    """
+    """Yield an error that begins with `label` if the exercise lacks the edited file, or if the edited text does not occur
+    exactly once in that file."""
     sources = catalog.sources(module, exercise)
     if file not in sources:
         yield f"{label}: {file} is not a file of {exercise.id}"
@@ -287,9 +287,8 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
 
 
 def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
-    """Yield the errors in solutions. Each solution must have the name of a file that an exercise uses, and must differ from
-    that file.
-    """
+    """Yield the errors in the course's solutions. Each solution must have the name of a file that an exercise uses, and must
+    differ from that file."""
     exercises = catalog.folders.exercises
     for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
         stub = path.parent.parent / path.name
@@ -297,7 +296,7 @@ def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
         if path.name.startswith((".", "__")) or path.is_dir():
             continue
         if stub.relative_to(exercises).as_posix() not in used_places:
-            yield f"{label}: solves no file that an exercise uses"
+            yield f"{label}: no exercise uses a file of this name"
         elif stub.read_bytes() == path.read_bytes():
             yield f"{label}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"
 

@@ -78,7 +78,7 @@ def _find_built_in(package: Path) -> CourseFolders:
 
 
 def _find_root(parts: tuple[str, ...], package: Path) -> Path:
-    """Return the folder of the built-in course: in the package, or in the checkout around it."""
+    """Return the folder that contains the built-in course: the package, or the checkout around it."""
     roots = (package / "_course", package.parent.parent)
     for root in roots:
         if all((root / part).is_dir() for part in parts):

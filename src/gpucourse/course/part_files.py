@@ -1,4 +1,4 @@
-"""The judge and the solutions of a learner's part or of a fault. Nothing in these files is executed."""
+"""Find the judge and the solutions of a learner's part or of a fault. No code in these files is executed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Change = tuple[str, str]
 
 
 def find_gaps(file: Path, judge: Path) -> Iterator[str]:
-    """Yield a sentence for each thing that is missing or wrong in the learner's `file` or its `judge`."""
+    """Yield a sentence for each missing or faulty piece of the learner's `file` or its `judge`."""
     solution, second_solution = list_solutions(file)
     missing = find_missing_files(file, judge)
     yield from (f"{name} is missing" for name in missing)
@@ -147,8 +147,8 @@ def _find_ways(tree: ast.Module) -> ast.Dict | None:
 
 
 def read_ways(judge: Path) -> dict[str, Change]:
-    """Return the wrong ways that a judge recognises. Each has its change, as old and new text, which turns the solution into
-    that wrong way.
+    """Return the wrong ways that a judge recognises, by name. Each has a change, as old and new text, that turns the solution
+    into that wrong way.
 
     Raises SyntaxError if the file is not Python, and ValueError if its WAYS are not literals.
     """

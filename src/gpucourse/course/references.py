@@ -1,5 +1,5 @@
-"""The references of a module to exercises, modules, stacks, nodes and values of a run, including those in the commands in its
-texts.
+"""Check the references of a module to exercises, modules, stacks, nodes and values of a run. References in the commands of its
+texts count too.
 
 Each error is one line, `place: reason`, and says what exists instead.
 """
@@ -171,14 +171,14 @@ def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
 
 def _find_cycle(needs: dict[str, tuple[str, ...]], start: str) -> list[str]:
     """Return a cycle in `needs` that begins and ends with `start`; return an empty list if there is none."""
-    paths, visited = [[start]], set[str]()
+    paths, visited_numbers = [[start]], set[str]()
     while paths:
         path = paths.pop()
         for number in needs.get(path[-1], ()):
             if number == start:
                 return [*path, start]
-            if number not in visited:
-                visited.add(number)
+            if number not in visited_numbers:
+                visited_numbers.add(number)
                 paths.append([*path, number])
     return []
 

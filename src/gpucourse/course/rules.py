@@ -40,7 +40,7 @@ def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterato
     lessons: list[tuple[tuple[str | int, ...], object]] = [(("lesson",), data.get("lesson", "lesson.md"))]
     lessons += [(("further_lessons", index), name) for index, name in enumerate(further if isinstance(further, list) else ())]
     for place, lesson in lessons:
-        if isinstance(lesson, str) and _harmless(lesson) and not (folder / lesson).is_file():
+        if isinstance(lesson, str) and _is_inside_folder(lesson) and not (folder / lesson).is_file():
             yield Complaint(place, f"there is no file {lesson} next to the manifest")
     needs = data.get("needs")
     if isinstance(needs, list) and isinstance(number, str) and number in needs:
@@ -58,13 +58,17 @@ def _check_exercise(
         yield Complaint((*place, "id"), f"'{name}' does not belong to module {number}")
     for key, field in _NAMES.items():
         yield from _find_duplicates(exercise.get(key), field, (*place, key))
-    if isinstance(script := exercise.get("script"), str) and _harmless(script) and not (exercises / folder / script).is_file():
+    if (
+        isinstance(script := exercise.get("script"), str)
+        and _is_inside_folder(script)
+        and not (exercises / folder / script).is_file()
+    ):
         yield Complaint((*place, "script"), f"there is no file exercises/{folder}/{script}")
     files = exercise.get("files")
     yield from _count(exercise, place)
     yield from _check_slurm(exercise, place)
     for index, file in enumerate(files if isinstance(files, list) else ()):
-        if isinstance(file, str) and _harmless(file) and place_of(exercises, folder, file) is None:
+        if isinstance(file, str) and _is_inside_folder(file) and place_of(exercises, folder, file) is None:
             reason = f"there is no file exercises/{folder}/{file}, nor exercises/{SHARED}/{file}"
             yield Complaint((*place, "files", index), reason)
         if file == script:
@@ -79,7 +83,7 @@ def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
     questions = {question.get("id") for question in _mappings(exercise.get("questions"))}
     for index, part in enumerate(_mappings(exercise.get("yours"))):
         place = (*exercise_place, "yours", index)
-        if isinstance(file := part.get("file"), str) and _harmless(file) and not (folder / file).is_file():
+        if isinstance(file := part.get("file"), str) and _is_inside_folder(file) and not (folder / file).is_file():
             yield Complaint((*place, "file"), f"there is no file exercises/{folder.name}/{file}")
         if (name := part.get("id")) in questions:
             yield Complaint((*place, "id"), f"'{name}' is also the id of a question")
@@ -92,7 +96,8 @@ def _check_parts(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]
 
 
 def _count(exercise: dict[str, Any], exercise_place: tuple[str | int, ...]) -> Iterator[Complaint]:
-    """Check that a word in `launch` that replaces a number names a parameter whose values are in the allowed range."""
+    """Check the keys of `launch` that may have a word instead of a number: the word must name a parameter whose values are in
+    the allowed range."""
     launch = exercise.get("launch")
     for key, (fixed_word, low, high) in _COUNTS.items():
         word = launch.get(key) if isinstance(launch, dict) else None
@@ -164,8 +169,8 @@ def _mappings(items: object) -> Iterator[dict[str, Any]]:
         yield item if isinstance(item, dict) else {}
 
 
-def _harmless(path: str) -> bool:
-    """Return whether the path stays inside its folder. A path that leaves it is reported by the model, not here."""
+def _is_inside_folder(path: str) -> bool:
+    """Return whether the path stays inside its folder. The model of the manifest reports a path that leaves the folder."""
     try:
         relative_name(path)
     except OutsideError:

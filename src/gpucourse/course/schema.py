@@ -75,14 +75,14 @@ def main(arguments: list[str]) -> str:
 
 def _require_keys(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return two rules: a question of this kind must have these keys, and a question of another kind must not."""
-    is_so: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
+    is_of_kind: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
     rules = {
         "text": {},
         "numeric": {"oneOf": [{"required": ["value"]}, {"required": ["low", "high"]}]},
         "choice": {"required": ["options", "key"], "properties": {"options": {"minItems": 2}}},
         "mutation": {"required": ["check", "edit"]},
     }
-    return {"if": is_so, "then": rules[kind], "else": {"properties": dict.fromkeys(keys, False)}}
+    return {"if": is_of_kind, "then": rules[kind], "else": {"properties": dict.fromkeys(keys, False)}}
 
 
 def _drop_titles(schema: Any) -> Any:

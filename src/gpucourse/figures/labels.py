@@ -64,7 +64,7 @@ def _share_of_width(axes: Axes, point: PlotPoint) -> float:
 
 def _label_ends(axes: Axes, lines: Sequence[Labelled]) -> bool:
     """Write the labels to the right of the axes, each at the height of the end of its line if the other labels leave enough
-    space."""
+    space. Return whether there is room for all labels; if not, none is written."""
     if not lines:
         return True
     ends = [line.points[-1] for line in lines]
@@ -72,12 +72,12 @@ def _label_ends(axes: Axes, lines: Sequence[Labelled]) -> bool:
     left, bottom, share, high = axes.get_position().bounds
     if width > _MAX_SHARE * axes.figure.bbox.width or len(lines) * height * _ROW > axes.bbox.height:
         return False
-    right = 1 - (width + _to_pixels(axes, _GAP + 4)) / axes.figure.bbox.width
+    right = 1 - (width + _convert_to_pixels(axes, _GAP + 4)) / axes.figure.bbox.width
     axes.set_position((left, bottom, min(share, right - left), high))
     places = [axes.transData.transform((point.x, point.y)) for point in ends]
     heights = _spread_out([y for _, y in places], height * _ROW, axes.bbox.y0 + height / 2, axes.bbox.y1)
     for line, end, (x, y), label_y in zip(lines, ends, places, heights, strict=True):
-        across, up = (distance / _to_pixels(axes, 1) for distance in (axes.bbox.x1 - x, label_y - y))
+        across, up = (distance / _convert_to_pixels(axes, 1) for distance in (axes.bbox.x1 - x, label_y - y))
         leader = {**_LEADER_STYLE, "color": line.colour, "relpos": (0, 0.5)}
         axes.annotate(
             line.label,
@@ -94,8 +94,8 @@ def _label_ends(axes: Axes, lines: Sequence[Labelled]) -> bool:
 
 
 def _spread_out(heights: Sequence[float], distance: float, low: float, high: float) -> list[float]:
-    """Return the heights, moved as little as possible, so that two of them are at least `distance` apart, and all of them are
-    between `low` and `high`."""
+    """Return the heights, moved as little as possible, so that any two are at least `distance` apart, and all are between `low`
+    and `high`."""
     order = sorted(range(len(heights)), key=lambda index: heights[index])
     blocks: list[tuple[float, int]] = []  # labels that touch: the mean height of their first label, and their number
     for place, index in enumerate(order):
@@ -118,7 +118,8 @@ def _follow_each_other(lines: Sequence[Labelled]) -> bool:
 
 
 def _label_sections(axes: Axes, lines: Sequence[Labelled]) -> bool:
-    """Write each label above the middle of its line, at the top of the axes."""
+    """Write each label above the middle of its line, at the top of the axes. Return whether no two labels overlap; if they do,
+    none is written."""
     box = axes.bbox
     _, top = axes.transData.inverted().transform((box.x0, box.y1 + _HEADROOM * box.height))
     texts = []
@@ -138,12 +139,12 @@ def _label_sections(axes: Axes, lines: Sequence[Labelled]) -> bool:
 
 def _label_points(axes: Axes, lines: Sequence[Labelled], all_lines: Sequence[Labelled]) -> bool:
     """Write each label beside the last point of its line, on the side where it covers the fewest marks, labels and lines.
-    Return whether none of them covers anything."""
+    Return whether no label covers anything."""
     from matplotlib.path import Path
     from matplotlib.transforms import Bbox
 
     pixels = [axes.transData.transform([(point.x, point.y) for point in line.points]) for line in all_lines]
-    mark = _to_pixels(axes, 4)
+    mark = _convert_to_pixels(axes, 4)
     occupied_boxes = [Bbox.from_bounds(x - mark, y - mark, 2 * mark, 2 * mark) for places in pixels for x, y in places]
     occupied_boxes += [text.get_window_extent() for text in axes.texts]
     paths = [Path(places) for places in pixels if len(places) > 1]
@@ -165,7 +166,7 @@ def _label_points(axes: Axes, lines: Sequence[Labelled], all_lines: Sequence[Lab
         shift = options[costs.index(min(costs))]
         _move(text, shift)
         covered += min(costs)
-        occupied_boxes.append(text.get_window_extent().padded(_to_pixels(axes, 2)))
+        occupied_boxes.append(text.get_window_extent().padded(_convert_to_pixels(axes, 2)))
         if max(map(abs, shift)) > _GAP:
             leader = {**_LEADER_STYLE, "color": line.colour}
             axes.annotate("", end, shift, textcoords="offset points", arrowprops=leader)
@@ -189,7 +190,7 @@ def _measure(axes: Axes, lines: Sequence[Labelled]) -> tuple[float, float]:
     return max(box.width for box in boxes), max(box.height for box in boxes)
 
 
-def _to_pixels(axes: Axes, points: float) -> float:
+def _convert_to_pixels(axes: Axes, points: float) -> float:
     return points * axes.figure.dpi / 72
 
 

@@ -53,9 +53,9 @@ def draw(
 ) -> list[Path]:
     """Draw `<file>.png` and `<file>.svg` into `folder`, and return their paths. Each file is complete when it appears.
 
-    The points of `record` are added, dashed and labelled as another GPU's. If the run has no points for a plot that only a GPU
-    measures, the plot shows only the record's points. Values that are missing or not finite are left out, and the picture names
-    them.
+    The points of `record` are added: dashed, and with a label that names the other GPU. If the run has no points for a plot
+    that only a GPU measures, the plot shows only the points of the record. Values that are missing or not finite are left out,
+    and the picture names them.
 
     Raises MissingError if there is nothing to draw or if matplotlib is missing, and StorageError if the files cannot be
     written.
@@ -100,7 +100,7 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 
 def make_ready() -> None:
     """Import the modules that drawing needs, so that the first picture takes a tenth of the time. Do nothing if matplotlib is
-    missing, which `draw` reports."""
+    missing; `draw` reports that."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
     with suppress(ImportError):
         for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
@@ -178,7 +178,7 @@ def _label_lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def _make_room_at_the_left(axes: Axes) -> None:
-    """Move the left end of the axes to the right if long numbers would push the title of the y axis out of the picture."""
+    """Move the left end of the axes to the right if long numbers on the y axis would push its title out of the picture."""
     left, bottom, width, height = axes.get_position().bounds
     box = axes.yaxis.get_tightbbox()
     figure_width = axes.bbox.width / width
@@ -188,8 +188,8 @@ def _make_room_at_the_left(axes: Axes) -> None:
 
 
 def _place_legend(axes: Axes) -> None:
-    """Put a legend above the axes, where nothing is drawn, in as few rows as their width allows. If it has more than one row,
-    the axes become shorter. A legend with very many rows is put to the right of the axes."""
+    """Put a legend in the free space above the axes, in as few rows as their width allows. If it has more than one row, the
+    axes become shorter. A legend with very many rows is put to the right of the axes."""
     left, bottom, width, height = axes.get_position().bounds
     placement = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.99), "borderaxespad": 0.0, "columnspacing": 1.4}
     for columns in range(len(axes.get_legend_handles_labels()[0]), 0, -1):

@@ -217,7 +217,7 @@ def _ideal(
 
 
 def _number(value: object, log: bool) -> float | None:
-    """Return the value as a number that its axis can show, or None if there is no such number."""
+    """Return the value as a number that its axis can show, or None if it is not such a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

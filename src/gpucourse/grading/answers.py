@@ -189,8 +189,8 @@ def _read_finite_ends(question: Question, evidence: Mapping[str, object] | None)
 
 
 def _explain(question: Question, text: str, low: float, high: float, *, is_right: bool, is_shown: bool) -> str:
-    """Return the sentence for the learner. If the answer is right or final (`is_shown`), the sentence shows the run's value,
-    as in `you said 45 %; your run shows 78 to 96 %`. A right value that does not depend on the run is never shown."""
+    """Return the sentence that the learner sees. If the answer is right or final (`is_shown`), the sentence shows the run's
+    value, as in `you said 45 %; your run shows 78 to 96 %`. A right value that does not depend on the run is never shown."""
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g} %)" if question.tolerance_percent else room
     if not question.reads or not is_shown:

@@ -109,7 +109,7 @@ def _holds(kind: CheckKind, observed: object, limit: object, tolerance: float) -
 def format_value(value: object, unit: str) -> str:
     """Format a value for a person, with its unit: `2 ranks`, `3.1e-07`, `47.4 %`."""
     if is_number(value):
-        return _with_unit(f"{value:,}" if isinstance(value, int) else f"{value:,.6g}", unit)
+        return _add_unit(f"{value:,}" if isinstance(value, int) else f"{value:,.6g}", unit)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -119,11 +119,11 @@ def _describe_expected(check: Check, kind: CheckKind, limit: object, operand: Sc
     source = f" ({operand})" if isinstance(operand, str) and is_evidence(operand) else ""
     margin = f" ± {check.tolerance:g}" if check.tolerance else ""
     value = format_value(limit, "" if margin else check.unit)
-    text = f"{value}{_with_unit(margin, check.unit) if margin else ''}{source}"
+    text = f"{value}{_add_unit(margin, check.unit) if margin else ''}{source}"
     return f"{kind.words} {text}" if kind.words else text
 
 
-def _with_unit(text: str, unit: str) -> str:
+def _add_unit(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit else text
 
 

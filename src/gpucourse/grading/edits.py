@@ -31,7 +31,7 @@ class FileEdit:
 
     @property
     def changed_lines(self) -> int:
-        """Return the number of added or removed lines, whichever is larger."""
+        """Return the number of added lines or of removed lines, whichever is larger."""
         return max(self.added or 0, self.removed or 0)
 
 

@@ -264,7 +264,7 @@ def _deliverables(evidence: ExerciseEvidence) -> Piece | None:
     return _make_piece(evidence.exercise, "deliverables", count - len(missing), count, note, short)
 
 
-def _yours(evidence: ExerciseEvidence) -> Piece | None:
+def _make_parts_piece(evidence: ExerciseEvidence) -> Piece | None:
     if not evidence.parts:
         return None
     judgements = {part.id: _judge_part(part, evidence.part_reviews.get(part.id, PartReview())) for part in evidence.parts}
@@ -336,7 +336,7 @@ def _credit(answer: AnswerResult) -> float:
 _PIECES: Mapping[Kind, Callable[[ExerciseEvidence], Piece | None]] = {
     "checks": _checks,
     "deliverables": _deliverables,
-    "yours": _yours,
+    "yours": _make_parts_piece,
     "answers": _answers,
 }
 

@@ -21,7 +21,7 @@ _MAX_BITS = 1000  # bits: larger whole numbers are near or beyond the largest fl
 
 
 class Unreadable(Exception):
-    """The evidence does not contain the value of an expression. The message says what is missing and where."""
+    """The exception for an expression whose value the evidence does not contain. The message says what is missing and where."""
 
 
 def read(expression: str, evidence: Mapping[str, object]) -> object:
@@ -45,21 +45,21 @@ def read(expression: str, evidence: Mapping[str, object]) -> object:
     return value[-1] if reduce == "last" else _reduce(reduce, value, path)
 
 
-def _walk(value: object, steps: Sequence[str], path: str, walked: str = "") -> Any:
+def _walk(value: object, steps: Sequence[str], path: str, path_so_far: str = "") -> Any:
     for index, step in enumerate(steps):
         if isinstance(value, list):
             if not step.isdigit():
-                return _flat([_walk(item, steps[index:], path, walked) for item in value])
+                return _flat([_walk(item, steps[index:], path, path_so_far) for item in value])
             if int(step) >= len(value):
-                raise Unreadable(f"{walked} has {len(value)} elements, none with number {step}")
+                raise Unreadable(f"{path_so_far} has {len(value)} elements, none with number {step}")
             value = value[int(step)]
         elif isinstance(value, Mapping):
             if step not in value:
-                raise Unreadable(f"{path} is missing" + (f": {walked} has no {step}" if walked else ""))
+                raise Unreadable(f"{path} is missing" + (f": {path_so_far} has no {step}" if path_so_far else ""))
             value = value[step]
         else:
-            raise Unreadable(f"{path} is missing: {walked} is {_kind(value)}")
-        walked = f"{walked}.{step}" if walked else step
+            raise Unreadable(f"{path} is missing: {path_so_far} is {_kind(value)}")
+        path_so_far = f"{path_so_far}.{step}" if path_so_far else step
     return _number(value)
 
 

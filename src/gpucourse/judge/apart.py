@@ -100,8 +100,8 @@ def judge_apart(request: dict[str, Any], client: Requests) -> dict[str, Any] | N
 
 
 def _make_answer(request: dict[str, Any], pipes: _Pipes, place: str, code: int | None) -> dict[str, Any]:
-    """Return the answer of the part's process, or an answer that explains why it sent none. `code` is None if the process had
-    to be ended."""
+    """Return the answer of the part's process, or an answer that explains why it sent none. `code` is the exit code of the
+    part's process, or None if the process had to be ended."""
     if pipes.printed > OUTPUT_LIMIT:
         return _make_failure("too-much-output", f"it printed more than {OUTPUT_LIMIT >> 20} MB and was ended: print less")
     if pipes.end == "late":
@@ -181,7 +181,7 @@ def _ask_for_place(child: BaseProcess, folder: Path, name: str) -> str:
 
 
 def _end(child: BaseProcess, patience: float) -> int | None:
-    """Wait until the time `patience` for the process to end. Then end it if necessary, and end everything that it started.
+    """Wait for the process until the time `patience`. If it still runs, end it. Then end everything that it started.
 
     Return its exit code, which is negative for a signal, or None if it had to be ended.
     """

@@ -148,8 +148,8 @@ class Place:
 
     `nodes`: the number of machines.
     `per_node`: the number of processes on each machine.
-    `array_task`: the number of the body's task in an array of tasks from 0 to `last_task`. The task has a job number of its
-    own (`task_job`), which differs from the array's (`job`).
+    `array_task`: the number of the body's task in an array of tasks from 0 to `last_task`. The task has its own job number
+    (`task_job`), which differs from the array's (`job`).
     `arguments`: words after the file's name.
     `files`: the files in work/.
     `ends_with`: the exit code of every program that the body calls.
@@ -212,15 +212,15 @@ def read_options(part: Part) -> SlurmOptions:
 
 @contextmanager
 def blame_comments(options: SlurmOptions) -> Iterator[None]:
-    """Replace a verdict that the block raises if the file has lines that only look like requests. The new verdict gives the
-    first of these lines as the reason."""
+    """Replace a verdict that the block raises if the file has lines that look like requests but that sbatch ignores. The new
+    verdict gives the first of these lines as the reason."""
     try:
         yield
     except Verdict:
         if not options.nearly:
             raise
         number, line = options.nearly[0]
-        complaint = f"line {number}, '{line}', is a comment for sbatch, too: a request begins with #SBATCH, in the first column"
+        complaint = f"line {number}, '{line}', is only a comment for sbatch: a request begins with #SBATCH, in the first column"
         raise Verdict("failed", "nearly", f"{complaint}, with one # and in capitals") from None
 
 

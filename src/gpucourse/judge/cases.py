@@ -80,7 +80,7 @@ def brief(value: Any) -> str:
 
 
 def describe(value: Any, reference: Any, tolerance: float) -> str:
-    """Return what is wrong with a value: both values if they are short, otherwise the first difference."""
+    """Return how a value differs from the right one: both values if they are short, otherwise the first difference."""
     value, reference = plain(value), plain(reference)
     if len(str(reference)) <= MAX_SHORT and len(str(value)) <= MAX_SHORT:
         return f"the result is {brief(value)} instead of {brief(reference)}"

@@ -145,7 +145,7 @@ class Judge:
         return reply
 
     def _explain_silence(self, file: Path) -> JudgeAnswer:
-        """Return the verdict if the process sent no answer. Raises MissingError if the part is not the cause."""
+        """Return the verdict on a part whose process sent no answer. Raises MissingError if the part is not the cause."""
         code = self._process.poll() if self._process else None
         self.close()
         number = 0 if code is None else -code if code < 0 else code - 128

@@ -1,4 +1,4 @@
-"""Proves a cause before the learner sees it: the solution with the same error must produce the same output on the same case.
+"""Prove a cause before the learner sees it: the solution with the same error must produce the same output on the same case.
 
 A judge recognises a way by its effects, but another error may have the same effects. So a `Way` with `seen` is only a
 suspicion. `settle` applies the change of the way to the solution, and judges the result on the same case. The learner sees the

@@ -38,7 +38,7 @@ class Way:
     `says` and `seen` may contain names in braces, which `Part.wrong` fills in. `change` proves that the judge recognises this
     way.
 
-    `seen` is for a `says` that names a cause although another error could have the same effect. The learner then sees `seen`,
+    A way needs `seen` if `says` names a cause but another error could have the same effect. The learner then sees `seen`,
     unless the solution with this change has the same output as the part. Leave `seen` out if `says` only reports what was
     observed.
     """
@@ -143,7 +143,7 @@ class Part:
         folders = delivered.parent, delivered.parent.parent / "shared"
         for name, line in _list_imports(self.text):
             if name not in allowed and any((folder / f"{name}.py").is_file() for folder in folders):
-                text = f"{self.file.name}:{line} imports {name}, a file of the course that computes more than it may use"
+                text = f"{self.file.name}:{line} imports {name}, a file of the course that a part may not use"
                 raise Verdict("failed", "course-file", f"{text}: write it yourself")
 
     def function(self, name: str) -> Callable[..., Any]:
@@ -192,7 +192,7 @@ class Part:
         """
         if isinstance(error, NotImplementedError) and self._is_raised_here(error):
             return Verdict("open", sentence=_describe(error) or "not written yet")
-        place = self._where(error)
+        place = self._find_place(error)
         if isinstance(error, SystemExit):
             return Verdict("failed", "exit", f"{place}it ended the program (exit {error.code}): return instead")
         if isinstance(error, SyntaxError) and error.filename in {str(self.file), self.file.name}:
@@ -224,7 +224,7 @@ class Part:
         frames = self._frames(error)
         return (frames[-1].line or "") if frames else ""
 
-    def _where(self, error: BaseException) -> str:
+    def _find_place(self, error: BaseException) -> str:
         """Return `my_ring.py:14: `, the learner's last line in the traceback, or an empty string if there is no such
         line."""
         frames = self._frames(error)
@@ -285,7 +285,8 @@ class Part:
     def trying(self, knobs: Knobs) -> Iterator[None]:
         """Judge one of several inputs in this block. Try the inputs one after the other, simplest first.
 
-        A verdict without a known way then says which change to the input makes it pass, according to the inputs tried before.
+        If the verdict names no known way, it says which change to the input makes the part pass, according to the inputs tried
+        before.
         """
         try:
             yield

@@ -1,4 +1,4 @@
-"""Proves that a judge of the course is right: the delivered file is open, every solution passes, and every wrong way is
+"""Prove that a judge of the course is right: the delivered file is open, every solution passes, and every wrong way is
 recognised.
 
 A file that is delivered with an error to repair is not open: it runs and fails its judge. A learner who changes only a comment

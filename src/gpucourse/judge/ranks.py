@@ -94,7 +94,8 @@ def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str,
 
 
 def start_process(target: Callable[..., NoReturn], *arguments: Any, fresh: bool) -> BaseProcess:
-    """Start a process that calls `target`: a fork, or a `fresh` process that shares nothing and imports what it needs."""
+    """Start and return a process that calls `target`: a fork, or a `fresh` process that shares nothing and imports what it
+    needs."""
     context = multiprocessing.get_context("spawn") if fresh else multiprocessing.get_context("fork")
     process = context.Process(target=target, args=arguments)
     process.start()

@@ -1,4 +1,4 @@
-"""End every run on a stack and collect its outputs before the stack is destroyed. List the outputs that have to be given up."""
+"""End every run on a stack and collect its outputs before the stack is destroyed. List the outputs that cannot be collected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_LOCK_WAIT_S = 10.0
 
 @dataclass(kw_only=True)
 class CollectedRuns:
-    """The runs that were collected, and the runs that were given up, with the reasons."""
+    """The runs that were collected, and the runs whose outputs were given up, with the reasons."""
 
     fetched: list[str] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
@@ -58,14 +58,15 @@ def collect_runs(
     unreachable: Mapping[str, str] | None = None,
     removed_nodes: Collection[str] | None = None,
 ) -> CollectedRuns:
-    """End and collect every run of the stack that has not been collected yet; with `discard`, only end them.
+    """End and collect every run of the stack that has not been collected yet; with `discard`, only end them. Return which were
+    collected.
 
     `unreachable`: nodes whose outputs are given up, by name, with the reason.
     `removed_nodes`: collect only runs on these nodes.
 
     The outputs on a cloud node that ended by itself are lost; that is reported, but is not an error. Raises UnreachableError if
-    outputs cannot be fetched and the user has not been warned of this. Raises NodeUntrusted if a node sends data that cannot
-    be used. Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
+    outputs cannot be fetched and the user has not been warned of this. Raises NodeUntrusted if a node sends data that cannot be
+    used. Raises MissingError if the record of a run cannot be read and its outputs may not have been collected.
     """
     from gpucourse.remote.patience import DESTROY_S
 

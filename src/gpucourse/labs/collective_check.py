@@ -79,7 +79,7 @@ def run(
 
     failures = [(name, result) for name, result in values(fleet.do_on_each(sum_up, nodes)) if not result.ok]
     if failures:
-        messages = "\n".join(f"{name}: {_last(result)}" for name, result in failures)
+        messages = "\n".join(f"{name}: {_find_last_line(result)}" for name, result in failures)
         raise InfrastructureError(
             f"one small all-reduce over the nodes, which meet at {head.private_address}:{port}, failed\n{messages}",
             hint="check that the nodes' security group still lets all of them reach each other",
@@ -101,7 +101,7 @@ def _find_port(context: Context, fleet: Fleet, head: Node) -> int:
     return random.choice(free)
 
 
-def _last(result: CommandResult) -> str:
+def _find_last_line(result: CommandResult) -> str:
     """Return the last line of the error output, or the exit code if there is no output."""
     lines = [line for line in result.stderr.decode(errors="replace").splitlines() if line.strip()]
     return lines[-1].strip()[-300:] if lines else f"exit code {result.code}"

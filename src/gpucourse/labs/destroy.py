@@ -130,7 +130,8 @@ def _check_forgettable(watch: Watcher, labs: Sequence[Deployment], *, everything
 
 
 def destroy(context: Context, survey_result: Survey, *, discard: bool, forget_unreachable: bool = False) -> DestroyResult:
-    """Take down everything that the survey found. If one stack fails, the others are still taken down."""
+    """Take down everything that the survey found, and return the receipts and errors. If one stack fails, the others are still
+    taken down."""
     stacks = [lab.stack for lab in survey_result.labs]
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = list(survey_result.unreadable)

@@ -23,7 +23,7 @@ ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes a few megaby
 
 
 def doctor(context: Context, target_name: str, module: str | None = None) -> list[Finding]:
-    """Check everything that labs on this target need on this computer.
+    """Check everything that labs on this target need on this computer, and return the findings.
 
     With `module`, also check the programs and packages that the module's exercises use.
     """
@@ -43,7 +43,7 @@ def doctor(context: Context, target_name: str, module: str | None = None) -> lis
 
 
 def list_programs(module: Module) -> list[Finding]:
-    """Check the programs and the uncommon packages that a module's exercises use.
+    """Return a finding for each program and each uncommon package that a module's exercises use.
 
     Without an optional program, figures are left out. Without a required one, the exercise stops.
     """
@@ -114,7 +114,7 @@ def _workspace(paths: WorkspacePaths) -> Finding:
 
 
 def check_course(context: Context) -> Finding:
-    """Check that every module can be read."""
+    """Return whether every module can be read, and how to repair those that cannot."""
     errors = context.catalog.errors
     if errors:
         return Finding(

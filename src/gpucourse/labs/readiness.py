@@ -115,7 +115,9 @@ def wait_for_slurm(
                 details |= {health.node: health.detail for health in looks() if not health.healthy and health.detail}
                 states = "; ".join(f"{name}: {state}" for name, state in details.items())
                 logs = _logs(context.transport, inventory, details)
-                raise InfrastructureError(f"Slurm does not have every node after {wait_s:.0f} s: {states}{logs}", hint=hint)
+                raise InfrastructureError(
+                    f"Slurm does not list every node as ready after {wait_s:.0f} s: {states}{logs}", hint=hint
+                )
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while waiting for Slurm's nodes")
     for node in inventory.nodes:

@@ -40,7 +40,7 @@ class Proposal:
 
     `planned`: the changes, with `--dry-run`.
     `removed_nodes`: the nodes that are removed or replaced.
-    `ends`: the runs on those nodes whose end has not been recorded; the user is asked about them.
+    `ends`: the runs on those nodes that have no recorded end; the user must agree to end them.
     """
 
     planned: DeployResult | None = None

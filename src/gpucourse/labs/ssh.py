@@ -62,7 +62,7 @@ def read_answer(paths: WorkspacePaths) -> bool | None:
 
 
 def keep_answer(paths: WorkspacePaths, *, answer: bool) -> None:
-    """Store the learner's answer."""
+    """Store the learner's answer: whether the line may be added."""
     write_record(paths.ssh_include, _SshIncludeAnswer(wanted=answer))
 
 

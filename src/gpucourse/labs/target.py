@@ -155,7 +155,7 @@ class HasClock(Protocol):
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:
         """Start a stopped lab, at its new addresses.
 
-        Raises UsageError if its cost exceeds the remaining budget, unless `over_budget`.
+        Raises UsageError if the cost of the lab exceeds the remaining budget, unless `over_budget`.
         """
 
     def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
@@ -165,7 +165,7 @@ class HasClock(Protocol):
         """Move the end of the lab. Raises the errors of `start`."""
 
     def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:
-        """Keep an idle lab from ending for this many seconds; 0 cancels an earlier call. The deadline does not change."""
+        """Let an idle lab live for this many seconds; 0 cancels an earlier call. The deadline does not change."""
 
     def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> ChangeResult:
         """Open SSH to this computer after its address changed."""
@@ -187,7 +187,7 @@ class Searchable(Protocol):
 
 @runtime_checkable
 class HasLogin(Protocol):
-    """A target behind the learner's login node, which `doctor` can examine."""
+    """A target that the learner reaches through a login node. `doctor` can examine that node."""
 
     name: str
 
@@ -202,7 +202,7 @@ class HasAccount(Protocol):
     name: str
 
     def examine(self, context: Context, look: PreflightRequest) -> PreflightReport:
-        """Check everything that the labs need from the account, and find their price. Changes nothing."""
+        """Return whether the account has everything that the labs need, and their price. Changes nothing."""
 
     def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
         """Return the quotas that are, or may be, too small for the course."""
@@ -211,7 +211,7 @@ class HasAccount(Protocol):
         """Ask the provider to raise these quotas; return the requests."""
 
     def request_command(self, look: PreflightRequest) -> str:
-        """Return the command that requests increases of these quotas."""
+        """Return the command that requests higher quotas from the provider."""
 
     def policy(self, region: str) -> str:
         """Return the permissions that the course needs in the account, as a policy document of the provider.
@@ -249,7 +249,8 @@ def load_targets() -> list[Target[Any, Any]]:
 
 
 def find_clocked_target(context: Context, module: str, gpu: str | None) -> HasClock:
-    """Return the target of the lab that a command refers to: among the targets with a clock, the one whose lab changed last.
+    """Return the target of the lab that a command refers to. Of the targets with a clock, this is the one whose lab changed
+    last.
 
     If the module has no recorded lab, return the first of these targets, which reports how to deploy a lab. Raises UsageError
     if the module's labs are on targets without a clock.

@@ -21,7 +21,7 @@ class Accelerate(RankLauncher):
         """Return the argument list of the command that one node starts. Every option is set, so that a configuration file of
         accelerate on the node has no effect."""
         world = processes * rendezvous.nodes
-        alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
+        rank_variables = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
         meeting = {"MASTER_ADDR": rendezvous.address, "MASTER_PORT": str(rendezvous.port)}
         argv = (
             node.python,
@@ -43,4 +43,4 @@ class Accelerate(RankLauncher):
             request.script,
             *request.arguments,
         )
-        return argv, {**alone, **meeting} if world == 1 else {}
+        return argv, {**rank_variables, **meeting} if world == 1 else {}

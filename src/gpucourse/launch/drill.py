@@ -22,7 +22,7 @@ LIMIT_S = 240.0
 
 
 def object_to_plan(plan: LaunchPlan) -> UsageError | None:
-    """Return why this run cannot be a drill, or None if it can."""
+    """Return the error for a plan that cannot be a drill, or None if it can."""
     retry = f"gpucourse break {plan.exercise} --nodes 2"
     if not is_simulated(plan.mode):
         return UsageError(
@@ -94,6 +94,6 @@ def _remove_restarts(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _set_rank_variable(command: NodeCommand, setting: str) -> NodeCommand:
-    """Return the command, changed so that its ranks receive this variable even if their launcher sets it."""
+    """Return the command with this variable, in a form that reaches its ranks even if their launcher sets the variable too."""
     place = command.argv.index(RANK) + 1
     return replace(command, argv=(*command.argv[:place], "/usr/bin/env", setting, *command.argv[place:]))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # it imports pydantic, which `run --help` does not need
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFacts:
-    """The facts about a node that were looked up before planning. `interface` is the network interface that leads to the other
+    """The facts about a node that are looked up before planning. `interface` is the network interface that leads to the other
     nodes."""
 
     cores: int
@@ -28,7 +28,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class LabFacts:
-    """The facts about a lab that were looked up before planning.
+    """The facts about a lab that are looked up before planning.
 
     `nodes`: the facts about each node, by its name.
     `port`: a free port of the first node.
@@ -65,12 +65,12 @@ class ClusterSite:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """The facts about a cluster that were looked up before planning.
+    """The facts about a cluster that are looked up before planning.
 
     `module`: the module of its lab.
     `partition`: empty for the default partition.
     `nodes`: the number of nodes of each job.
-    `threads`: how many threads a process may use. If it is None, the job itself finds out.
+    `threads`: how many threads a process may use. If it is None, the job finds this number itself.
     `gpus`: the number of GPUs that a job gets on each node.
     `python`: the interpreter on the nodes. If it is empty, they use the head's.
     `site`: what the learner's settings for a cluster add to each job.
@@ -157,7 +157,7 @@ class Launcher(LauncherTraits, ABC, Generic[F]):
         plan."""
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why this launcher cannot do what was typed, or None if it can.
+        """Return the error if this launcher cannot do what was typed, or None if it can.
 
         `torchrun`: torchrun's own options.
         `handed_on`: variables whose values no file may contain.

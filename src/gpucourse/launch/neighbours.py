@@ -42,8 +42,8 @@ def find_module(name: str, root: Path) -> Path:
 def find_base(script: Path, extra: tuple[Path, ...]) -> Path:
     """Return the folder that becomes the node's working folder.
 
-    This is the outermost folder named with `--with` that contains the script, or else the script's own folder. Folders above
-    the current folder do not count.
+    This is the outermost folder that `--with` names and that contains the script. If there is none, it is the script's own
+    folder. Folders above the current folder do not count.
     """
     folder, current = script.resolve().parent, Path.cwd()
     places = [place for place in map(_locate, extra) if folder.is_relative_to(place) and place.is_relative_to(current)]

@@ -121,7 +121,8 @@ def check_count(exercise: Exercise, nodes: int, deployed: int | None = None) -> 
 
 
 def choose_nodes(exercise: Exercise, inventory: Inventory, requested: int | None, module: str) -> tuple[Node, ...]:
-    """Return the nodes that take part; the first is the head. Raises UsageError with the command that fixes it."""
+    """Return the nodes that take part; the first is the head. Raises UsageError with the command that runs on a valid number of
+    nodes."""
     launch, deployed = exercise.launch, len(inventory.nodes)
     count = requested if requested is not None else min(launch.nodes, deployed)
     check_count(exercise, count, deployed)

@@ -32,7 +32,7 @@ class Slurm(Launcher[ClusterFacts]):
     takes_batch_files = True
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why Slurm cannot do what was typed, or None if it can. Jobs have no profiler."""
+        """Return the error if Slurm cannot do what was typed, or None if it can. Jobs have no profiler."""
         if profile:
             return UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
         return super().object_to(torchrun=torchrun, handed_on=handed_on, profile=profile)
@@ -83,7 +83,7 @@ def partition_of(request: LaunchRequest, login: str = "") -> str:
 
 
 def nodes_of(request: LaunchRequest, requested: int | None) -> int:
-    """Return how many nodes each job needs. Raises UsageError with the command that fixes it."""
+    """Return how many nodes each job needs. Raises UsageError with the command that gives a valid number."""
     count = requested if requested is not None else request.exercise.launch.nodes
     check_count(request.exercise, count)
     return count
@@ -154,7 +154,9 @@ def _files(
     )
     flags = (*place.site.flags, *_type_beside(request, slurm, first))
     text = sbatch.render(first)
-    files = [BatchFile(name="array" if count else "job", text=text, copies=_whole(copies), tasks=count, flags=flags)]
+    files = [
+        BatchFile(name="array" if count else "job", text=text, copies=_read_whole_number(copies), tasks=count, flags=flags)
+    ]
     if task is not None:
         files[0] = replace(files[0], tasks=1, numbers=(task,))
     setup = ""
@@ -231,9 +233,9 @@ def _values(request: LaunchRequest, parameter: str) -> int:
 
 
 def _range(request: LaunchRequest, slurm: SlurmLaunch, count: int) -> str:
-    at_once = _whole(request.parameters.get(slurm.at_once, 0)) if slurm.at_once else 0
+    at_once = _read_whole_number(request.parameters.get(slurm.at_once, 0)) if slurm.at_once else 0
     return f"0-{count - 1}{f'%{at_once}' if 0 < at_once < count else ''}"
 
 
-def _whole(value: object) -> int:
+def _read_whole_number(value: object) -> int:
     return value if isinstance(value, int) else 1

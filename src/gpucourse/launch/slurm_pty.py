@@ -24,7 +24,7 @@ class SlurmPty(Launcher[ClusterFacts]):
     is_terminal = True
 
     def object_to(self, *, torchrun: str, handed_on: Sequence[str], profile: bool) -> UsageError | None:
-        """Return why this launcher cannot do what was typed, or None if it can.
+        """Return the error if this launcher cannot do what was typed, or None if it can.
 
         A terminal cannot receive the values of `handed_on`, because any user could read them in the process list.
         """

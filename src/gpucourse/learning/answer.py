@@ -55,7 +55,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     sheet = load_sheet(context.paths.answers(exercise.id), exercise)
     if record is None and any(question.reads for question in exercise.questions):
         raise MissingError(
-            f"the questions of {exercise.id} are about your own run, and none has succeeded yet",
+            f"the questions of {exercise.id} are about your own run, but no run has succeeded yet",
             hint=f"gpucourse run {exercise.id}",
         )
     if run is not None:
@@ -124,7 +124,7 @@ def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
 
 
 def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:
-    """Store the answers of a sheet. Nothing is stored if this raises ManifestError or UsageError."""
+    """Store the answers of a sheet, and return their results. Nothing is stored if this raises ManifestError or UsageError."""
     sheet = read_sheet(path, answering.exercise)
     if sheet.run is not None:
         answering.record = evidence.find_good_run(context.paths, answering.exercise, sheet.run)

@@ -1,4 +1,4 @@
-"""Every attempt at a choice or a number, stored next to the answers: `deliverables/<exercise>/attempts.json`."""
+"""Store every attempt at a choice or a number next to the answers: `deliverables/<exercise>/attempts.json`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Recheck:
 
 
 def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge a run of an exercise again: `run`, or by default the newest run that succeeded.
+    """Judge a run of an exercise again: `run`, or by default the newest run that succeeded. Return the run and its verdict.
 
     Raises MissingError if no run has succeeded. Raises UnknownName or UsageError if `run` is not a good run of the exercise.
     """
@@ -64,7 +64,7 @@ def is_script(paths: WorkspacePaths, name: str) -> bool:
 
 def check_script(context: Context, name: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge a run of the learner's own script again, with the checks of that run: `run`, or by default the newest run that
-    succeeded.
+    succeeded. Return the run and its verdict.
 
     Raises MissingError if no run had checks or a file is damaged, and UnknownName or UsageError if `run` is not such a run.
     """
@@ -96,7 +96,8 @@ def find_namesakes(paths: WorkspacePaths, record: RunRecord) -> list[str]:
 
 
 def check_all(context: Context) -> list[Recheck]:
-    """Judge the run that counts for each exercise again. An exercise that no longer passes is no longer marked as passed."""
+    """Judge the run that counts for each exercise again, and return the old and new verdicts. An exercise that no longer passes
+    is no longer marked as passed."""
     rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:

@@ -45,7 +45,7 @@ _NO_VALUE = re.compile(r"p\d\d_|pid$")  # a column with the spread of another co
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Compare runs side by side.
+    """The comparison of several runs.
 
     `labels`: a name for each run in tables and charts. The name shows how that run differs from the others.
     `conclusion`: a sentence or two on the differences.

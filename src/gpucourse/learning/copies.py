@@ -23,8 +23,8 @@ class Reset:
 
 
 def reset(context: Context, exercise_id: str, file: str | None = None) -> Reset:
-    """Restore the learner's parts and every file that an exercise sends to the nodes, or only `file`. Files that other
-    exercises use too are included.
+    """Restore the learner's parts and every file that an exercise sends to the nodes, or only `file`, and return what was
+    restored. Files that other exercises use too are included.
 
     Runs, answers and points stay. Raises UnknownName for an unknown exercise or file, and StorageError if a file cannot be
     written.

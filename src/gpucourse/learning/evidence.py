@@ -63,8 +63,8 @@ def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
 def find_good_run(paths: WorkspacePaths, exercise: Exercise, run: str) -> RunRecord:
     """Return the run of an exercise with the typed id.
 
-    Raises UnknownName if there is no such run, and MissingError if its record cannot be read. Raises UsageError if the run is
-    one of another exercise, did not succeed, or ran a learner's own script.
+    Raises UnknownName if there is no such run, and MissingError if its record cannot be read. Raises UsageError if it is a run
+    of another exercise, did not succeed, or ran a learner's own script.
     """
     record = runs.find(paths, run, exercise.id)
     if record.exercise != exercise.id:

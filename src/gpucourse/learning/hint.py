@@ -75,8 +75,8 @@ def _list_numbers(exercise: Exercise, name: str) -> Sequence[int]:
 
 
 def _make_order(exercise: Exercise, results: Mapping[str, PartResult]) -> Callable[[int], tuple[int, int]]:
-    """Return the sort key of a hint's number. Hints that name the newest verdict come first, then those for the parts that were
-    wrong, then hints for open parts and for no part. Hints for parts that are right come last."""
+    """Return the sort key of a hint's number. The order is: hints about the newest verdict, hints for parts that were wrong,
+    hints for open parts and for no part, hints for parts that are right."""
     places = {part.id: part.instead_of or part.id for part in exercise.yours}
     right_places = {places[name] for name, result in results.items() if name in places and result.verdict == "passed"}
 
@@ -93,7 +93,7 @@ def _make_order(exercise: Exercise, results: Mapping[str, PartResult]) -> Callab
 
 
 def _read_seen(history: object, numbers: range) -> set[int]:
-    """Return which of these hints the learner has seen. An earlier version stored only their number."""
+    """Return which of these hints the learner has seen. An earlier version stored only how many the learner had seen."""
     if isinstance(history, int):
         return {*numbers[: max(0, history)]}
     return {number for number in numbers if number in history} if isinstance(history, list) else set()

@@ -47,7 +47,8 @@ class NextStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """The numbers of exercises done in the course and in the current module, and the time spent in the current exercise.
+    """The progress of the learner: how many exercises are done in the course and in the current module, and the time spent in
+    the current exercise.
 
     If every exercise is done, `module` is empty and the fields after it are 0.
     """
@@ -61,11 +62,11 @@ class Progress:
 
 
 def find_next_step(context: Context, place: str = "") -> NextStep:
-    """Return the next thing to do, in the first exercise that needs something.
+    """Return the next thing to do, in the first exercise that is not done.
 
-    The search begins with `place`, an exercise or a module. By default, it begins with the exercise of the newest run, `try`
-    or answer, or with the module of the newest lab. It continues with the other exercises of that module, and then with the
-    rest of the course. Raises MissingError for a course without exercises.
+    The search begins with `place`, an exercise or a module. By default, it begins with the exercise of the newest run, `try` or
+    answer, or with the module of the newest lab. It continues with the other exercises of that module, and then with the rest
+    of the course. Raises MissingError for a course without exercises.
     """
     number, current, drill = _find_place(context.paths)
     if place and place != number:
@@ -217,13 +218,14 @@ def _choose_after_drill(context: Context, module: Module, drill: RunRecord) -> C
 
 
 def _tell_open_state(record: RunRecord) -> str:
-    """Return the end of a sentence about a run that is not finished: it is running, or only its outputs are to be collected."""
+    """Return the end of a sentence about a run that is not finished: the run is under way, or its outputs are not collected
+    yet."""
     return "has ended: collect its outputs" if record.state == "collecting" else "is still running: follow it"
 
 
 def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseEvidence, signs: Signs) -> Choice | None:
     """Return what to do if the exercise's newest run has not ended or did not succeed; otherwise None. If an earlier run is
-    good, and the learner's parts in it are right, a later failed run does not matter."""
+    good and the learner's parts in it are right, ignore a later run that failed."""
     record = _find_newest_run(paths, evidence.exercise)
     if record is None:
         return None
@@ -364,8 +366,8 @@ def _advise_deploy(paths: WorkspacePaths, module: Module) -> Choice | None:
 
 
 def _advise_hint(paths: WorkspacePaths, exercise_id: str, reason: str, record: RunRecord | None, command: str = "") -> Choice:
-    """Return the command that shows a hint or, if a hint has been shown since that run, the command that tries again, each
-    with the reason."""
+    """Return the command that shows a hint. If a hint has been shown since that run, return the command that tries again. Both
+    come with the reason."""
     try:
         shown_at = paths.hints.stat().st_mtime
     except OSError:

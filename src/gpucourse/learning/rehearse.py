@@ -1,7 +1,8 @@
 """`dev check`: checks a course for errors and, with `--run`, runs its exercises on simulated nodes.
 
 It runs the commands that learners use, each in a separate process, in a temporary workspace. An exercise with a solution must
-fail as delivered, and must pass with the solution in place. With the edit of a mutation, its check must fail, and no other.
+fail as delivered, and must pass with the solution in place. With the edit of a mutation, the mutation's check must fail, and no
+other check may fail.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
         stage, "deploy", module.id, "--target", "local", "--yes", *_nodes(node_count, module.lab.local.nodes)
     )
     if code:
-        reason = _why(document)
+        reason = _find_reason(document)
         complaint = f"{_name_manifest(stage, module)}: lab.local: {reason}"
         # A program that is missing on this machine (Slurm, Terraform) is not a fault of the course.
         yield Rehearsal(exercise=module.id, skipped=reason if code == 3 else "", complaints=() if code == 3 else (complaint,))
@@ -130,7 +131,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
     nodes = () if exercise.launch.traits.by_slurm else _nodes(exercise.launch.nodes, 0)
     code, document = _type(stage, "run", exercise.id, *nodes)
     if code == 3:
-        return Rehearsal(exercise=exercise.id, skipped=_why(document))
+        return Rehearsal(exercise=exercise.id, skipped=_find_reason(document))
     place = f"{_name_manifest(stage, module)}: {exercise.id}"
     run, verdict = document.get("run") or {}, document.get("verdict") or {}
     complaints = [*_complaints(document, hole=bool(solutions)), *prove_parts(stage, module, exercise)]
@@ -160,8 +161,8 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
 
 
 def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
-    """Run the exercise with the edit of each mutation. Yield a complaint for each run that did not succeed, or in which the
-    mutation's check was not the only one that failed."""
+    """Run the exercise with the edit of each mutation. Yield a complaint for each run that did not succeed, and for each run in
+    which the mutation's check passed or another check failed."""
     places = stage.catalog.sources(module, exercise)
     for question in exercise.questions:
         if question.kind != "mutation" or question.edit not in places:  # lint reports an unknown file
@@ -172,7 +173,7 @@ def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, 
         _, document = _type(stage, "run", exercise.id, *nodes, "--expect-red", str(question.check))
         copy_file(course_file, copy)
         if (document.get("run") or {}).get("state") != "succeeded":
-            yield f"questions.{question.id}: with its edit, the run does not succeed: {_why(document)}"
+            yield f"questions.{question.id}: with its edit, the run does not succeed: {_find_reason(document)}"
             continue
         checks = (document.get("verdict") or {}).get("checks", ())
         red = [check["id"] for check in checks if check["verdict"] in {"failed", "error"}]
@@ -207,7 +208,7 @@ def _complaints(document: dict[str, Any], *, hole: bool) -> Iterator[str]:
     run = document.get("run") or {}
     if run.get("state") != "succeeded":
         if not hole:
-            yield f"does not run on simulated nodes: {_why(document) or run.get('state') or 'no run'}"
+            yield f"does not run on simulated nodes: {_find_reason(document) or run.get('state') or 'no run'}"
         return
     for check in (document.get("verdict") or {}).get("checks", ()):
         if check["verdict"] in {"failed", "error"} and not hole:
@@ -263,7 +264,8 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
 
 
 def _nodes(count: int, usual: int) -> tuple[str, ...]:
-    """Return the option for `count` nodes. The result is empty for the usual number."""
+    """Yield a complaint for each question that this run cannot answer, and for a prediction whose ranges do not contain the
+    measurement. Unless a part is open, also yield a complaint for each missing deliverable."""
     return () if count == usual else ("--nodes", str(count))
 
 
@@ -288,7 +290,7 @@ def _read_record(document: dict[str, Any]) -> RunRecord | None:
     return read_record(RunPaths(Path(document["folder"])).record, RunRecord) if document.get("folder") else None
 
 
-def _why(document: dict[str, Any]) -> str:
+def _find_reason(document: dict[str, Any]) -> str:
     """Return what happened, from an error document. For a failed run, this is the failed rank, how it ended, and its last line
     of output."""
     if error := document.get("error"):

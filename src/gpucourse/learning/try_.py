@@ -27,7 +27,8 @@ class TriedPart:
 
 
 def try_parts(context: Context, exercise: Exercise, chosen_files: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
-    """Judge the learner's parts of an exercise, or only those in `chosen_files`, and hand in the right ones.
+    """Judge the learner's parts of an exercise, or only those in `chosen_files`, and hand in the right ones. Return the
+    results.
 
     No process is started for a part that has not changed. Raises UsageError if the exercise has no part, and MissingError if
     torch is needed but not installed.

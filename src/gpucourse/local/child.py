@@ -68,7 +68,7 @@ class Child:
 
 
 async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd: Path, terminal: Terminal | None) -> Child:
-    """Start the process in a new session, on `terminal` or, if that is None, on three pipes. Raises OSError."""
+    """Start and return the process, in a new session, on `terminal` or, if that is None, on three pipes. Raises OSError."""
     with ExitStack() as on_error, ExitStack() as child_ends:
         if terminal is None:
             pipes = []
@@ -137,13 +137,13 @@ async def write_all(handle: int, data: bytes) -> None:
             await _ready(handle, loop.add_writer, loop.remove_writer)
 
 
-async def _ready(handle: int, watch: Callable[..., object], unwatch: Callable[[int], object]) -> None:
+async def _ready(handle: int, watch: Callable[..., object], remove_watch: Callable[[int], object]) -> None:
     waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     watch(handle, _wake, waiting)
     try:
         await waiting
     finally:
-        unwatch(handle)
+        remove_watch(handle)
 
 
 def _wake(waiting: asyncio.Future[None]) -> None:

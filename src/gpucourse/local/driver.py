@@ -7,8 +7,8 @@ The environment contains the request: the node's spec or, for `trim`, the stack'
 
 `up` writes FILE last, when the node answers. If it is called again, it repairs what is broken.
 
-`down` removes one node, and `trim` removes every node whose number is `count` or higher. Both work from any half-built state.
-When they remove the last node, they also remove everything else that belongs to the stack.
+`down` removes one node, and `trim` removes every node whose number is `count` or higher. Both work even if the stack is only
+half built. When they remove the last node, they also remove everything else that belongs to the stack.
 
 The program is run by path with `python -I -S`, so only the standard library is available. The process that hosts the nodes does
 all the work; the first driver starts it.

@@ -35,9 +35,9 @@ def banner(uid: str, name: str) -> str:
 def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
     """Return the state of each node right now. A node that does not answer within a second counts as silent."""
     if not nodes_folder.is_dir():
-        return [_sick(name, f"its folder {layout.node_folder(nodes_folder, name)} is gone") for name in node_names]
+        return [_make_unhealthy(name, f"its folder {layout.node_folder(nodes_folder, name)} is gone") for name in node_names]
     if not is_held(nodes_folder / layout.LOCK):
-        return [_sick(name, "the process that hosts the nodes has ended") for name in node_names]
+        return [_make_unhealthy(name, "the process that hosts the nodes has ended") for name in node_names]
     records = {name: layout.read_json(layout.description(nodes_folder, name)) for name in node_names}
     ports = {name: record["port"] for name, record in records.items() if record and isinstance(record.get("port"), int)}
     first_lines = _first_lines(ports.values())
@@ -47,7 +47,8 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
     host_answer = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if daemons else {}
     conditions = [_judge(nodes_folder, name, uid, ports.get(name), first_lines) for name in node_names]
     return [
-        _sick(health.node, str(host_answer[health.node])) if host_answer.get(health.node) else health for health in conditions
+        _make_unhealthy(health.node, str(host_answer[health.node])) if host_answer.get(health.node) else health
+        for health in conditions
     ]
 
 
@@ -107,18 +108,18 @@ def _files(nodes_folder: Path, uid: str) -> list[Path]:
 
 def _judge(folder: Path, name: str, uid: str, port: int | None, first_lines: dict[int, str]) -> NodeHealth:
     if port is None:
-        return _sick(name, f"its description {layout.description(folder, name)} is missing or damaged")
+        return _make_unhealthy(name, f"its description {layout.description(folder, name)} is missing or damaged")
     line = first_lines.get(port)
     if line is None:
-        return _sick(name, f"nothing answers on port {port}")
+        return _make_unhealthy(name, f"nothing answers on port {port}")
     if not line.startswith("SSH-2.0-") or not line.endswith(banner(uid, name)):
-        return _sick(name, f"something else answers on port {port}" if line else f"port {port} is open but silent")
+        return _make_unhealthy(name, f"something else answers on port {port}" if line else f"port {port} is open but silent")
     if not layout.home(folder, name).is_dir():
-        return _sick(name, f"its home folder {layout.home(folder, name)} is gone")
+        return _make_unhealthy(name, f"its home folder {layout.home(folder, name)} is gone")
     return NodeHealth(node=name, healthy=True)
 
 
-def _sick(name: str, detail: str) -> NodeHealth:
+def _make_unhealthy(name: str, detail: str) -> NodeHealth:
     return NodeHealth(node=name, healthy=False, detail=detail)
 
 

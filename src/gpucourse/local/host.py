@@ -143,7 +143,7 @@ class Host:
         return {**await self._cluster.check(), **states}
 
     async def _control_machine(self, verb: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Cut a machine's power, or run a command in it as its root user."""
+        """Cut a machine's power, or run a command in it as its root user. Return the machine's answer."""
         node = self.nodes.get(str(request["name"]))
         if isinstance(node, MachineNode) and verb == "run":
             return await self._namespace.ask("run", name=node.spec.name, argv=request["argv"])
@@ -182,7 +182,7 @@ class Host:
                 await head.lead_to(machines)
 
     async def _switch_off(self, name: str) -> None:
-        """End all processes of a node before it becomes another kind of machine. The node keeps its home and its port."""
+        """Make the port of every machine work inside the head, because `ssh -J node0 node3` connects from there."""
         await self.nodes.pop(name).end()
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
 

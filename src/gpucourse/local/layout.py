@@ -175,7 +175,8 @@ def last_line(folder: Path) -> str:
 
 
 def remove_node_files(folder: Path, name: str) -> None:
-    """Remove every file of one node. Its description is removed first, so that the remaining files are not taken for a node."""
+    """Remove every file of one node. Its description is removed first, so that no reader mistakes the remaining files for a
+    node."""
     description(folder, name).unlink(missing_ok=True)
     for aside in folder.glob(f".{name}.json.*"):
         aside.unlink(missing_ok=True)

@@ -50,7 +50,9 @@ def list_session_processes(mark: str, group: int | None, spare: str) -> list[int
     """
     members = set(list_carriers(mark, spare=spare))
     if group is not None:
-        members.update(pid for pid, environment in _environments() if _group_of(pid) == group and not _has(environment, spare))
+        members.update(
+            pid for pid, environment in _environments() if _group_of(pid) == group and not _has_variable(environment, spare)
+        )
     return sorted(members)
 
 
@@ -133,7 +135,9 @@ def _find_unmarked(marks: Collection[str], spare: str | None) -> dict[int, str]:
     if not carriers:
         return {}
     unrelated = {
-        pid for pid, environment in environments.items() if _has(environment, STACK) or (spare and _has(environment, spare))
+        pid
+        for pid, environment in environments.items()
+        if _has_variable(environment, STACK) or (spare and _has_variable(environment, spare))
     } - carriers
     parents = {pid: _parent(pid) for pid in environments.keys() - unrelated - ancestry}
 
@@ -152,10 +156,10 @@ def _read_beginning(pid: int) -> str:
 
 
 def _carries(environment: bytes, marks: Collection[str], spare: str | None) -> bool:
-    return any(holds(environment, mark) for mark in marks) and not (spare and _has(environment, spare))
+    return any(holds(environment, mark) for mark in marks) and not (spare and _has_variable(environment, spare))
 
 
-def _has(environment: bytes, variable: str) -> bool:
+def _has_variable(environment: bytes, variable: str) -> bool:
     return b"\0" + variable.encode() + b"=" in b"\0" + environment
 
 

@@ -141,7 +141,8 @@ class _ClosedChannel:
         """Ignore the packet, because there is nothing to log."""
 
     def process_packet(self, kind: int, *_packet: object) -> bool:
-        """Ignore a change of the window size. Raise a protocol error for any other packet."""
+        """Ignore a change of the window size, and return True because it is processed. Raise a protocol error for any other
+        packet."""
         if kind != asyncssh.constants.MSG_CHANNEL_WINDOW_ADJUST:
             raise asyncssh.ProtocolError(f"Invalid channel number {self._number} received")
         return True

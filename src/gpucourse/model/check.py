@@ -40,7 +40,7 @@ class Check(Strict):
     unit: str = Field(default="", description="the unit of the value")
     evidence: Literal["logic", "gpu"] = Field(default="logic", description="gpu: only a GPU can give the value")
     when_open: Text | None = Field(default=None, description="the text to show, instead of an error, if the value is null")
-    hint: Text = Field(description="where to look if it does not hold")
+    hint: Text = Field(description="what to look at if the check fails")
 
     _comparison: tuple[str, Scalar] = PrivateAttr()
 
@@ -52,7 +52,7 @@ class Check(Strict):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _one_kind(cls, data: Any, handler: ModelWrapValidatorHandler[Check]) -> Check:
+    def _read_kind(cls, data: Any, handler: ModelWrapValidatorHandler[Check]) -> Check:
         if not isinstance(data, dict):
             return handler(data)
         operands = {name: data[name] for name in check_kinds() if data.get(name) is not None}

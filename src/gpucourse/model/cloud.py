@@ -39,10 +39,10 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The result of one check that is made before anything is built. `unknown` means that the check could not be made; it does
-    not count as `ok`.
+    """The result of one check that is made before anything is built. `unknown` means that the check could not be made; this
+    does not count as `ok`.
 
-    `mend`: the command to type, or the page to open, if the check fails.
+    `mend`: the command to type or the page to open if the check failed.
     `kind`: a fixed word that the program recognises; `what` is only for people.
     """
 
@@ -72,7 +72,7 @@ class Failure:
     action: str = ""
 
     @property
-    def elsewhere(self) -> bool:
+    def can_retry_elsewhere(self) -> bool:
         """Return whether another zone may help or, once every zone has failed, another instance type. If not, the failure is
         final."""
         return self.kind in {"capacity", "zone"}
@@ -110,7 +110,7 @@ class Machines:
     spot: bool = True
 
     def market(self, market_name: Market) -> Market:
-        """Return the market on which these machines are bought in a lab whose market is `market_name`."""
+        """Return the market on which these machines are bought, in a lab on the market `market_name`."""
         return market_name if self.spot else "on-demand"
 
 
@@ -165,8 +165,8 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaRequest:
-    """A request for a higher quota, as AWS reports it. `status` is AWS's word: CASE_CLOSED does not mean that it was
-    granted."""
+    """A request for a higher quota, as AWS reports it. `status` is AWS's word: CASE_CLOSED does not mean that AWS granted the
+    request."""
 
     code: str
     region: str

@@ -98,8 +98,8 @@ def ignore_event(_event: Event) -> None:
 
 
 def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
-    """Return a watcher that labels every event before passing it to `watch`. Tasks that run side by side have nodes and
-    resources with the same names. `stages` says whether stages are labelled too."""
+    """Return a watcher that labels every event before passing it to `watch`. The labels distinguish tasks in parallel, whose
+    nodes and resources have the same names. `stages` says whether stages are labelled too."""
 
     def tell(event: Event) -> None:
         if isinstance(event, ResourceEvent):

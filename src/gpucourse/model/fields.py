@@ -68,7 +68,7 @@ def check_choice(word: str, choices: Iterable[str]) -> str:
     return word
 
 
-def _inside(path: str) -> str:
+def _check_relative_path(path: str) -> str:
     parts = path.split("/")
     if path.startswith("/") or "\\" in path or any(part in {"", ".", ".."} for part in parts):
         raise ValueError(f"'{path[:200]}' must be a relative path inside its folder, written with /")
@@ -77,7 +77,7 @@ def _inside(path: str) -> str:
 
 RelativePath = Annotated[
     str,
-    AfterValidator(_inside),
+    AfterValidator(_check_relative_path),
     WithJsonSchema({"type": "string", "minLength": 1, "pattern": r"^(?![/])(?!(.*/)?\.{1,2}(/|$))[^\\]+$"}),
 ]
 Seconds = Annotated[

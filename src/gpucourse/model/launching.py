@@ -26,9 +26,8 @@ def advised_extra(package: str) -> str:
 
 
 def advise_install(packages: Iterable[str], python: str, *, on_this_computer: bool) -> str:
-    """Return what to type if a Python lacks packages that an exercise needs. `on_this_computer`: whether it is this computer's
-    Python.
-    """
+    """Return what to type if a Python lacks packages that an exercise needs. `on_this_computer`: whether that Python is on this
+    computer, not on a node."""
     extras = sorted({advised_extra(name) for name in packages})
     if on_this_computer and "kernels" in extras and sys.platform == "darwin":
         return (
@@ -49,7 +48,7 @@ class SlurmLaunch(Strict):
     at_once: Name | None = Field(default=None, description="the parameter that says how many tasks may run at the same time")
     gather: RelativePath | None = Field(default=None, description="a script for a last job, after all others have succeeded")
     show_queue: bool = Field(default=False, description="record the queue as soon as waiting jobs show their reasons")
-    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one after that")
+    cancel_last: bool = Field(default=False, description="with several jobs, cancel the last one when the queue is recorded")
 
     @model_validator(mode="after")
     def _one_kind(self) -> SlurmLaunch:
@@ -138,13 +137,13 @@ class Launch(Strict):
 ARTICLE = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
 
 
-def _is(value: object, kind: str) -> bool:
+def _is_of_kind(value: object, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "bool"
     return isinstance(value, {"int": (int,), "float": (int, float), "str": (str,), "bool": ()}[kind])
 
 
-def _to_item(word: str, kind: str | None) -> Scalar:
+def _convert_item(word: str, kind: str | None) -> Scalar:
     return int(word) if kind == "int" and re.fullmatch(r"[0-9]{1,18}", word) else word
 
 
@@ -159,7 +158,7 @@ class Parameter(Strict):
     max: float | None = Field(default=None, description="the largest number that may be given")
     choices: tuple[Scalar, ...] = Field(default=(), description="the only values that may be given")
     choices_of: Literal["instance types"] | None = Field(
-        default=None, description="choices from elsewhere: the instance types with a GPU that the course offers"
+        default=None, description="choices from a table: the instance types with a GPU that the course offers"
     )
     unit: str = Field(default="", description="the unit of the number")
     each: Literal["int", "str"] | None = Field(default=None, description="for str: values separated by commas, of this type")
@@ -196,13 +195,13 @@ class Parameter(Strict):
 
     def find_objection(self, value: Scalar) -> str | None:
         """Return why the type, the range or the choices do not allow `value`, or None if it is allowed."""
-        if not _is(value, self.type):
+        if not _is_of_kind(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
-        values = [_to_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
+        values = [_convert_item(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
         return next((objection for item in values if (objection := self._object_to_value(item))), None)
 
     def _object_to_value(self, value: Scalar) -> str | None:
-        if not _is(value, self.of):
+        if not _is_of_kind(value, self.of):
             return f"{value!r} is not {ARTICLE[self.of]}"
         if self.choices and value not in self.choices:
             return f"{value!r} is not one of {', '.join(map(str, self.choices))}"
@@ -224,7 +223,7 @@ class Parameter(Strict):
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min ({self.min:g}) is above max ({self.max:g})")
         for choice in self.choices:
-            if not _is(choice, self.of):
+            if not _is_of_kind(choice, self.of):
                 raise ValueError(f"the choice {choice!r} is not {ARTICLE[self.of]}")
         for key, value in (("default", self.default), ("local", self.local)):
             if value is not None and (objection := self.find_objection(value)):

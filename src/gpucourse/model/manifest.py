@@ -65,7 +65,7 @@ class Series(Strict):
     reason: Name | None = Field(default=None, description="a key in the rows: why a row has no value, such as state")
 
     @model_validator(mode="after")
-    def _both_ends(self) -> Series:
+    def _require_both_ends(self) -> Series:
         if (self.low is None) != (self.high is None):
             raise ValueError("low and high belong together")
         return self
@@ -99,7 +99,7 @@ class Plot(Strict):
     )
 
     @model_validator(mode="after")
-    def _one_ideal(self) -> Plot:
+    def _refuse_two_ideals(self) -> Plot:
         if self.ideal and self.ideal_key:
             raise ValueError("ideal and ideal_key cannot be combined")
         if self.ideal and self.kind == "bar":
@@ -140,12 +140,13 @@ class Hint(Strict):
     text: Text = Field(description="the hint")
     part: Slug | None = Field(default=None, description="the part that it is about, if the exercise has several")
     ways: tuple[Slug, ...] = Field(
-        default=(), description="verdicts after which it comes first: wrong ways that the judge names, or checks of the part"
+        default=(),
+        description="verdicts after which this hint is shown first: wrong ways that the judge names, or checks of the part",
     )
 
 
 class _TextOr:
-    """Add text to the values that the JSON Schema of a key allows."""
+    """A type of value in a manifest that may also be a text. Its JSON Schema allows both."""
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         return {"anyOf": [{"type": "string", "pattern": NOT_EMPTY}, handler(core_schema)]}
@@ -254,7 +255,7 @@ class Exercise(Strict):
         return next((table for table in self.tables if table.main), next(iter(self.tables), None))
 
     @model_validator(mode="after")
-    def _one_main_table(self) -> Exercise:
+    def _refuse_two_main_tables(self) -> Exercise:
         if sum(table.main for table in self.tables) > 1:
             raise ValueError("tables: only one can be main, because a run's result shows only one")
         return self

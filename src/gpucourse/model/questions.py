@@ -58,8 +58,12 @@ class Question(Strict):
     value: NumberOrPath | None = Field(default=None, description="numeric: the right number, or a path to it")
     low: Expression | None = Field(default=None, description="numeric: the lower end of the recorded range")
     high: Expression | None = Field(default=None, description="numeric: the upper end of the recorded range")
-    tolerance: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in the unit")
-    tolerance_percent: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in percent")
+    tolerance: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off the answer may be, in the unit"
+    )
+    tolerance_percent: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off the answer may be, in percent"
+    )
     unit: str = Field(default="", description="numeric: the unit of the answer")
     evidence: Literal["logic", "gpu"] = Field(default="logic", description="numeric: gpu if only a GPU can give the number")
     options: tuple[Text, ...] = Field(default=(), max_length=len(LETTERS), description="choice: the answers, lettered from a")
@@ -67,7 +71,9 @@ class Question(Strict):
     check: Slug | None = Field(default=None, description="mutation: the check that fails")
     edit: RelativePath | None = Field(default=None, description="mutation: the file that the learner edits")
     was: Text | None = Field(default=None, description="mutation: the text that the edit changes; it occurs once in the file")
-    becomes: str | None = Field(default=None, description="mutation: what replaces it; the learner sees neither of the two")
+    becomes: str | None = Field(
+        default=None, description="mutation: the text that replaces `was`; the learner sees neither text"
+    )
     look_for: Text | None = Field(default=None, description="text: what a good answer says, for the reviewer")
     explanation: Text | None = Field(default=None, description="why the answer is right; shown after the answer")
 

@@ -212,7 +212,7 @@ class RunRecord:
 
     @property
     def brings_checks(self) -> bool:
-        """Return whether the run is one of a learner's own script that has checks."""
+        """Return whether the run executed a learner's own script that has checks."""
         return self.state == "succeeded" and bool(self.own_script and self.checks) and not self.profiled
 
     @property
@@ -290,8 +290,8 @@ class RunRecord:
 
     @property
     def culprit(self) -> int | None:
-        """Return the rank to look at first: the one that the coach blames, otherwise the first that failed. Return None if
-        several are silent, because nothing shows which of them keeps the others waiting."""
+        """Return the rank to look at first: the rank that the coach blames, otherwise the first rank that failed. Return None
+        if several ranks are silent, because nothing shows which of them keeps the others waiting."""
         blamed = self.diagnoses[0].ranks if self.diagnoses else []
         if len(blamed) > 1 and self.diagnoses[0].symptom == "silent-rank":
             return None
@@ -354,7 +354,7 @@ def _count_telling_parts(paths: Collection[PurePath]) -> int:
 
 
 def _count_groups(size: int, ranks: int) -> str:
-    """Return a text such as `2 groups of 1 rank`, if `ranks` ranks made groups of `size` ranks."""
+    """Return how many groups of `size` ranks these `ranks` ranks made, such as `2 groups of 1 rank`."""
     if size == 0:
         return f"none on {ranks} rank{'s' if ranks > 1 else ''}"
     groups = max(1, ranks // size)

@@ -78,9 +78,9 @@ class Row(Strict):
     )
 
     def shares(self, kinds: Collection[Kind]) -> dict[Kind, float]:
-        """Return each kind's share of this row's points, for an exercise with these `kinds`. Return an empty dictionary if the
-        row has none of them. The share of a kind that the exercise lacks goes to the kinds that need thought, otherwise to the
-        remaining kinds."""
+        """Return the share of this row's points for each of the `kinds` of evidence that an exercise has. Return an empty
+        dictionary if the row has none of them. The share of a missing kind goes to the kinds that need thought. If there are
+        none, it goes to the remaining kinds."""
         present = [kind for kind in self.evidence if kind in kinds]
         takers = [kind for kind in present if kind not in UNEDITED_KINDS] or present
         absent = sum(weight for kind, weight in self.evidence.items() if kind not in present)
@@ -128,7 +128,7 @@ class Rubric(Strict):
         return next((part for part in self.parts if part.module == module), None)
 
     @model_validator(mode="after")
-    def _once(self) -> Rubric:
+    def _refuse_repeated_modules(self) -> Rubric:
         modules = [part.module for part in self.parts]
         if duplicate := next((id_ for id_ in modules if modules.count(id_) > 1), None):
             raise ValueError(f"module {duplicate} has two parts")

@@ -97,7 +97,7 @@ class RowScore:
     """One row of the rubric.
 
     `waiting`: the points that free text may still earn after a review.
-    `level`: where it was measured.
+    `level`: `gpu` or `logic`, as in ExerciseEvidence.
     `missing`: what it still lacks, such as `3.1: no run yet; 3.2: 2 answers open`.
     """
 

@@ -100,7 +100,7 @@ def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -
 @dataclass(frozen=True, kw_only=True)
 class KeptParts:
     """`yours.json`: the handed-in parts of one exercise, by the part's id; open parts are left out. `tried` is when `try` last
-    judged a part. `newest` has the newest verdict on each part, for hints: it may be about another file."""
+    judged a part. `newest` has the newest verdict on each part, which may be about another file; hints use it."""
 
     version: int = 1
     tried: str = ""

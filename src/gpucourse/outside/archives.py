@@ -51,7 +51,7 @@ class TarReader:
     """A reader of a tar that arrives in pieces, without seeking.
 
     Raises OutsideError if the tar is damaged, ends within a member, or announces more than `max_members` members or `max_total`
-    bytes of content. The content is not read before this check.
+    bytes of content. This check comes before the content is read.
 
     The reader does not notice if the tar ends between two members. So the last member must show that the tar is complete.
     """

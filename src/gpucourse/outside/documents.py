@@ -1,5 +1,5 @@
 """Read JSON from outside. The bytes, the depth, the number of values and the size of each number are limited. The document is
-then converted to the requested type, whose fields may have limits of their own (`Meta`)."""
+then converted to the requested type, whose fields may have their own limits (`Meta`)."""
 
 from __future__ import annotations
 
@@ -109,11 +109,11 @@ def _check(value: object) -> None:
             raise OutsideError(_TOO_DEEP)
         contents = (item.values() if isinstance(item, dict) else item for item in containers)
         level = [inner for items in contents for inner in items if not isinstance(inner, str)]
-        if any(map(_too_large, level)):
+        if any(map(_is_too_large, level)):
             raise OutsideError("the JSON document contains a number that is too large")
 
 
-def _too_large(item: object) -> bool:
+def _is_too_large(item: object) -> bool:
     if isinstance(item, int):
         return not -_MAX_NUMBER <= item <= _MAX_NUMBER
     return isinstance(item, float) and not math.isfinite(item)

@@ -1,4 +1,4 @@
-"""Check names and text from outside: that a path stays inside its folder, that a name is a known one, and that text is safe to
+"""Check names and text from outside: a path must stay inside its folder, a name must be a known name, and text must be safe to
 display."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_part(text: str) -> None:
 def check_known_name(text: object, names: Collection[str], subject: str) -> str:
     """Return the name if it is one of `names`. Raises OutsideError if it is not.
 
-    `subject`: the kind of thing that it names, such as `node` or `run`.
+    `subject`: what the name stands for, such as `node` or `run`.
     """
     if not isinstance(text, str) or text not in names:
         raise OutsideError(f"there is no {subject} {printable(text, 80) if isinstance(text, str) else type(text).__name__}")

@@ -1,10 +1,10 @@
 """Read a YAML file as plain data, with the line of every key. Only this file uses PyYAML.
 
-Words and numbers mean what they mean in YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which editors also follow. So
-`no` stays a word, and `1:30` is not ninety.
+Words and numbers have the meaning that YAML 1.2 gives them (as in JSON: `true`, `null`, decimal numbers), which editors also
+follow. So `no` stays a word, and `1:30` is not ninety.
 
-Anchors, aliases and tags are refused. A manifest does not need them, and with them a small file can grow without end or create
-objects.
+Anchors, aliases and tags are refused. A manifest does not need them, and a small file that has them can grow without end or
+create objects.
 """
 
 from __future__ import annotations

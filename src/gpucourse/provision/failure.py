@@ -80,11 +80,11 @@ def _find_plain_error(command: str, code: int, transcript: Transcript) -> Diagno
         if match := _PLAIN_ERROR.match(line):
             detail = [text for text in lines[index + 1 :] if text.strip("╵")][:6]
             return Diagnostic(summary=match.group(1), detail="\n".join(detail))
-    last_lines = "\n".join(list(_without_warnings(lines))[-6:])
+    last_lines = "\n".join(list(_drop_warnings(lines))[-6:])
     return Diagnostic(summary=f"{command} ended with exit code {code}", detail=last_lines)
 
 
-def _without_warnings(lines: list[str]) -> Iterator[str]:
+def _drop_warnings(lines: list[str]) -> Iterator[str]:
     """Yield the lines without the framed warning about Terraform's own configuration file.
 
     This warning precedes the output of every command.

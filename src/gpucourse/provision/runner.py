@@ -200,9 +200,9 @@ class _Careful:
 class _Interrupts:
     """Count the requests to stop: Ctrl-C in the main thread, and `stop` once it is set. Use it as a context manager.
 
-    At the first SIGINT, Terraform finishes what is in flight, saves its state and ends. At the second, it ends immediately,
-    without saving. The second one is therefore sent only if nothing has been changed yet, or if the user presses Ctrl-C a
-    third time.
+    At the first SIGINT, Terraform finishes the operations in progress, saves its state and ends. At the second, it ends
+    immediately, without saving. The second one is therefore sent only if nothing has been changed yet, or if the user presses
+    Ctrl-C a third time.
 
     If another SIGINT handler is installed, it stays. The code that catches its KeyboardInterrupt then calls `request_stop`.
     """
@@ -260,7 +260,7 @@ SCARCE = 1 << 20  # bytes: the disk counts as full with less than this free in a
 
 
 class DiskReserve:
-    """Watch the disk under one folder."""
+    """Watch the free space on the disk of one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

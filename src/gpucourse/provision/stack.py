@@ -2,7 +2,7 @@
 
     prepare ──▶ plan ──▶ up ──▶ Inventory          down ──▶ addresses removed
 
-`plan` shows and saves the plan; `up` applies exactly the saved plan. If any of them is killed at any time, the same command
+`plan` shows and saves the plan; `up` applies exactly the saved plan. If an operation is killed at any time, the same command
 continues from the state.
 
 Every stack describes its nodes in the Terraform output `nodes`: a list with one object for each node, whose keys are those of
@@ -134,7 +134,9 @@ class TerraformStack:
         if not self._planned:
             self.plan(watcher)
         try:
-            transcript = self._runner().run("apply", self._commands().apply(self.paths.plan_file.name), _without_plan(watcher))
+            transcript = self._runner().run(
+                "apply", self._commands().apply(self.paths.plan_file.name), _ignore_planned_changes(watcher)
+            )
         finally:
             self._forget_plan()
         return inventory(self.paths.folder.name, transcript.outputs)
@@ -213,7 +215,7 @@ class TerraformStack:
             self._runner().run("init", self._commands().init(), watcher, extra={"TF_PLUGIN_CACHE_DIR": str(cache.absolute())})
 
 
-def _without_plan(watcher: Watcher) -> Watcher:
+def _ignore_planned_changes(watcher: Watcher) -> Watcher:
     """Return a watcher that ignores planned changes. They were already shown, but `apply` reports them again before it
     begins."""
 

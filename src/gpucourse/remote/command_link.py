@@ -71,7 +71,7 @@ class CommandLink(ABC):
 
     @abstractmethod
     def _start(self, line: str, timeout_s: float, /) -> Channel:
-        """Start a command line on a channel. Raises UnreachableError."""
+        """Start a command line, and return its channel. Raises UnreachableError."""
 
     @contextmanager
     def _exchange(self, command: str, stdin: Stdin, silence_s: float) -> Iterator[Exchange]:

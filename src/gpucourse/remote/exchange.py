@@ -109,7 +109,7 @@ class Exchange:
             if piece:
                 yield piece
         if not self._own_stdout.begun:
-            raise self._not_begun(f"ended with code {self._read_exit_status()}")
+            raise self._make_not_begun_error(f"ended with code {self._read_exit_status()}")
         if remainder := self._own_stdout.rest():
             yield remainder
 
@@ -134,7 +134,7 @@ class Exchange:
                     hint="it was not used. Another program may be answering there: gpucourse status",
                 )
             if self._input_end is not None and self._clock() - self._input_end >= limit_s:
-                raise self._too_late(f"the command's answer is not complete after {limit_s:g} s")
+                raise self._make_late_error(f"the command's answer is not complete after {limit_s:g} s")
         return bytes(data)
 
     def code(self) -> int:
@@ -191,19 +191,19 @@ class Exchange:
         if not self._own_stdout.begun:
             self._check_login_shell(now - self._began >= self._silence_s)
         elif now - self._moved >= self._silence_s:
-            raise self._too_late(f"the command sent nothing for {self._silence_s:g} s")
+            raise self._make_late_error(f"the command sent nothing for {self._silence_s:g} s")
         elif self._input_end is None and now - self._began >= self._silence_s + self._sent / PACE:
-            raise self._too_late(f"the command read only {self._sent} bytes of its input in {now - self._began:.0f} s")
+            raise self._make_late_error(f"the command read only {self._sent} bytes of its input in {now - self._began:.0f} s")
 
     def _check_login_shell(self, is_late: bool) -> None:
         """Raise an error if the login shell has printed too much, or has taken too long, before the command begins."""
         noise = max(self._own_stdout.noise_bytes, self._own_stderr.noise_bytes)
         if noise > MAX_NOISE:
-            raise self._not_begun(f"printed more than {format_bytes(MAX_NOISE)}")
+            raise self._make_not_begun_error(f"printed more than {format_bytes(MAX_NOISE)}")
         if is_late and noise:
-            raise self._not_begun(f"printed {format_bytes(noise)} in {self._silence_s:g} s")
+            raise self._make_not_begun_error(f"printed {format_bytes(noise)} in {self._silence_s:g} s")
         if is_late:
-            raise self._not_begun(f"took more than {self._silence_s:g} s", Silent)
+            raise self._make_not_begun_error(f"took more than {self._silence_s:g} s", Silent)
 
     def _feed(self) -> None:
         pieces = (self._stdin,) if isinstance(self._stdin, bytes) else self._stdin
@@ -268,10 +268,10 @@ class Exchange:
             raise self._cut()
         return self._channel.exit_status
 
-    def _too_late(self, reason: str) -> Silent:
+    def _make_late_error(self, reason: str) -> Silent:
         return Silent(f"{self._name}: {reason}", hint="the node may be overloaded or frozen: gpucourse status")
 
-    def _not_begun(self, event: str, kind: type[UnreachableError] = UnreachableError) -> UnreachableError:
+    def _make_not_begun_error(self, event: str, kind: type[UnreachableError] = UnreachableError) -> UnreachableError:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
         return kind(
             f"{self._name}: the login shell {event} before our command began; it printed: {words or 'nothing'}",

@@ -84,7 +84,7 @@ class Fleet:
         return all(link is not None and link.alive for link in links)
 
     def describe_again(self, nodes: Sequence[Node]) -> None:
-        """Replace the records of the nodes with more complete records of the same machines."""
+        """Replace the records of some nodes by more complete records of the same machines."""
         self.nodes = tuple(nodes)
         for node in self.nodes:
             if node.name in self._links:
@@ -95,12 +95,13 @@ class Fleet:
         return self.do_on_each(lambda link: link)
 
     def do_on_each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Call `task` for the link of every node (or of `nodes`) at the same time. Connect to nodes that have no link yet."""
+        """Call `task` for the link of every node (or of `nodes`) at the same time, and return one outcome per node. Connect to
+        nodes that have no link yet."""
         return self.each_node(lambda node: task(self.link(node)), nodes)
 
     def each_node(self, task: Callable[[Node], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
-        """Call `task` for every node (or for `nodes`) at the same time. The task requests links itself, so it can survive a cut
-        connection."""
+        """Call `task` for every node (or for `nodes`) at the same time, and return one outcome per node. The task requests its
+        links itself, so it can replace one that is cut."""
         return do_on_each(self.nodes if nodes is None else tuple(nodes), task)
 
     def link(self, node: Node) -> Link:
@@ -136,7 +137,8 @@ class Fleet:
 
 
 def do_on_each(nodes: Sequence[Node], task: Callable[[Node], T]) -> list[Outcome[T]]:
-    """Call `task` for all nodes, at most AT_ONCE at the same time. Ctrl-C ends this immediately.
+    """Call `task` for all nodes, at most AT_ONCE at the same time, and return one outcome per node. Ctrl-C ends this
+    immediately.
 
     Errors that gpucourse expects become outcomes. Any other exception is a bug and is raised.
     """

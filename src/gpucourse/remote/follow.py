@@ -331,7 +331,7 @@ class _NodeFollower(threading.Thread):
         """Handle one frame. Return True if it reports the end of the run."""
         name = self._node.name
         if kind == frames.LOG:
-            self._append(self._whose(stream), offset, payload)
+            self._append(self._find_owner(stream), offset, payload)
         elif kind == frames.NAMED:
             self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.LogName))
         elif kind == frames.RANK:
@@ -364,14 +364,14 @@ class _NodeFollower(threading.Thread):
             raise self._distrust("the name of a log", f"there is no rank {rank}: {self._ranks} were started")
         self._named[stream] = node, rank
 
-    def _whose(self, stream: int) -> LogOwner:
+    def _find_owner(self, stream: int) -> LogOwner:
         """Return the node and the rank that a stream belongs to. The rank of a launcher is None."""
         if stream not in self._named:
             raise self._distrust("a piece of a log", f"there is no log {stream}")
         return self._named[stream]
 
     def _take_up_logs(self) -> None:
-        """Open the logs that are already here."""
+        """Open the log files of this node that are already on this computer."""
         for owner in find_logs(self._node, self._state.paths, scheduled=self._scheduled):
             self._log(owner)
 

@@ -215,12 +215,12 @@ def mark(link: Link, uid: str, shared: str = "") -> Belongings:
     """Leave a note on the machine, which says that one of our labs uses it. If the lab uses `shared`, also leave the note in
     our folder below `shared`.
     """
-    return _ours(link, "mark", uid, (), shared)
+    return _request_belongings(link, "mark", uid, (), shared)
 
 
 def find_belongings(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
     """Return this lab's processes and files on the machine and in `shared`, the folder that its cluster shares."""
-    return _ours(link, "look", uid, runs, shared)
+    return _request_belongings(link, "look", uid, runs, shared)
 
 
 def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
@@ -229,10 +229,10 @@ def clear(link: Link, uid: str, runs: Sequence[str], shared: str = "") -> Belong
     If no other lab uses the machine or `shared`, also remove the environment of `deploy --install`. If our folder then contains
     nothing else, also remove everything else that we put there.
     """
-    return _ours(link, "clear", uid, runs, shared)
+    return _request_belongings(link, "clear", uid, runs, shared)
 
 
-def _ours(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
+def _request_belongings(link: Link, verb: str, uid: str, runs: Sequence[str], shared: str = "") -> Belongings:
     request = json.dumps({"verb": verb, "uid": uid, "runs": list(runs), "shared": shared}).encode()
     result = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=request, timeout_s=_CLEAR_S)
     if not result.ok:

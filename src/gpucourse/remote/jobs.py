@@ -60,7 +60,7 @@ def answer(node: Node, verb: str, kind: type[T], result: CommandResult) -> T:
     if result.code == 0:
         return answers.parse(node.label, f"its answer to {verb}", result.stdout, kind)
     if result.code in (126, 127):
-        raise _no_python(node)
+        raise _make_no_python_error(node)
     if (complaint := _complaint(result.stdout)) is not None:
         raise _make_error(node, complaint)
     raise failure(node, verb, result.code, result.stderr)
@@ -85,7 +85,8 @@ def failure(node: Node, verb: str, code: int, stderr: bytes) -> GpucourseError:
 
 
 def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> dict[str, Any]:
-    """Start a run. The request may be repeated if the answer was lost, because a run never starts twice."""
+    """Start a run, and return the node's answer. The request may be repeated if the answer was lost, because a run never starts
+    twice."""
     return call(link, "start", dict[str, Any], stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
@@ -101,8 +102,8 @@ def states(link: Link, run_ids: Sequence[str]) -> dict[str, answers.JobState]:
 
 
 def cancel(link: Link, run_ids: Sequence[str], grace_s: float) -> dict[str, answers.State]:
-    """End every process of at most RUNS_IN_REQUEST runs on this node: send TERM, and KILL after `grace_s`. The request may be
-    repeated.
+    """End every process of at most RUNS_IN_REQUEST runs on this node: send TERM, and KILL after `grace_s`. Return the runs'
+    last states. The request may be repeated.
 
     If several runs are requested, the result omits those that Slurm could not end.
     """
@@ -240,7 +241,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     return UnreachableError(sentence, hint="gpucourse ssh opens a shell on the node, to see what is wrong")
 
 
-def _no_python(node: Node) -> MissingError:
+def _make_no_python_error(node: Node) -> MissingError:
     return MissingError(
         f"{node.label}: there is no Python at {node.python}",
         hint="type gpucourse deploy again, with the Python that has the course's packages",

@@ -149,7 +149,7 @@ class _Master:
         Path(self.path).unlink(missing_ok=True)  # ssh leaves the socket if it had to be killed
 
     def _hold_input(self) -> Iterator[bytes]:
-        """Keep the input of the command on the node open until the end, and send nothing."""
+        """Keep the input of the command on the node open until the end. Yields nothing, so nothing is sent."""
         self._end.wait()
         yield from ()
 

@@ -81,7 +81,7 @@ class ProcessChannel:
         self._stdin.close()
 
     def close(self) -> None:
-        """Close the streams, and end the process if it is one that must not outlive its channel."""
+        """Close the streams. End the process if it must not outlive its channel."""
         if self._stdout.over:
             self.status_event.wait(_END_S)  # it is about to end by itself, and its code says whether it was lost
         self._dropped = True

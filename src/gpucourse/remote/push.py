@@ -60,11 +60,11 @@ def parcels(uploads: Sequence[Upload]) -> list[Parcel]:
 def push(link: Link, wrapped: Sequence[Parcel]) -> int:
     """Send the files that the node's store lacks. Return how many bytes were sent."""
     by_key = {parcel.key: parcel for parcel in wrapped}
-    answer = _do(link, _LIST)
+    answer = _run(link, _LIST)
     stored_keys = set(answer.decode("ascii", "replace").split())
     lacking = [parcel for key, parcel in by_key.items() if key not in stored_keys]
     if lacking:
-        _do(link, _TAKE, write_tar(_read_members(lacking)))
+        _run(link, _TAKE, write_tar(_read_members(lacking)))
     return sum(parcel.size for parcel in lacking)
 
 
@@ -94,7 +94,7 @@ def _parcel(upload: Upload) -> Parcel:
     return Parcel(name=name, key=key, size=size, executable=bool(info.st_mode & 0o100), source=upload.source, content=content)
 
 
-def _do(link: Link, command: str, stdin: bytes | Iterable[bytes] = b"") -> bytes:
+def _run(link: Link, command: str, stdin: bytes | Iterable[bytes] = b"") -> bytes:
     result = link.run(command, stdin=stdin)
     if not result.ok:
         raise jobs.failure(link.node, "push", result.code, result.stderr)

@@ -108,7 +108,8 @@ class SshLink(CommandLink):
         self._transport.close()
 
     def _start(self, line: str, timeout_s: float, /) -> paramiko.Channel:
-        """Start a command line on a channel. Also open another channel, which saves the next command a round trip."""
+        """Start a command line, and return its channel. Also open another channel, which saves the next command a round
+        trip."""
         guard = threading.Timer(timeout_s, self._transport.close)  # exec_command waits without a limit
         guard.daemon = True
         guard.start()

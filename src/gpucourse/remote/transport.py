@@ -1,5 +1,5 @@
-"""The one place that chooses how to reach a node: with the SSH library, with the ssh command, or by a process on this
-computer."""
+"""Choose how to reach a node: with the SSH library, with the ssh command, or by a process on this computer. Only this file
+chooses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class NodeTransport:
 
 
 def choose_way(login: str) -> Way:
-    """Return the way to the login node of a cluster: the ssh command, or no connection if this computer is that node.
+    """Return the way to reach the login node of a cluster: the ssh command, or a process on this computer if this computer is
+    that node.
 
     `login`: a name as for ssh; empty for this computer.
     """

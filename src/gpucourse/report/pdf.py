@@ -139,7 +139,8 @@ class _Pages(FPDF):
                 font.close()
 
     def normalize_text(self, text: str) -> str:
-        """Replace characters that cannot be shown; fpdf2 calls this for every text before it draws it."""
+        """Return the text with a box, or nothing, for each character that cannot be shown; fpdf2 calls this for every text
+        before it draws it."""
         return "".join(map(self._show_or_box, super().normalize_text(text)))
 
     def _show_or_box(self, character: str) -> str:

@@ -1,1 +1,1 @@
-"""Runs: from what the learner typed to a finished record. Nothing here depends on how a lab is built."""
+"""Runs, from the command that the learner types to a finished record. This package does not depend on how a lab is built."""

@@ -185,7 +185,8 @@ def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None)
 
 
 def _write_copy(context: Context, module: Module, exercise: Exercise, fault: CodeFault) -> Path:
-    """Copy the course's own files and put the fault into the copy. An existing copy is kept under `kept/`."""
+    """Copy the course's own files and put the fault into the copy. Return the copy's folder. An existing copy is kept under
+    `kept/`."""
     folder = context.paths.broken_copy(exercise.id)
     if folder.is_dir():
         aside = context.paths.broken_copy(exercise.id, suffix=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")

@@ -1,4 +1,4 @@
-"""Connecting to the nodes of runs, only once per command, and finding the network interfaces between them."""
+"""Connect to the nodes of runs, once for each command, and find the network interfaces between the nodes."""
 
 from __future__ import annotations
 

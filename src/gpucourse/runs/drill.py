@@ -1,4 +1,4 @@
-"""Breaking an exercise with an injected fault, and judging the learner's diagnosis."""
+"""Break an exercise with an injected fault, and judge the learner's diagnosis."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def _took_effect(record: RunRecord, fault: InjectedFault) -> bool:
 
 
 def judge_diagnosis(context: Context, exercise_id: str, answer: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge the learner's diagnosis of the newest drill of an exercise. If it is right, store the coach's diagnosis in the
-    record. A wrong diagnosis that follows a right one is not stored.
+    """Judge the learner's diagnosis of the newest drill of an exercise. Return the drill's run and the verdict. If it is right,
+    store the coach's diagnosis in the record. A wrong diagnosis that follows a right one is not stored.
 
     Raises MissingError if there is no drill, and UsageError for a rank that the run does not have.
     """

@@ -1,6 +1,6 @@
-"""Finishing a run: collect outputs and metrics, draw plots, judge, and store deliverables and checksums.
+"""Finish a run: collect outputs and metrics, draw plots, judge, and store deliverables and checksums.
 
-It can be repeated after any interruption.
+The work can be repeated after any interruption.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Following the logs of a run that is under way. When the run has ended, its outputs are collected and judged.
+"""Follow the logs of a run that is under way. When the run has ended, collect its outputs and judge it.
 
 Only the command that holds the run's lock does this; all other commands read the same files on disk. A run without a follower
-simply continues, and the next command that follows it resumes where the stored logs end.
+simply continues, and the next command that follows it resumes at the end of the stored logs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s:
 
 
 def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
-    """Collect the outputs of an ended run, and judge it.
+    """Collect the outputs of an ended run, judge it, and return it with its verdict.
 
     Raises Interrupted if the user presses Ctrl-C, and UnreachableError if a node's outputs cannot be collected. The next
     command about the run then tries again.

@@ -1,4 +1,4 @@
-"""Reading the logs of a run from disk, for `logs`: all of them, a part, one rank, or new lines as they arrive.
+"""Read the logs of a run from disk, for `logs`: all of them, a part, one rank, or new lines as they arrive.
 
 A log, or a single line of it, may be a gigabyte long. So only a few pieces of `CHUNK` bytes are in memory at a time, and the
 text before the selected part is not read.

@@ -1,4 +1,5 @@
-"""The exercise files that the learner has edited, and runs for which the learner predicted which check would fail."""
+"""Find the exercise files that the learner has edited, and judge runs for which the learner predicted which check would
+fail."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def list_red_checks(verdict: ExerciseVerdict | None) -> list[str]:
 
 
 def is_as_predicted(record: RunRecord, verdict: ExerciseVerdict | None) -> bool:
-    """Return whether the check that the learner named failed and all other checks did not."""
+    """Return whether the check that the learner named failed and no other check failed."""
     return record.expected_red is not None and list_red_checks(verdict) == [record.expected_red]
 
 

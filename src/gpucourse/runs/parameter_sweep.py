@@ -294,7 +294,8 @@ def _make_grid(exercise: Exercise, record: Sweep, by_label: Mapping[str, Mapping
 
 
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
-    """Return the table over all values: the table whose rows are plotted, otherwise the first table.
+    """Return one table of the exercise with the rows of all values: the table whose rows are plotted, otherwise the first
+    table.
 
     For a long table, use only the last row of each run.
     """

@@ -1,4 +1,4 @@
-"""The parts of an exercise that the learner writes: judging them, and keeping the results that are handed in."""
+"""Judge the parts of an exercise that the learner writes, and keep the results that are handed in."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def has_code(context: Context, exercise: Exercise, record: RunRecord) -> bool:
 def judge_parts(
     context: Context, exercise: Exercise, record: RunRecord, checks: Sequence[CheckResult]
 ) -> tuple[PartResult, ...]:
-    """Return the verdict on each part that counts, in its state at the start of the run.
+    """Return the verdict on each part that counts, as the part was at the start of the run.
 
     The part's judge decides first, then the run's checks of the part.
     """

@@ -1,4 +1,4 @@
-"""Turning a resolved run into a launch plan on live nodes: everything that happens before a run starts."""
+"""Turn a resolved run into a launch plan on live nodes. Everything before the start of the run happens here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Resolving the learner's command into the exercise, its module, the launcher, the lab, and the kind of the learner's own
-script.
+"""Resolve the learner's command into the exercise, its module, the launcher, the lab, and the kind of the learner's own script.
 
 This is done once, and the result is passed on.
 """
@@ -65,7 +64,7 @@ class RunRequest:
 
     @property
     def command(self) -> str:
-        """Return the command that was typed, with only those options that decide which resources are requested."""
+        """Return the command that was typed, reduced to the options that decide which resources are requested."""
         subject = ["--script", str(self.script)] if self.script else [self.exercise]
         words = ["gpucourse", "run", *(["--module", self.python_module] if self.python_module else subject)]
         values = {
@@ -209,7 +208,7 @@ def _find_slurm_module(context: Context, module: Module, request: RunRequest) ->
 
 @dataclass(frozen=True)
 class RunLocation:
-    """The place where a run would happen. `lacks`: what is missing there, according to the record of the lab."""
+    """The lab or the target of a run. `lacks`: what is missing there, according to the record of the lab."""
 
     mode: Mode
     lacks: str = ""

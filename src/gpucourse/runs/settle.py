@@ -1,4 +1,4 @@
-"""Finishing runs that have no follower, because they were detached or their terminal is gone.
+"""Finish runs that have no follower, because they were detached or their terminal is gone.
 
 The next command about such a run finishes it. `runs` finishes all of them; `cancel` ends one.
 """
@@ -141,7 +141,7 @@ def _take_up(context: Context, record: RunRecord, connections: Connections, job_
     if not active:
         return _mark_lost(context.paths, record, "it never started on any node")
     if len(active) < len(node_states):
-        reason = "its terminal was lost while it started, so it was ended on every node"
+        reason = "the terminal was lost while the run started, so the run was ended on every node"
         follow.give_up(context.paths, fleet, record, "lost", reason)
         return record
     if record.state in {"planned", "starting"}:
@@ -162,7 +162,7 @@ def _mark_lost(paths: WorkspacePaths, record: RunRecord, reason: str) -> RunReco
 
 
 def cancel(context: Context, record: RunRecord) -> RunRecord:
-    """End a run on every node, with the jobs that its own jobs submitted, and collect its outputs.
+    """End a run on every node, with the jobs that its own jobs submitted, and collect its outputs. Return its new record.
 
     Raises UsageError if the run and all these jobs have already ended, and another error if no node was reached or Slurm
     refused.

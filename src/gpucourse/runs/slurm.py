@@ -113,7 +113,8 @@ def plan_on(
 
 
 def _choose_count(request: LaunchRequest, run: ResolvedRun, deployment: Deployment) -> int | None:
-    """Return how many nodes a job requests if no number was typed. None means as many as the exercise is meant for."""
+    """Return how many nodes a job requests if no number was typed. Return None for as many nodes as the exercise is meant
+    for."""
     if not isinstance(deployment, SlurmDeployment):
         return None
     if run.request.script is not None:  # because other people wait for the other nodes
@@ -251,9 +252,8 @@ def _make_partition_error(name: str, slurm_cluster: SlurmCluster, typed: RunRequ
 
 
 def _choose_refusal(deployment: Deployment) -> type[GpucourseError]:
-    """Return the class of error for something that a cluster lacks or does not allow. On a cluster that other people share, it
-    is MissingError.
-    """
+    """Return the class of the error for a resource that a cluster lacks or does not allow: MissingError on a cluster that other
+    people share, UsageError on the course's own."""
     return MissingError if deployment.runs_as_jobs else UsageError
 
 
@@ -267,9 +267,9 @@ def _choose_partition(
 ) -> Partition:
     """Return the partition for the job: the one that was named, otherwise the cluster's default.
 
-    On a Slurm cluster that other people share, a partition that only the course's files name, and that does not exist, is
-    replaced by one that has enough GPUs and a long enough time limit. In the course's own clusters, a partition called `gpu`
-    has priority over the default. Refuses a partition that does not exist or is down.
+    On a Slurm cluster that other people share, the partition that the course's files name may not exist. Unless the learner
+    named it too, it is replaced by one that has enough GPUs and a long enough time limit. In the course's own clusters, a
+    partition called `gpu` has priority over the default. Refuses a partition that does not exist or is down.
     """
     is_terminal = find_launcher(request.launcher).is_terminal
     login = slurm_cluster.session_partition if is_terminal else slurm_cluster.batch_partition

@@ -1,4 +1,4 @@
-"""A terminal on a node that Slurm allocates: preparing it, watching it, and proving afterwards that the node was returned.
+"""Open a terminal on a node that Slurm allocates: prepare it, watch it, and check afterwards that the node was returned.
 
 The console runs the terminal. `open_session` returns the command to start in it, and `close_session` records the transcript.
 """

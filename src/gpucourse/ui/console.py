@@ -59,7 +59,7 @@ def describe_errors(errors: Sequence[GpucourseError]) -> ErrorDocument:
 class Console:
     """Write results to standard output, and notes, warnings, errors, progress and logs to standard error.
 
-    `json`: standard output has one JSON document and nothing else.
+    `json`: standard output receives one JSON document and nothing else.
     `quiet`: only warnings, errors and the headline of a result are shown, or the whole result if it has no headline.
     `verbose`: all details are shown, and errors have their traceback.
     `log`: a function that returns the file in which failures of the display are logged, if there is one.
@@ -143,7 +143,7 @@ class Console:
                 self.note(lacks)
 
     def line(self, cell: Cell) -> None:
-        """Write a sentence about one step of a series, in its style. --quiet does not hide it."""
+        """Write a sentence about one step of a series, in its style. The sentence appears with --quiet too."""
         self._sentence(cell.text, cell.style)
 
     def note(self, text: str) -> None:

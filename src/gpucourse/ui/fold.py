@@ -127,5 +127,5 @@ def _find_next(live: list[_Log], seen_ahead: Counter[bytes]) -> list[list[_Log]]
 
 
 def _shape_comes(shape: bytes, logs: list[_Log]) -> bool:
-    """Return whether a line of this shape will come soon in a log whose next line has another shape."""
+    """Return whether a line of this shape is among the lines read ahead in a log whose next line has another shape."""
     return any(log.shapes[0] != shape and log.has_shape(shape) for log in logs)

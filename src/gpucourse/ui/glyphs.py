@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Glyphs(NamedTuple):
-    """All signs other than letters. Each is one column wide."""
+    """The signs that the user interface draws, other than letters. Each is one column wide."""
 
     good: str = "✓"
     bad: str = "✗"

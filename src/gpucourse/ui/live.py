@@ -150,14 +150,14 @@ class Live:
                 if not (self._fold and source.folds_all)
                 for time_s, raw in (leave_out_tables(source.last) if self._fold else source.last)
             ),
-            key=_when,
+            key=_get_time,
         )
         with self._lock:
             stage_rows = list(self._kept)[-stages:]
         log_rows = logged[-logs:]
         if log_rows and (len(logged) > logs or any(source.more for source in self._sources())):
             log_rows.insert(0, (log_rows[0][0], line((f"{UNICODE.ellipsis} earlier lines are in logs/", "dim"))))
-        return [row for _, row in sorted([*stage_rows, *log_rows], key=_when)]
+        return [row for _, row in sorted([*stage_rows, *log_rows], key=_get_time)]
 
     def _log(self, event: LogBytes) -> None:
         if event.rank is not None:
@@ -174,8 +174,8 @@ class Live:
         self._finish([] if self._brief else self._say_folded(), keep=False)
 
     def _say_folded(self) -> list[Text]:
-        """Return a line that says how many lines of launchers and libraries were hidden since the last such line, and in which
-        files they are. Return nothing if no lines were hidden."""
+        """Return a line that says how many lines of launchers and libraries were hidden since the last such line, and which
+        files contain them. Return nothing if no lines were hidden."""
         sources = [source for source in self._sources() if source.folded]
         count = sum(source.folded for source in sources)
         for source in sources:
@@ -272,5 +272,5 @@ class Live:
             self._moving = self._moving and not self._out.closed
 
 
-def _when(entry: tuple[float, Text]) -> float:
+def _get_time(entry: tuple[float, Text]) -> float:
     return entry[0]

@@ -1,4 +1,4 @@
-"""Use rich with this program's own names for styles, and with consoles made for what their stream can show."""
+"""Use rich with this program's own names for styles, and make consoles that fit what their streams can show."""
 
 from __future__ import annotations
 

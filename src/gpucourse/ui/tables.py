@@ -53,7 +53,7 @@ class Facts(NamedTuple):
 
 
 class Items(NamedTuple):
-    """A list with a bullet before each item or, if `numbered` is set, a number from 1. `style` is the style of items that set
+    """A list. Before each item is a bullet or, if `numbered` is set, a number from 1. `style` is the style of items that set
     none themselves."""
 
     items: Sequence[Content]

@@ -64,7 +64,7 @@ def strip_code_marks(text: str) -> str:
 
 
 def pad(text: str, width: int) -> str:
-    """Fill the text with spaces to `width` columns; longer text stays whole."""
+    """Return the text, filled with spaces to `width` columns; longer text stays whole."""
     return text + " " * (width - cell_len(text))
 
 
@@ -72,8 +72,8 @@ def wrap(text: str, width: int | None, *, first: str = "", indent: str | None = 
     """Break text into lines of at most `width` columns, or only at its line breaks if `width` is None. The first line is
     indented with `first`, the others with `indent`.
 
-    A paragraph keeps its own indent. A word that is longer than the line is not broken, so that paths can be copied, and a
-    command of this program that is longer is continued as a shell continues it.
+    A paragraph keeps its own indent. A word that is longer than the line is not broken, so that paths can be copied. A command
+    of this program that is longer than the line is broken with backslashes, as for a shell.
     """
     indent = " " * cell_len(first) if indent is None else indent
     lines: list[str] = []

@@ -15,7 +15,7 @@ class Folder:
 
 
 class Place:
-    """A path with a fixed name below the folder of its owner, such as `folder / "plan.json"`."""
+    """A path with a fixed name below the folder that has this attribute, such as `folder / "plan.json"`."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -50,14 +50,14 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = _format_
 
     `place`: the exercise, or the result of `script_place` for a learner's own script.
 
-    Ids never go backwards: even if the clock was set back, a new run comes after every earlier run.
+    The id of a new run sorts after every earlier id, even if the clock was set back.
     """
     import secrets
 
     names = [folder.name for folder in list_folders(paths)]
     newest, stamp = max((name[: len(_STAMP)] for name in names if _has_date(name)), default=""), now()
     if newest > stamp:  # the clock was set back
-        stamp = _second_after(newest)
+        stamp = _add_second(newest)
     suffixes = {name.rpartition("-")[2] for name in names}
     # A word alone identifies a run while there are unused words.
     words = [word for word in WORDS if word not in suffixes] or WORDS
@@ -280,6 +280,6 @@ def _has_date(name: str) -> bool:
     return name[len(_STAMP) :].startswith("-")
 
 
-def _second_after(stamp: str) -> str:
+def _add_second(stamp: str) -> str:
     moment = datetime.strptime(stamp, _FORM).replace(tzinfo=UTC)  # in every time zone the next second is the same
     return (moment + timedelta(seconds=1)).strftime(_FORM)

@@ -15,7 +15,7 @@ from gpucourse.errors import MissingError, UsageError
     [
         (
             urllib.error.URLError(socket.gaierror(-2, "Name or service not known")),
-            "has no address here: is this computer online",
+            "cannot be looked up: is this computer online",
         ),
         (urllib.error.URLError(ConnectionRefusedError(111, "Connection refused")), "cannot be reached (Connection refused)"),
         (urllib.error.URLError(TimeoutError("timed out")), "does not answer within 5 s"),

@@ -69,13 +69,13 @@ def test_classify_gives_a_code_its_kind_from_boto3_and_from_terraform(
     code: str, message: str, kind: str, elsewhere: bool
 ) -> None:
     failure = classify(code, message)
-    assert (failure.kind, failure.elsewhere) == (kind, elsewhere)
+    assert (failure.kind, failure.can_retry_elsewhere) == (kind, elsewhere)
     assert failure.meaning
     assert failure.remedy
     assert code.split(".", 1)[-1] in sentence(failure) or code in sentence(failure)
     from_terraform = from_text(BY_TERRAFORM.format(code, message or "no more"))
     assert from_terraform is not None
-    assert (from_terraform.kind, from_terraform.elsewhere) == (kind, elsewhere)
+    assert (from_terraform.kind, from_terraform.can_retry_elsewhere) == (kind, elsewhere)
 
 
 def test_classify_suggests_zones_that_aws_names_without_the_one_that_failed() -> None:

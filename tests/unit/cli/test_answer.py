@@ -31,7 +31,7 @@ def test_answer_at_a_terminal_asks_every_open_question(learning: Learning) -> No
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["answer", "1.1"], 3, "the questions of 1.1 are about your own run, and none has succeeded yet"),
+        (["answer", "1.1"], 3, "the questions of 1.1 are about your own run, but no run has succeeded yet"),
         (["answer", "1.2"], 2, "1.2 has no questions"),
         (["answer", "1.9"], 2, "there is no exercise '1.9'"),
     ],

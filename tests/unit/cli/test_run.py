@@ -22,7 +22,7 @@ Type = Callable[..., Answer]
         ("my/train.py", "my/train.py is a file, not an exercise", "gpucourse run --script my/train.py"),
         ("3.2 --timeout soon", "--timeout: 'soon' is not a duration", "gpucourse run 3.2 --timeout 10m"),
         ("3.2 --set a", "--set a: not of the form name=value", "gpucourse show 3.2 lists its parameters"),
-        ("3.2 --sweep a=1 --sweep b=2", "and was typed 2 times", "gpucourse run 3.2 --sweep a=1, then the other one"),
+        ("3.2 --sweep a=1 --sweep b=2", "but was typed 2 times", "gpucourse run 3.2 --sweep a=1, then the other one"),
         ("3.2 --sweep a=1 --detach", "cannot be combined", "gpucourse run 3.2 --set NAME=VALUE --dry-run shows one run"),
         ("3 --all --dry-run", "cannot be combined", "gpucourse run 3 --set NAME=VALUE --dry-run shows one run"),
         ("3.2 --predict a=1 --no-predict", "cannot be combined", "gpucourse run 3.2 --no-predict"),

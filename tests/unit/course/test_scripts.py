@@ -44,7 +44,7 @@ def test_check_scripts_names_a_solution_of_nothing_and_one_that_solves_nothing(c
     clean_course.put("exercises/07-rivers/solutions/source.py", script.read_text())
     clean_course.put("exercises/07-rivers/solutions/other.py", "")
     assert lint(clean_course.load()) == [
-        "exercises/07-rivers/solutions/other.py: solves no file that an exercise uses",
+        "exercises/07-rivers/solutions/other.py: no exercise uses a file of this name",
         "exercises/07-rivers/solutions/source.py: is the same as exercises/07-rivers/source.py, so there is nothing to solve",
     ]
 

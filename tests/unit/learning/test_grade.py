@@ -69,7 +69,7 @@ def test_judgement_by_the_learner_counts_half_until_a_reviewer_judges(learning: 
     learning.types("grade", "--bundle", str(path))
     learning.leave()
     output = " ".join(learning.types("grade", "--open", str(path)).out.split())
-    assert "18.8 then, 18.8 as counted here" in output
+    assert "18.8 in the bundle, 18.8 as counted here" in output
     assert f"1.2 more points (whole course: 0.9) wait for a review by you: gpucourse grade --open {path} --review" in output
     learning.types("grade", "--open", str(path), "--judge", "1.1/why=20", "--by", "Bo")
     assert learning.read_points("--open", str(path))["understanding"] == 8, "the reviewer's replaces the learner's"
@@ -125,7 +125,7 @@ def test_grade_subject_of_a_bundle_in_another_workspace_has_the_same_points(lear
     output = learning.types("grade", "--open", str(path)).out
     assert "Points of Noah" in output
     assert "no file has changed since the bundle was made" in output
-    assert "17.5 then, 17.5 as counted here" in output
+    assert "17.5 in the bundle, 17.5 as counted here" in output
     learning.types("grade", "--open", str(path), "--review", "--judge", "1.1/why=100", "--by", "Ada")
     assert learning.read_points("--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
 
@@ -157,7 +157,7 @@ def test_grade_subject_of_a_bundle_counts_nothing_for_a_file_that_was_added(lear
     forged_bundle = change_bundle(hand_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
     result = learning.types("grade", "--open", str(forged_bundle), code=5)
     assert f"files were changed: changed.zip: {name}" in result.err
-    assert "17.5 then, 17.5 as counted here" in result.out
+    assert "17.5 in the bundle, 17.5 as counted here" in result.out
     assert learning.read_points("--open", str(forged_bundle), code=5)["understanding"] == 7.5
 
 
@@ -194,7 +194,7 @@ def test_grade_bundle_of_a_course_without_a_rubric_has_the_whole_course(learning
     assert "points  whole course: 2.5 of 20 · 12 %" in learning.types("grade", "--bundle", path).out
     learning.leave()
     output = " ".join(learning.types("grade", "--open", path).out.split())
-    assert "whole course 2.5 then, 2.5 as counted here" in output
+    assert "whole course 2.5 in the bundle, 2.5 as counted here" in output
     assert "1.1 Source 2.5 of 10 logic (no GPU)" in output
     assert "1 Rivers 2.5 of 20 12 % 1.1: 2.5" in output
 

@@ -136,7 +136,7 @@ def test_sweep_whose_job_array_outlives_its_command_is_completed_later(
     [
         (["--sweep", "deepth=1,2"], "there is no parameter 'deepth'. Did you mean depth?"),
         (["--sweep", "depth=1,5000"], "5000 is above 1000"),
-        (["--sweep", "depth=1,2", "--sweep", "depth=3,4"], "--sweep accepts one parameter at a time, and was typed 2 times"),
+        (["--sweep", "depth=1,2", "--sweep", "depth=3,4"], "--sweep accepts one parameter at a time, but was typed 2 times"),
         (["--sweep", "depth=1"], "at least two values are needed"),
         (["--sweep", "depth=1,2", "--set", "depth=3"], "depth is both swept and set"),
         (["--sweep", "depth=" + ",".join(map(str, range(1, 40)))], "39 values are more than 32"),

@@ -1,4 +1,5 @@
-"""Labs on AWS: priced and confirmed first, limited in time, and verified to be gone afterwards.
+"""Labs on AWS. Before a lab is built, its price is shown and the user confirms it; the lab ends at a deadline; afterwards a
+scan checks that it is gone.
 
 The modules of this package are imported when they are first used, because `status` opens every target, and few commands need
 every module.

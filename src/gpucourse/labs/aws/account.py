@@ -51,7 +51,7 @@ def make_pause(stop: threading.Event) -> Callable[[float], None]:
 
 
 def find_lab(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
-    """Return the module's lab on AWS that the command refers to. `verb`: the command that was typed.
+    """Return the lab of the module on AWS to which the command refers. `verb`: the command that was typed.
 
     Raises MissingError if there is no such lab, UsageError if several labs match.
     """

@@ -65,7 +65,7 @@ class Budget:
 
 
 def read_budget(context: Context, stacks: Collection[str]) -> Budget:
-    """Return the budget. The expected costs of all labs except these stacks are reserved."""
+    """Return the budget. The expected costs of all labs are reserved, except those of `stacks`."""
     budget = context.settings.budget_usd
     if budget is not None:
         follow_killed_commands(context)

@@ -147,7 +147,7 @@ def _note_attempt(
 ) -> None:
     """Record a failed attempt, and report where the next one will be made."""
     cloud = deployment.cloud
-    if failure.elsewhere or next_launch is not None:
+    if failure.can_retry_elsewhere or next_launch is not None:
         reason = failure.meaning + (", with nodes close together (placement group)" if launch.placement_group else "")
         cloud.tried.append(
             PlacementAttempt(
@@ -294,7 +294,7 @@ class Route:
         """Return the place to try after this one failed; None if no other place would help, or if all have been tried."""
         if place.placement_group and _is_about_group(failure):
             return replace(place, placement_group=False)
-        if not failure.elsewhere:
+        if not failure.can_retry_elsewhere:
             return None
         self._tried.add((place.zone, place.instance_type))
         following = self._find_next(failure.suggested, placement_group=place.placement_group)
@@ -314,7 +314,7 @@ class Route:
 
 
 def _is_about_group(failure: Failure) -> bool:
-    """Return whether the placement group, rather than the number of machines, caused the failure."""
+    """Return whether the placement group, not the number of machines, caused the failure."""
     text = f"{failure.code} {failure.message}".lower()
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)
 

@@ -214,9 +214,9 @@ def _make_parts(totals: dict[str, Decimal]) -> list[CostPart]:
 
 
 def _query_billed_cost(context: Context, bill: Bill) -> BilledCost:
-    today = ledger.now().date()
-    first = min((span.started.date() for span in bill.spans), default=date(today.year, today.month, 1))
-    return query_billed_cost(Account(context.settings.region, context.environ), first, today)
+    last_day = ledger.now().date()
+    first = min((span.started.date() for span in bill.spans), default=date(last_day.year, last_day.month, 1))
+    return query_billed_cost(Account(context.settings.region, context.environ), first, last_day)
 
 
 def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:

@@ -103,7 +103,7 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Pause the idle agent on every node for this many seconds; if `seconds` is 0, resume it. The deadline does not change.
+    """Pause the idle agent on every node for this many seconds, or resume it if `seconds` is 0. The deadline does not change.
 
     Raises UnreachableError with the names of the nodes that did not accept the pause, MissingError for a stopped lab.
     """
@@ -124,7 +124,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             else:
                 failures = _do_on_nodes(context.transport, deployment, lambda link: node_files.remove(link, "hold"))
         if failures:
-            raise _same(failures, f"not every node of {deployment.stack} accepted the change: {_join(failures)}")
+            raise _combine_failures(failures, f"not every node of {deployment.stack} accepted the change: {_join(failures)}")
         deadline = datetime.fromisoformat(cloud.expires)
         sentence = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC"
@@ -191,7 +191,8 @@ def _write_tags(account: Account, deployment: AwsDeployment, moment: datetime) -
 def _set_back(
     transport: Transport, account: Account, deployment: AwsDeployment, extension: Extension, failures: Failures
 ) -> Failures:
-    """Restore the earlier end on the nodes that accepted the later one and, if all of them accept it again, in the tags.
+    """Restore the earlier end on the nodes that accepted the later end. If all of these nodes accept it, also restore it in the
+    tags.
 
     Return an error for each node that still has the later end.
     """
@@ -217,8 +218,8 @@ def _make_extend_error(
 ) -> GpucourseError:
     ends = f"still ends at {extension.before:%Y-%m-%d %H:%M} UTC"
     if not reset_failures:
-        return _same(failures, f"{_join(failures)}. {deployment.stack} {ends}: nothing else was changed")
-    return _same(
+        return _combine_failures(failures, f"{_join(failures)}. {deployment.stack} {ends}: nothing else was changed")
+    return _combine_failures(
         failures,
         f"{_join(failures)}. {deployment.stack} {ends}, except {', '.join(reset_failures)}, which accepted the later end "
         f"and could not be set back: {_join(reset_failures)}",
@@ -241,9 +242,9 @@ def _join(failures: Failures) -> str:
     return "; ".join(error.what for error in failures.values())
 
 
-def _same(failures: Failures, problem: str) -> GpucourseError:
-    """Combine the errors into one: an UnreachableError if any node was unreachable, otherwise an error of the first
-    error's class."""
+def _combine_failures(failures: Failures, problem: str) -> GpucourseError:
+    """Combine the errors into one with the message `problem`: an UnreachableError if any node was unreachable, otherwise an
+    error of the first error's class."""
     errors = list(failures.values())
     first = next((error for error in errors if isinstance(error, UnreachableError)), errors[0])
     return type(first)(problem, hint=first.hint)

@@ -64,9 +64,9 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
     rate = usd_per_hour(costing)
     kinds = [resource.kind for resource in resources]
     machines = kinds.count("instance")
-    of_them = f", {machines} of them instance{'' if machines == 1 else 's'}" if machines else ", no instance among them"
+    instance_clause = f", {machines} of them instance{'' if machines == 1 else 's'}" if machines else ", no instance among them"
     things = f"{len(resources)} resource{' exists' if len(resources) == 1 else 's exist'}"
-    return f"{things} in {cloud.zone}{of_them}: together ${rate:.2f} an hour"
+    return f"{things} in {cloud.zone}{instance_clause}: together ${rate:.2f} an hour"
 
 
 def make_error(failure: Failure, attempts: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:

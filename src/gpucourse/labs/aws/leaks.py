@@ -43,7 +43,7 @@ class ScannedResource:
     """One resource in the account. Its state is one of these:
 
     `standing`: it belongs to a recorded lab.
-    `another's`: another owner created it, and it will still end by itself.
+    `another's`: another owner created it, and its deadline has not passed yet.
     `unknown`: AWS does not let us list resources of this kind.
     `leak`: all other cases.
     """
@@ -122,7 +122,7 @@ def clean(context: Context, scan: LeakScan, *, everyone: bool = False) -> tuple[
 
 
 def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
-    """Classify the resources. A stack counts as expired only when all its resources have expired.
+    """Return the resources with their classes. A stack counts as expired only when all its resources have expired.
 
     If `extend` was not allowed to change a tag, or an older gpucourse extended the lab, only the instances and their disks show
     the new end.

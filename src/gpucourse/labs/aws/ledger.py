@@ -93,15 +93,15 @@ def _apply_entry(entry: dict[str, Any], spans: list[Span], running: dict[str, in
 
 
 def _parse_charge(entry: dict[str, Any]) -> Charge:
-    rate = Rate(usd_per_hour=_to_usd(entry["usd_per_hour"]), note=entry.get("note", ""), **_pick(entry, "source date"))
-    return Charge(units=_to_usd(entry["units"]), rate=rate, **_pick(entry, "item kind what stack module market zone"))
+    rate = Rate(usd_per_hour=_parse_usd(entry["usd_per_hour"]), note=entry.get("note", ""), **_pick(entry, "source date"))
+    return Charge(units=_parse_usd(entry["units"]), rate=rate, **_pick(entry, "item kind what stack module market zone"))
 
 
 def _pick(entry: dict[str, Any], names: str) -> dict[str, Any]:
     return {name: entry[name] for name in names.split()}
 
 
-def _to_usd(text: str) -> Decimal:
+def _parse_usd(text: str) -> Decimal:
     amount = Decimal(text)
     if not 0 <= amount <= _MAX_AMOUNT:  # also false for NaN
         raise ValueError(f"{text[:40]!r} is not an amount")
@@ -124,8 +124,8 @@ def _append(path: Path, lines: Sequence[bytes]) -> None:
         return
     with storing(path), hold_lock(path) as file:  # the file is its own lock
         size = os.lseek(file, 0, os.SEEK_END)
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-        data = (b"\n" if torn else b"") + b"".join(lines)
+        is_cut_off = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        data = (b"\n" if is_cut_off else b"") + b"".join(lines)
         while data:
             data = data[os.write(file, data) :]
         os.fsync(file)
@@ -227,7 +227,7 @@ def describe_cost_meanwhile(paths: WorkspacePaths, deployment: AwsDeployment) ->
 
 
 def _correct_start(charge: Charge, spans: Iterable[Span]) -> Charge:
-    """Return the charge. If its item was stopped after the charge's start time, remove that time: the charge begins now."""
+    """Return the charge, without its start time if its item was stopped after that time: the charge then begins now."""
     last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 

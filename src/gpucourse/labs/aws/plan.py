@@ -98,7 +98,7 @@ class LabPlan:
         return usd_over(self.per_hour, self.hours)
 
     @property
-    def usually(self) -> Decimal:
+    def usd_usually(self) -> Decimal:
         """Return the cost of the lab, in USD, for as long as the module usually takes."""
         return usd_over(self.per_hour, self.choice.need.hours)
 
@@ -143,7 +143,7 @@ class LabPlan:
 class Fit:
     """The labs to build now, the labs that have to wait until those are destroyed, and notes for the user.
 
-    `fewer`: how many nodes would fit, if the learner typed more than the quota allows; otherwise 0.
+    `fewer`: how many nodes would fit if the learner typed more than the quota allows; otherwise 0.
     """
 
     now: list[Choice] = field(default_factory=list)

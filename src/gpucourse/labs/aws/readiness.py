@@ -1,5 +1,5 @@
-"""The readiness checks of a lab on AWS, from `the instance runs` to `the ranks can meet`. Each check covers all nodes in
-parallel.
+"""The readiness checks of a lab on AWS. The first is that the instances run, and the last is that the ranks can meet. Each
+check covers all nodes in parallel.
 
 `start` uses `wait_until_ready` too, so every call queries the account for addresses and host keys.
 """
@@ -168,8 +168,8 @@ def _pin_host_keys(
     from gpucourse.remote.fleet import do_on_each, values
 
     with stage(watch, "host keys", "AWS confirms the host keys"):
-        vouched = {node.name: node for node in values(do_on_each(strangers, ask))}
-    return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
+        authenticated_nodes = {node.name: node for node in values(do_on_each(strangers, ask))}
+    return replace(inventory, nodes=tuple(authenticated_nodes.get(node.name, node) for node in nodes))
 
 
 def _connect_all(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
@@ -273,7 +273,7 @@ def _check_torch(watch: Watcher, fleet: Fleet, nodes: Sequence[Node]) -> None:
 
 
 def forget_others(context: Context, inventory: Inventory, *, stack: str) -> frozenset[str]:
-    """Make the head of the cluster forget every node that does not belong to the lab; return the names of the forgotten nodes.
+    """Make the head of the cluster forget every node that is not one of the lab's; return the names of the forgotten nodes.
 
     `stack` is the deployment's uid. If the head refuses, a note says so, and Slurm still lists the nodes.
     """

@@ -159,7 +159,7 @@ def _read_instances(answer: object) -> list[CloudInstance]:
 
 
 def _ask_nodes(transport: Transport, labs: Sequence[AwsDeployment], views: dict[str, Outlook]) -> None:
-    """Add the last reports of the idle agents. Nodes that do not answer in time are left out."""
+    """Add the last reports of the idle agents to `views`. Nodes that do not answer in time are left out."""
     running = [
         (lab.stack, node)
         for lab in labs

@@ -116,8 +116,8 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
         late_nodes: list[list[str]] = []
 
         def move() -> None:
-            """Write the deadline immediately, because an old deadline on the disk would end the node five minutes after it
-            boots."""
+            """Write the deadline immediately, because an old deadline on the disk would end the node five minutes after its
+            boot."""
             late_nodes.append(_move_deadline(context.transport, deployment))
 
         try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AwsTarget(Target[PricedProposal, AwsDeployment]):
-    """Labs that cost money: they are priced and confirmed first, limited in time, and verified to be gone afterwards."""
+    """Labs that cost money. Their price is confirmed first, they end at a deadline, and a scan checks that they are gone."""
 
     name, label = "aws", "AWS"
     no_clock = ""

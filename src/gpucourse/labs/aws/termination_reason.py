@@ -42,7 +42,7 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
 
 
 def select_lab_instances(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
-    """Return the instances of the lab's current nodes, without instances removed because the lab was made smaller."""
+    """Return the instances of the lab's current nodes. Instances that were removed to make the lab smaller are left out."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
     return [instance for instance in instances if names is None or instance.node in names]
 

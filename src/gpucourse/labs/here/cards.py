@@ -77,7 +77,7 @@ def _find_usable(python: str) -> _Usable:
 def require_gpus(python: str, environ: Mapping[str, str], simulated: str) -> tuple[str, ...]:
     """Return the GPUs that this Python can use. Raises MissingError if there is no GPU, or if torch cannot use it.
 
-    If there is no GPU, the error suggests `simulated`, a command that needs none.
+    If there is no GPU, the error suggests `simulated`, a command that needs no GPU.
     """
     usable = _find_usable(python)
     if usable.gpus:

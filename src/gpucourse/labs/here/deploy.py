@@ -98,7 +98,8 @@ def _refuse_more_than_one_computer(module: Module, nodes: int | None) -> None:
 
 
 def _refuse_too_few_gpus(module: Module, gpus: tuple[str, ...]) -> None:
-    """Check that this computer has a GPU for each node that the module uses elsewhere. Raises MissingError if it does not."""
+    """Check that this computer has as many GPUs as the module uses nodes on other targets. Raises MissingError if it does
+    not."""
     min_gpus = module.lab.local.nodes
     if len(gpus) < min_gpus:
         raise MissingError(
@@ -116,7 +117,7 @@ class _HereLab:
     public_key: str
 
     def up(self, python: str, gpus: tuple[str, ...]) -> Node:
-        """Start the node, with the interpreter and the GPUs of this computer. Raises InfrastructureError."""
+        """Start and return the node, with the interpreter and the GPUs of this computer. Raises InfrastructureError."""
         self._drive("up", {"python": python, "gpus": len(gpus), "instance_type": gpus[0]})
         return parse_typed(layout.description(self.paths.nodes, NODE).read_bytes(), Node)
 

@@ -153,9 +153,9 @@ def _read_ports(head: EnteredHost, pieces: Iterator[bytes], ports: tuple[int, in
 def _addresses(head: EnteredHost) -> list[str]:
     """Return the addresses at which the others try to reach the first machine: those of its interfaces, then the address that
     the learner's SSH uses, then loopback."""
-    node_addresses = [address for name, address in head.facts.addresses.items() if not _inward(name, address)]
+    node_addresses = [address for name, address in head.facts.addresses.items() if not _is_inward(name, address)]
     return list(dict.fromkeys([*node_addresses, head.node.address, "127.0.0.1"]))
 
 
-def _inward(interface: str, address: str) -> bool:
+def _is_inward(interface: str, address: str) -> bool:
     return address.startswith("127.") or interface.startswith(("docker", "br-", "virbr", "veth", "cni", "flannel"))

@@ -174,9 +174,7 @@ def _warn(watch: Watcher, entered: Sequence[EnteredHost]) -> None:
             watch(Note(text=text, level="warning"))
         if abs(facts.clock_skew_s) > MAX_SKEW_S:
             way = "ahead of" if facts.clock_skew_s > 0 else "behind"
-            text = (
-                f"{host.node.typed}: its clock is {abs(facts.clock_skew_s):.0f} s {way} this computer's; times will not line up"
-            )
+            text = f"{host.node.typed}: its clock is {abs(facts.clock_skew_s):.0f} s {way} this computer's"
             watch(Note(text=text, level="warning"))
 
 

@@ -44,7 +44,8 @@ class EnteredHost:
 def enter(
     context: Context, hosts: Sequence[str], *, key: Path | None, trust: Sequence[str], former: Sequence[Node] = ()
 ) -> tuple[list[EnteredHost], Fleet]:
-    """Connect to every machine with the first key that it accepts, and examine it. The fleet keeps the connections open.
+    """Connect to every machine with the first key that it accepts, and examine it. Return the machines and a fleet, which keeps
+    the connections open.
 
     `key`: a private key to use instead of the workspace's own and those in the learner's SSH configuration.
     `former`: the recorded nodes. A machine among them keeps its recorded host key, and the private key that it accepted.

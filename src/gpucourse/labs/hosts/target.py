@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ForgettableTarget(Target[P, D_contra]):
-    """A kind of lab on machines that the course did not create. If they are gone for good, the lab can be forgotten.
+    """A target whose machines the course did not create. If they are gone for good, the lab can be forgotten.
 
     `is_gone`: the condition under which the learner may forget a node.
     """

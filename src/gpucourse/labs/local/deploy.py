@@ -114,7 +114,7 @@ def _find_leaving(deployment: LocalDeployment, *, is_rebuilt: bool) -> frozenset
 def _plan(watch: Watcher, lab: SimulatedLab, proposal: LocalProposal) -> list[str]:
     """Plan the changes of the proposal, and build nothing. Return the addresses of nodes that do not answer and are replaced.
 
-    If planning a new lab fails, nothing of it remains.
+    If planning a new lab fails, everything of the lab is removed.
     """
     try:
         lab.terraform.prepare(watch)  # waits for the Terraform process of a killed command, which may still complete a node

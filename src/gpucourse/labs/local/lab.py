@@ -40,9 +40,11 @@ def choose(
     unpack: bool = False,
     computer: Computer | None = None,
 ) -> None:
-    """Record how the simulated nodes become separate machines. With `unpack`, fetch Slurm's packages if Slurm is not installed.
+    """Choose how the simulated nodes become separate machines, and record the choice. With `unpack`, fetch Slurm's packages if
+    Slurm is not installed.
 
-    `computer` is this computer, except in tests. Raises UsageError, and MissingError, which says what to install.
+    `computer` is this computer, except in tests. Raises UsageError for a link or scheduler that the lab cannot have. Raises
+    MissingError, which says what to install.
     """
     from gpucourse.labs.local import requirements
     from gpucourse.local.machines import link as cable
@@ -94,7 +96,7 @@ class SimulatedLab:
         return [address for address in addresses if address in state_addresses]
 
     def list_existing(self) -> list[str]:
-        """Return the existing resources, as Terraform addresses."""
+        """Return the existing parts of the lab, as Terraform addresses."""
         return self.terraform.addresses()
 
     def inspect(self) -> list[NodeHealth]:

@@ -96,9 +96,9 @@ def choose_programs(context: Context, computer: Computer, *, unpack: bool = Fals
 
 
 def way_without_root(environ: Mapping[str, str], computer: Computer, command: str) -> str:
-    """Return a clause that says how `command` works without root privileges; empty if it cannot.
+    """Return a clause that says how `command` works without root privileges; empty if it does not.
 
-    The clause follows the command that installs Slurm.
+    On the screen, the clause follows the command that installs Slurm.
     """
     possible = computer.unpackable() and computer.can_unpack(environ)
     return f"; or, without root privileges: {command} {FLAG}" if possible and not packages.find_unpacked(environ) else ""
@@ -109,8 +109,8 @@ def fall_back(
 ) -> None:
     """Record that Slurm's daemons run side by side on this computer, and which features are missing for that reason.
 
-    Raises MissingError if Slurm is not installed here or if this user has no account. Also raises it if a link is requested,
-    since only separate machines can have one.
+    Raises MissingError if Slurm is not installed here, if this user has no account, or if a link is requested, since only
+    separate machines can have a link.
     """
     command = f"gpucourse deploy {deployment.module}"
     if deployment.link:

@@ -154,9 +154,10 @@ def _prove(context: Context, proposal: SlurmProposal, fleet: Fleet) -> None:
 
 
 def _try_accounts(context: Context, proposal: SlurmProposal, submit: Callable[[], T]) -> T:
-    """Submit a job. If the account was not typed and Slurm refuses the job, try the learner's other accounts.
+    """Submit a job with `submit`, and return its result. If the account was not typed and Slurm refuses the job, try the
+    learner's other accounts.
 
-    Raises the error of the first account if none is accepted.
+    Raises the error of the first account if no account is accepted.
     """
     deployment = proposal.deployment
     named = merge(context.settings.slurm.choose(login=deployment.settings.login), deployment.typed).account
@@ -315,7 +316,8 @@ def _suggest_account(settings: SlurmSettings, facts: SlurmFacts) -> str:
 
 
 def list_accounts(facts: SlurmFacts, partition: PartitionFacts) -> list[str]:
-    """Return the learner's accounts that may use the partition, the default one first. Without accounting, return none."""
+    """Return the learner's accounts that may use the partition, the default one first. Return an empty list if the cluster has
+    no accounting."""
     return [account for account in facts.accounts if partition.admits([account])]
 
 

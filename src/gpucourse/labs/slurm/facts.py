@@ -136,7 +136,7 @@ def read_partitions(sinfo: Iterable[str], scontrol: Iterable[str]) -> list[Parti
 
 
 def _write_folder_test(folder: str) -> str:
-    """Return the shell command that prints the absolute path of the folder and checks that it can be written to."""
+    """Return the shell command that prints the absolute path of the folder, and fails if the folder cannot be written to."""
     if not folder:
         return ":"
     # `folder` has no character that is special between double quotes, except the dollar sign of a variable. A cluster may set

@@ -304,7 +304,7 @@ def _read(link: Link, deployment: SlurmDeployment) -> _Answer:
 
 
 def _explain_wait(answer: _Answer) -> str:
-    """Return why the job waits: Slurm's word and, if it is known, its meaning."""
+    """Return why the job waits: the reason in Slurm's words, with its meaning if that is known."""
     meaning = words.explain_reason(answer.reason)
     return f"{answer.reason}: {meaning}" if meaning else answer.reason or answer.state
 

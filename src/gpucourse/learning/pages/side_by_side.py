@@ -91,9 +91,9 @@ class ComparedValue:
         return NOISE if spreads[0].overlaps(spreads[1]) else ""
 
     def _find_spreads(self, base: ComparedValue) -> tuple[Spread, Spread] | None:
-        """Return the spreads of the base and of this value if both were computed from times, otherwise None. A value was
-        computed from a time if it changed by the same factor as the time or its inverse, or as the product of one of these and
-        a count."""
+        """Return the spreads of the base and of this value if both were computed from times, otherwise None. A value counts as
+        computed from a time if it changed by the same factor as the time, as the inverse of the time, or as the product of one
+        of these and a count."""
         if not self.number or not base.number:
             return None
         factor = self.number / base.number

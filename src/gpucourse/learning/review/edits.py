@@ -31,8 +31,8 @@ def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
 
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
-    """Return the edits behind the run that counts for an exercise. First come the course's own scripts. Then come the run's
-    parts, unless they equal the handed-in parts. The handed-in parts, from any run, come last."""
+    """Return the edits behind the run that counts for an exercise. The order is: the course's own scripts; the run's parts,
+    unless they equal the handed-in parts; the handed-in parts, from any run."""
     try:
         record = evidence.find_counting_run(context.paths, exercise)
     except GpucourseError:  # the grade says why

@@ -154,7 +154,7 @@ def make_home(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def make_environment(environ: Mapping[str, str], paths: WorkspacePaths, home: Path) -> dict[str, str]:
-    """Return the variables for the commands: enough to start, but no credentials."""
+    """Return the environment variables for the commands. They suffice to start a command, but contain no credentials."""
     passed_on = {name: value for name, value in environ.items() if name in _KEPT}
     packages = {"PYTHONUSERBASE": site.getuserbase()} if site.ENABLE_USER_SITE else {}  # from pip install --user
     return {**passed_on, **packages, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(paths.root)}

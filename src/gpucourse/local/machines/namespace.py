@@ -118,7 +118,7 @@ class MachineNamespace:
         states = {}
         for name, spec in self._machines.items():
             pid = self._first.get(name)
-            states[name] = self._wrong_with(spec, pid) if pid else "it is off"
+            states[name] = self._find_fault(spec, pid) if pid else "it is off"
         heads = [name for name, spec in self._machines.items() if "slurmctld" in daemons.list_daemons(spec)]
         if not heads or states[heads[0]]:
             self._answer(request, {"found": states})
@@ -126,7 +126,7 @@ class MachineNamespace:
             meanings = {name: reports.find_symptom(self._list_logs(name, pid)) for name, pid in self._first.items()}
             self._visit(request, heads[0], lambda: {"found": _SLURM.judge_nodes(states, heads[0], meanings)})
 
-    def _wrong_with(self, spec: Document, pid: int) -> str:
+    def _find_fault(self, spec: Document, pid: int) -> str:
         if absent := reports.list_absent(spec, pid):
             return reports.describe_ended_daemons(absent)
         if not spec.get("slurm"):

@@ -126,7 +126,7 @@ _RESUME_S, _POLL_S = 3.0, 0.05
 
 @dataclass(frozen=True)
 class SlurmController:
-    """A Slurm cluster. Commands with this environment reach it."""
+    """A Slurm cluster, and the environment with which Slurm's commands reach it."""
 
     environment: Mapping[str, str]
 

@@ -154,7 +154,7 @@ def _describe_state(job: Job) -> dict[str, Any]:
 
 
 def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
-    """Stop these runs: ask all of them to stop before waiting for any."""
+    """Stop these runs, and return their last states. All of them are asked to stop before any is waited for."""
     from gpucourse.remote.agent import supervise
     from gpucourse.remote.agent.slurm import watch
 
@@ -174,8 +174,8 @@ def _cancel(grace_s: float, run_ids: list[str]) -> dict[str, Any]:
 def _do_on_each(run_ids: list[str], task: Callable[[Job], Any]) -> dict[str, Any]:
     """Return the result of a task for each of these runs.
 
-    If several runs are requested, those that Slurm refuses are left out. Once Slurm does not answer, all further runs under
-    Slurm are also left out, because each request would wait just as long.
+    If several runs are requested, those that Slurm refuses are left out. If Slurm does not answer once, all further runs under
+    Slurm are left out too, because each request would wait just as long.
     """
     results: dict[str, Any] = {}
     is_silent = False

@@ -28,7 +28,7 @@ def start(spec: dict[str, Any], agent: str) -> dict[str, Any]:
         os.makedirs(job.path(name), 0o700, exist_ok=True)
     lock = job.lock()
     if lock is None:
-        return _earlier(job)
+        return _answer_repeated_request(job)
     if job.has("started"):
         os.close(lock)
         return {"state": job.state(), "again": True}
@@ -53,7 +53,7 @@ def _lay_out(job: Job, spec: dict[str, Any]) -> None:
     store.lay_out(spec["files"], job.path("work"))
 
 
-def _earlier(job: Job) -> dict[str, Any]:
+def _answer_repeated_request(job: Job) -> dict[str, Any]:
     deadline = time.monotonic() + _ANSWER_S
     while time.monotonic() < deadline:
         if job.has("pid") or job.has("done"):

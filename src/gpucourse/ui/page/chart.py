@@ -65,8 +65,8 @@ def draw_chart(
 
 
 def _share_words(data: Drawable, other_runs: Sequence[OtherRun], *, extend: bool) -> tuple[Drawable, list[OtherRun]]:
-    """Return the runs with the same words under the x axis: the words of the first run or, with `extend`, of all runs. Points
-    with other words are left out."""
+    """Return the drawables with the same words under the x axis: the words of the first run or, with `extend`, the words of all
+    runs. Points with other words are left out."""
     new_words = [word for run in other_runs for word in run.data.words if extend and word not in data.words]
     words = [*data.words, *dict.fromkeys(new_words)]
     positions = {word: float(index) for index, word in reversed(list(enumerate(words)))}
@@ -138,9 +138,9 @@ def _draw_axes(plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
 
 
 def _place_labels(x: Scale) -> tuple[int, int]:
-    """Return how the labels below the axis fit: only every n-th is drawn, and slanted ones make the drawing that much higher.
+    """Return the interval n at which labels below the axis are drawn, and how much height slanted labels add to the drawing.
 
-    Labels that are too wide side by side are slanted. If there are too many even for that, some are left out.
+    Labels that are too wide side by side are slanted. If there are too many even for that, only every n-th is drawn.
     """
     room = (RIGHT - LEFT) / max(1, len(x.ticks))
     width = LETTER * max((len(label) for _, label in x.ticks), default=0)

@@ -30,8 +30,8 @@ class SourceLine:
 class Picture:
     """A request of a warp as boxes: for each lane, the column of its bank, or of its sector, and the row of its turn.
 
-    `boxes`: label, column and row. The label is the number of a lane or, if several lanes share the box, how many they are:
-    `x32`.
+    `boxes`: label, column and row. The label is the number of a lane or, if several lanes share the box, the number of these
+    lanes: `x32`.
     `columns` and `rows`: the size of the picture.
     `caption`: a sentence that says what the picture shows.
     `wider`: a sentence that says how many turns the request would need if each row of the array had one more element, or an

@@ -66,7 +66,7 @@ def _make_harmless(value: object) -> object:
 
 
 def trust(svg: bytes) -> Markup:
-    """Return a chart made by this package as Markup; its texts are already escaped."""
+    """Return a chart that this package made as Markup. The texts in the chart are already escaped."""
     return Markup(svg.decode())  # noqa: S704
 
 

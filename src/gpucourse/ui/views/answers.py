@@ -99,8 +99,8 @@ def question(item: Question, number: int, total: int, *, heading: str = "", earl
 
 
 def mutation(item: Question, number: int, total: int, command: str, *, is_answered: bool = False) -> View:
-    """Show a question that a run answers, and the command for that run. If a run has already answered the question, say only
-    that."""
+    """Show a question that a run answers, and the command for that run. If a run has already answered the question, say this
+    instead."""
     if is_answered:
         return View(blocks=[Paragraph(f"Question {number} of {total} was answered by a run: {item.id}", "dim")])
     title = f"Question {number} of {total} is answered by a run{'' if command in item.text else f': {command}'}"
@@ -186,7 +186,8 @@ def _shorten(answer: str) -> str:
 
 
 def _name_result(result: AnswerResult) -> str:
-    """Return a result in a few words, with its credit or the attempts left: `right, counts 50 %`, `wrong, 1 attempt left`."""
+    """Return the result of an answer in a few words, with its credit or the attempts left: `right, counts 50 %`, `wrong, 1
+    attempt left`."""
     counts = "" if result.share is None or result.share == 1 else f", counts {100 * result.share:.0f} %"
     if result.verdict == "passed":
         return f"right{counts}"

@@ -28,7 +28,7 @@ def quote(proposal: PricedProposal, *, command: str = "") -> View:
     plans = proposal.plans
     blocks: list[Block] = []
     for plan in plans:
-        blocks += [_what(plan, several=len(plans) > 1), _lines(plan)]
+        blocks += [_show_plan(plan, several=len(plans) > 1), _lines(plan)]
     blocks.append(_sums(plans, proposal.budget))
     remarks = [*(note for plan in plans for note in plan.notes), *proposal.notes, *_warnings(proposal.findings)]
     module = plans[0].choice.module
@@ -46,7 +46,7 @@ def quote(proposal: PricedProposal, *, command: str = "") -> View:
     return View(title=f"Module {module.id} on AWS: {module.title}", blocks=blocks, footer=footer)
 
 
-def _what(plan: LabPlan, *, several: bool) -> Block:
+def _show_plan(plan: LabPlan, *, several: bool) -> Block:
     changes = count_actions([action for action, _address in plan.changes])
     deployment, cloud, head = plan.deployment, plan.deployment.cloud, plan.choice.head
     return facts(
@@ -56,7 +56,7 @@ def _what(plan: LabPlan, *, several: bool) -> Block:
             ("head", f"1 x {head}, which accepts the jobs" if head else ""),
             ("plan", f"{changes} (resources)" if changes else "everything already exists: nothing to do"),
             ("ends", f"automatically at {clock(cloud.expires)}, in {_hours(plan.hours)}"),
-            ("if sold out", _others(plan.siblings)),
+            ("if sold out", _list_siblings(plan.siblings)),
         ],
         title=cloud.gpu.upper() if several else "",
     )
@@ -73,7 +73,7 @@ def _lines(plan: LabPlan) -> Table:
 
 def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
     usd_until_end = sum((plan.usd_until_end for plan in plans), Decimal(0))
-    usually = sum((plan.usually for plan in plans), Decimal(0))
+    usually = sum((plan.usd_usually for plan in plans), Decimal(0))
     hours = {_hours(plan.hours) for plan in plans}
     usual = {_hours(plan.choice.need.hours) for plan in plans}
     remaining = "no budget is set (budget_usd in gpucourse.yaml)"
@@ -92,7 +92,7 @@ def _sums(plans: Sequence[LabPlan], budget: Budget) -> Block:
     )
 
 
-def _others(siblings: Sequence[Sibling]) -> str:
+def _list_siblings(siblings: Sequence[Sibling]) -> str:
     return ", then ".join(f"{sibling.instance_type} at {hourly(sibling.usd_per_hour)}" for sibling in siblings)
 
 

@@ -205,7 +205,7 @@ def exercise(
             [
                 ("time", f"{exercise.minutes} min"),
                 ("script", exercise.script),
-                ("starts on", _where(exercise)),
+                ("starts on", _describe_start(exercise)),
                 ("timeout", format_seconds(exercise.launch.timeout)),
                 ("so far", _verdict_cell(verdict)),
                 ("signs", _sign_line(signs) if signs else ""),
@@ -314,7 +314,7 @@ def _hours(hours: float) -> str:
     return f"{hours:g} h"
 
 
-def _where(exercise: Exercise) -> str:
+def _describe_start(exercise: Exercise) -> str:
     launch = exercise.launch
     nodes_text = format_count(launch.nodes, "node")
     many_processes = f"{launch.procs_per_node} processes per node"

@@ -110,7 +110,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
     """Show a bundle: who handed it in and when, whether it was changed, and its points as counted on this machine."""
     bundle, result, card = graded_bundle.bundle, graded_bundle.grade, graded_bundle.bundle.card
     view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
-    points = f"{format_points(card.grade.earned)} then, {format_points(result.earned)} as counted here"
+    points = f"{format_points(card.grade.earned)} in the bundle, {format_points(result.earned)} as counted here"
     card_points, counted_points = (format_points(item.whole_course.earned) for item in (card.grade, result))
     about = facts(
         [
@@ -121,7 +121,7 @@ def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
             ("edited", _say_edited(graded_bundle)),
             ("not judged here", _say_learner_judged(graded_bundle)),
             ("points", points),
-            (WHOLE_COURSE, f"{card_points} then, {counted_points} as counted here"),
+            (WHOLE_COURSE, f"{card_points} in the bundle, {counted_points} as counted here"),
         ]
     )
     seal: Block = Paragraph(f"{UNICODE.good} no file has changed since the bundle was made", "good")
@@ -275,8 +275,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
                     sum(changed_lines.get(name, 0) for name in {piece.exercise for piece in row.pieces}),
                     _name_learner_judged(result, {piece.exercise for piece in row.pieces if piece.kind == "yours"}),
                 ]
-                lines.writerow([_safe(cell) for cell in (author, date, *cells)])
-        name = (_safe(author), _safe(date))
+                lines.writerow([_make_safe(cell) for cell in (author, date, *cells)])
+        name = (_make_safe(author), _make_safe(date))
         if result.quiz:
             lines.writerow([*name, "", "quiz", "The quiz", "quiz", result.quiz.of, result.quiz.right, 0, *[""] * 4])
         learner_judged = _name_learner_judged(result, result.learner_judged)
@@ -290,8 +290,8 @@ def format_csv(grades: Iterable[tuple[str, str, Grade, Edits]]) -> str:
 
 
 def _say_total(result: Grade, subject: str = "") -> str:
-    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. The totals of one
-    exercise or module are called `toward the whole course`."""
+    """Return the totals: `17.5 of 25 points and 0 of 10 as a bonus; whole course: 312 of 480 · 65 %`. For one exercise or
+    module, the text says `toward the whole course` instead."""
     totals = [f"{format_points(result.earned)} of {format_points(result.points)} points"] if result.points else []
     if result.bonus_points:
         word = "" if totals else " points"
@@ -343,7 +343,7 @@ def _part(part: ModuleScore, *, shows_missing: bool) -> Block:
 
 
 def _name_missing(parts: Sequence[ModuleScore]) -> Block:
-    """Return everything that is missing in one exercise: each item once, after the kinds of evidence that need it."""
+    """Return everything that is missing in one exercise. Each item appears once, below the kinds of evidence that need it."""
     kinds: dict[str, dict[str, None]] = {}
     for piece in (piece for part in parts for row in part.rows for piece in row.pieces if piece.note):
         kinds.setdefault(piece.note, {})[piece.kind] = None
@@ -432,7 +432,7 @@ def _say_missing_briefly(row: RowScore, without_run: Collection[str]) -> str:
     return "; ".join(filter(None, (missing, f"{', '.join(names)}: {NO_RUN}" if names else "")))
 
 
-def _safe(value: object) -> object:
+def _make_safe(value: object) -> object:
     """Return a text on one line, without control codes. A text that a spreadsheet would read as a formula is marked as text."""
     if not isinstance(value, str):
         return value

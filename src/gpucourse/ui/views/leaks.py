@@ -24,7 +24,7 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
     rate = scan.usd_per_hour
     price = "their cost is not known" if rate is None else f"they cost {hourly(rate)}"
     by_hand = [] if clean else [thing.resource.remove for thing in leaks]
-    all_clear = f"{UNICODE.good} Nothing else there has the course's tag: no leaks."
+    no_leaks_sentence = f"{UNICODE.good} Nothing else there has the course's tag: no leaks."
     blocks: list[Block] = [
         facts([("account", scan.account), ("searched", ", ".join(scan.regions)), ("elsewhere", elsewhere)]),
         Items(_labs(standing), title="Recorded labs"),
@@ -32,13 +32,18 @@ def holdings(scan: LeakScan, *, clean: bool = False) -> View:
         table(
             ["kind", text_column("id"), "region", text_column("about")],
             [
-                (leak.resource.kind, leak.resource.id, leak.resource.region, ", ".join(_about(leak.resource, scan.course)))
+                (
+                    leak.resource.kind,
+                    leak.resource.id,
+                    leak.resource.region,
+                    ", ".join(_describe_resource(leak.resource, scan.course)),
+                )
                 for leak in leaks
             ],
             title=f"{format_count(len(leaks), 'resource')} that no record accounts for; {price}",
         ),
         Code("\n".join(by_hand), title="Remove them by hand", are_commands=True),
-        Paragraph("" if leaks or blind else all_clear, "good"),
+        Paragraph("" if leaks or blind else no_leaks_sentence, "good"),
         table(
             ["kind", "region", text_column("why")],
             [(thing.resource.kind, thing.resource.region, Cell(thing.resource.note, "warn")) for thing in blind],
@@ -64,7 +69,7 @@ def clean_result(count: int, leftovers: Sequence[CloudResource]) -> View:
     )
 
 
-def _about(thing: CloudResource, course: str) -> Iterator[str]:
+def _describe_resource(thing: CloudResource, course: str) -> Iterator[str]:
     tags = thing.tags
     if thing.state:
         yield thing.state
@@ -85,14 +90,14 @@ def _labs(things: Sequence[ScannedResource]) -> list[str]:
         tags = stack_things[0].resource.tags
         machines = sum(thing.resource.kind == "instance" for thing in stack_things)
         owner = f", of {tags['Owner']}" if "Owner" in tags else ""
-        until = f", until {_when(tags['Expires'])}" if "Expires" in tags else ""
+        until = f", until {_format_tag_time(tags['Expires'])}" if "Expires" in tags else ""
         lines.append(
             f"{stack}: {format_count(machines, 'instance')}, {format_count(len(stack_things), 'resource')} in all{owner}{until}"
         )
     return lines
 
 
-def _when(stamp: str) -> str:
+def _format_tag_time(stamp: str) -> str:
     """Format the time in a tag for a person, or return the tag unchanged if it is not a time."""
     try:
         return clock(stamp.replace("Z", "+00:00"))

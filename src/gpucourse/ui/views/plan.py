@@ -45,7 +45,8 @@ def launch(plan: LaunchPlan) -> View:
         )
     ]
     commands = (
-        Code(command_line(command, plan.handed_on), title=_whose(command), are_commands=True) for command in plan.commands
+        Code(command_line(command, plan.handed_on), title=_describe_owner(command), are_commands=True)
+        for command in plan.commands
     )
     blocks.extend(slurm.plan(plan) or commands)
     footer = [f"Nothing was started. {_describe_manual_start(plan)}"]
@@ -93,7 +94,7 @@ def quote_word(word: str) -> str:
     return "$'" + "".join(_spell_out(character) for character in word) + "'"
 
 
-def _whose(command: NodeCommand) -> str:
+def _describe_owner(command: NodeCommand) -> str:
     node, ranks = command.node, command.ranks
     rank_text = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}" if ranks else "no rank"
     return f"{node.name} ({node.role}, {node.login}): {rank_text}"

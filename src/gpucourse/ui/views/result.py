@@ -1,6 +1,6 @@
-"""The result of a run at a glance: how it went, its main table, what did not pass, and what to do next. It has at most 25
-lines, unless a main table of at most 12 rows needs more. If they do not suffice, lines outside the table are left out first,
-then the rows of the table that matter least.
+"""The result of a run at a glance: how it went, its main table, what did not pass, and what to do next. The result has at most
+25 lines, unless a main table of at most 12 rows needs more. If the lines do not suffice, lines outside the table are left out
+first, then the rows of the table that matter least.
 
 Everything else about a run is in `views.run.details`, which --verbose and `show 3.2 --run RUN --verbose` show.
 """

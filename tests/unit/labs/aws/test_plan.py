@@ -155,7 +155,7 @@ def test_lab_plan_prices_every_part_with_its_source_and_day(tmp_path: Path) -> N
     assert all(line.rate.source and line.rate.date for line in lab_plan.charges)
     assert lab_plan.per_hour == sum(line.per_hour for line in lab_plan.charges)
     assert lab_plan.usd_until_end == 4 * lab_plan.per_hour
-    assert lab_plan.usually == lab_plan.choice.need.hours * lab_plan.per_hour
+    assert lab_plan.usd_usually == lab_plan.choice.need.hours * lab_plan.per_hour
     assert lab_plan.creates == 1
 
 

@@ -1,4 +1,4 @@
-"""Send the logs of a run under Slurm from the shared folder, and query Slurm about the run's state from time to time.
+"""Send the logs of a run under Slurm from the shared folder, and query Slurm about the run's state at intervals.
 
 No gpucourse process stays on the node that accepts jobs: this process ends when the client's connection ends.
 """
@@ -106,8 +106,8 @@ class _Owners:
         self._is_spread, self._ranks = request["spread"], request["ranks"] or 1
 
     def find(self, names: list[str], *, at_last: bool) -> Iterator[tuple[str, str, int | None]]:
-        """Yield the name, the node and the rank of each of these files that is a log and whose node is known. The rank of a
-        launcher is None."""
+        """Yield the name, the node and the rank of each file in `names` that is a log of a known node. The rank of a launcher
+        is None."""
         rows = {row["job"]: row for row in self._read_rows()} if names else {}
         for name in names:
             owner = self._find_owner(name, rows, at_last=at_last)

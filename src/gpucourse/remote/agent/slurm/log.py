@@ -34,7 +34,7 @@ _PLACEHOLDER = re.compile(r"%(\d*)([%a-zA-Z])")
 
 
 def add_line(job: Job, text: str) -> None:
-    """Add one or more lines to the launcher's log."""
+    """Append one or more lines to the launcher's log."""
     with open(job.path("logs", "launcher.log"), "ab") as log:
         log.write((text.rstrip("\n") + "\n").encode())
 
@@ -68,7 +68,7 @@ def note_silence(job: Job, message: str) -> None:
 
 
 def warn_of_unshared_folder(job: Job, rows: list[Row]) -> None:
-    """If a job ran and failed and none of its output arrived here, write that its machine may not share this folder."""
+    """Write that a machine may not share this folder if its job ran and failed, but none of the job's output arrived here."""
     jobs_with_log = {name.partition("-")[0] for name in os.listdir(job.path("logs"))}
     silent_failures = (row for row in rows if row["state"] == "FAILED" and row.get("node") and row["job"] not in jobs_with_log)
     row = next(silent_failures, None)

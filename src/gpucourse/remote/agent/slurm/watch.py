@@ -77,8 +77,8 @@ def describe_state(job: Job) -> Row:
 
 
 def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
-    """Add to each waiting row how many jobs are ahead of it in the queue. One answer of Slurm is used for all runs in a
-    partition."""
+    """Return the rows; each waiting row also says how many jobs are ahead of it in the queue. All runs in a partition use the
+    same answer of Slurm."""
     request = jobs.read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
@@ -253,16 +253,16 @@ def _find_own_jobs(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
     A cluster that was set up again numbers its jobs from 1, so another user's job may have the number of a job of this run.
     """
     handed_in = os.stat(job.path("jobs.json")).st_mtime
-    younger = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}
-    if not younger:
+    newer_jobs = {name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S}
+    if not newer_jobs:
         return answers
     numbers = {queued["job"] for queued in jobs.list_queued_jobs(job)}  # requeuing a job renews its submit time
-    return {name: row for name, row in answers.items() if name not in younger or name.partition("_")[0] in numbers}
+    return {name: row for name, row in answers.items() if name not in newer_jobs or name.partition("_")[0] in numbers}
 
 
 def _read_end_note(job: Job, job_id: str) -> Row:
-    """Return how a job ended according to its own note, or FORGOTTEN if it left none. The note does not show who sent a
-    signal."""
+    """Return how a job ended according to its own note, or FORGOTTEN if it left none. The note does not show who sent a signal
+    that ended the job."""
     try:
         with open(job.path("ended-" + job_id)) as file:
             code = int(file.read())
@@ -280,9 +280,9 @@ def _ask_usage(numbers: list[str]) -> dict[str, Row]:
 
 
 def _add_details(rows: list[Row], *, with_usage: bool = False) -> list[Row]:
-    """Add to the rows the exit codes, restarts and durations, which squeue does not show.
+    """Return the rows with the exit codes, restarts and durations, which squeue does not show.
 
-    `with_usage`: also add the hours that the jobs have used.
+    `with_usage`: also with the hours that the jobs have used.
     """
     details = _ask_details(_list_numbers(rows))
     usage = _ask_usage(_list_numbers(rows)) if with_usage else {}

@@ -156,7 +156,7 @@ def explain_reason(reason: str) -> str:
 
 
 def never_starts(reason: str) -> bool:
-    """Return whether a job that waits for this reason does not start, however long it waits."""
+    """Return whether a job that waits for this reason will never start."""
     return bool(re.match(f"(?:{_NEVER.pattern})$", reason))
 
 
