@@ -3,6 +3,8 @@
 #include "copies.hpp"
 #include "launching.hpp"
 
+#include <cstdarg>
+
 namespace emulator {
 cudaError_t keep(cudaError_t error) { return error == cudaSuccess || is_lasting(last_error) ? last_error : last_error = error; }
 
@@ -82,6 +84,7 @@ void __threadfence() {
 void __threadfence_block() { emulator::handing.fence(); }
 long long clock64() {
   static long long cycles = 0;
+  emulator::now.varies = true;
   return cycles += 10;
 }
 #undef CALLER
@@ -127,8 +130,8 @@ struct Random {
 inline Random random{1};
 }  // namespace emulator
 
-// assembly.py makes these of `malloc`, `free`, `new`, `delete`, `assert`, `rand` and `srand` in the learner's program. A kernel
-// gets memory of the device.
+// assembly.py makes these of `malloc`, `free`, `new`, `delete`, `assert`, `rand`, `srand` and `printf` in the learner's program. A
+// kernel gets memory of the device.
 extern "C" {
 long emulator_rand() { return emulator::random.take(); }
 void emulator_srand(unsigned seed) { emulator::random = emulator::Random(seed); }
@@ -139,6 +142,17 @@ void emulator_free(void* pointer) {
 void* emulator_new(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : ::operator new(bytes); }
 void emulator_delete(void* pointer) {
   if (!emulator::arena.holds(emulator::Place(pointer))) ::operator delete(pointer);
+}
+int emulator_puts(const char* words) { return emulator::now.varies = true, puts(words); }
+int emulator_putchar(int letter) { return emulator::now.varies = true, putchar(letter); }
+int emulator_putc(int letter, FILE* file) { return emulator::now.varies = true, putc(letter, file); }
+int emulator_printf(const char* format, ...) {
+  emulator::now.varies = true;
+  va_list values;
+  va_start(values, format);
+  const int count = vprintf(format, values);
+  va_end(values);
+  return count;
 }
 // A failed assert of a kernel ends the kernel, and the host gets the error.
 [[noreturn]] void emulator_assert_fail(const char* condition, const char* file, unsigned line, const char* function) {
