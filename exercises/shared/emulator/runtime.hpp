@@ -105,12 +105,11 @@ cudaError_t cudaDeviceSynchronize() {
 
 namespace emulator {
 // The numbers of glibc's `rand` and `random`, which take a lock for each of them: many programs fill large arrays with them.
-// `constexpr`, because the program's variables, which are initialized before the emulator's, may take some.
 struct Random {
   uint32_t numbers[31] = {};
   unsigned next = 0;  // the oldest one, which is replaced by its sum with one of the later ones
 
-  constexpr explicit Random(unsigned seed) {
+  explicit Random(unsigned seed) {
     int32_t word = seed ? int32_t(seed) : 1;
     for (unsigned i = 0; i < 31; ++i) {
       numbers[(i + 28) % 31] = uint32_t(word);
@@ -120,7 +119,7 @@ struct Random {
     for (int i = 0; i < 310; ++i) take();
   }
 
-  constexpr int take() {
+  int take() {
     uint32_t& number = numbers[next];
     number += numbers[next < 3 ? next + 28 : next - 3];
     next = next == 30 ? 0 : next + 1;

@@ -38,3 +38,27 @@ def test_library_computes_what_is_known(program: Any, name: str, output: str) ->
 def test_run_shows_as_many_gpus_as_it_was_given(program: Any) -> None:
     result = program.run("devices", devices=2)
     assert (result.output, result.first_fault()) == ("2 GPUs, sum 64, peer 1, threads 1, operation not supported", None)
+
+
+def test_thrust_iterates_over_elements_that_a_function_with_a_value_chooses(build: Callable[..., Any]) -> None:
+    text = """
+#include <thrust/copy.h>
+#include <thrust/device_vector.h>
+#include <thrust/iterator/permutation_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+struct Halve {
+  int by;
+  explicit Halve(int by_) : by(by_) {}
+  __host__ __device__ long operator()(long i) const { return i / by; }
+};
+int main() {
+  thrust::device_vector<int> numbers(2);
+  numbers[0] = 7, numbers[1] = 8;
+  auto places = thrust::make_transform_iterator(thrust::counting_iterator<long>(0), Halve(2));
+  auto twice = thrust::make_permutation_iterator(numbers.begin(), places);
+  thrust::host_vector<int> out(4);
+  thrust::copy(twice, twice + 4, out.begin());
+  for (int number : out) printf("%d", number);
+}
+"""
+    assert build(text).run().output == "7788"

@@ -397,10 +397,16 @@ template <class I>
 using ValueOf = typename std::iterator_traits<I>::value_type;
 template <class I>
 using ReferenceOf = typename std::iterator_traits<I>::reference;
+template <class I, class = void>
+constexpr bool HAS_OFFSET = false;
+template <class I>
+constexpr bool HAS_OFFSET<I, std::void_t<decltype(std::declval<const I&>().offset())>> = true;
 template <class I>
 std::ptrdiff_t offset_of(const I& iterator) {  // relative to some origin: only differences count
   if constexpr (std::is_pointer_v<I>)
     return reinterpret_cast<std::ptrdiff_t>(iterator) / std::ptrdiff_t(sizeof(*iterator));
+  else if constexpr (HAS_OFFSET<I>)
+    return iterator.offset();
   else
     return iterator - I{};
 }
