@@ -2,8 +2,8 @@
 faults. `python -m benchmarks emulator FOLDER` runs public programs instead (with `--sample 80`, eighty at random).
 
 public_programs.json lists these programs, each a single file, with their repositories, commits and licences. The programs of
-course_programs.json (`--list`) are from courses and books. None is part of this project, and nothing is fetched: each program is
-expected at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
+course_programs.json (`--list`) are from courses and books. None is part of this project, and nothing is fetched: each program
+is expected at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
 """
 
 from __future__ import annotations

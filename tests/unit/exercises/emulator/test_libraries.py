@@ -40,10 +40,11 @@ def test_run_shows_as_many_gpus_as_it_was_given(program: Any) -> None:
     assert (result.output, result.first_fault()) == ("2 GPUs, sum 64, peer 1, threads 1, operation not supported", None)
 
 
-def test_thrust_iterates_over_elements_that_a_function_with_a_value_chooses(build: Callable[..., Any]) -> None:
+def test_thrust_takes_functions_with_values_and_of_other_types(build: Callable[..., Any]) -> None:
     text = """
 #include <thrust/copy.h>
 #include <thrust/device_vector.h>
+#include <thrust/inner_product.h>
 #include <thrust/iterator/permutation_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 struct Halve {
@@ -59,6 +60,8 @@ int main() {
   thrust::host_vector<int> out(4);
   thrust::copy(twice, twice + 4, out.begin());
   for (int number : out) printf("%d", number);
+  const auto first = numbers.begin();
+  printf(" %d", thrust::inner_product(first, first + 2, first, 0, thrust::maximum<float>(), thrust::multiplies<float>()));
 }
 """
-    assert build(text).run().output == "7788"
+    assert build(text).run().output == "7788 64"

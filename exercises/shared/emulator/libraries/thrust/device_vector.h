@@ -266,18 +266,22 @@ using std::multiplies;
 using std::negate;
 using std::not_equal_to;
 using std::plus;
+namespace details {
+template <class T, class A, class B>
+using Common = typename std::conditional_t<std::is_void_v<T>, std::common_type<A, B>, std::enable_if<true, T>>::type;
+}
 template <class T = void>
 struct maximum {
-  template <class U>
-  U operator()(const U& a, const U& b) const {
-    return a < b ? b : a;
+  template <class A, class B>
+  auto operator()(const A& a, const B& b) const {
+    return std::max<details::Common<T, A, B>>(a, b);
   }
 };
 template <class T = void>
 struct minimum {
-  template <class U>
-  U operator()(const U& a, const U& b) const {
-    return b < a ? b : a;
+  template <class A, class B>
+  auto operator()(const A& a, const B& b) const {
+    return std::min<details::Common<T, A, B>>(a, b);
   }
 };
 template <class T = void>
