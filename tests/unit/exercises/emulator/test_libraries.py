@@ -65,3 +65,25 @@ int main() {
 }
 """
     assert build(text).run().output == "7788 64"
+
+
+def test_state_of_random_numbers_may_be_copied(build: Callable[..., Any]) -> None:
+    text = """
+#include <curand_kernel.h>
+__global__ void begin(curandState* states) { curand_init(1, threadIdx.x, 0, states + threadIdx.x); }
+__global__ void draw(curandState* states, float* numbers) {
+  curandState own = states[threadIdx.x];
+  numbers[threadIdx.x] = curand_normal(&own);
+  states[threadIdx.x] = own;
+}
+int main() {
+  curandState* states;
+  float* numbers;
+  cudaMalloc(&states, 32 * sizeof *states);
+  cudaMalloc(&numbers, 32 * sizeof *numbers);
+  begin<<<1, 32>>>(states);
+  draw<<<1, 32>>>(states, numbers);
+  return cudaDeviceSynchronize();
+}
+"""
+    assert build(text).run().first_fault() is None
