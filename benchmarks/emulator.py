@@ -1,8 +1,9 @@
 """Run CUDA programs in the emulator: `python -m benchmarks emulator` runs the programs of verdicts.py, with and without planted
 faults. `python -m benchmarks emulator FOLDER` runs public programs instead (with `--sample 80`, eighty at random).
 
-public_programs.json lists these programs, each a single file, with their repositories, commits and licences. None is part of
-this project, and nothing is fetched: each program is expected at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
+public_programs.json lists these programs, each a single file, with their repositories, commits and licences. The programs of
+course_programs.json (`--list`) are from courses and books. None is part of this project, and nothing is fetched: each program
+is expected at FOLDER/OWNER+NAME/PATH. It runs as you, in its own folder.
 """
 
 from __future__ import annotations
@@ -65,6 +66,9 @@ def prove(arguments: list[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks emulator")
     parser.add_argument("folder", type=Path, nargs="?", help="public programs, each repository as OWNER+NAME")
+    parser.add_argument(
+        "--list", type=Path, default=LIST, metavar="FILE", help="which programs (default: public_programs.json)"
+    )
     parser.add_argument("--sample", type=int, metavar="N", help="only N public programs, chosen at random (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="another seed chooses other programs (default: 1)")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="run N public programs at a time (default: 1)")
@@ -72,7 +76,7 @@ def prove(arguments: list[str]) -> int:
     if options.folder is None:
         rows, lines = list(measure_verdicts()), []
     else:
-        programs = [(entry["repository"], path) for entry in json.loads(LIST.read_text()) for path in entry["paths"]]
+        programs = [(entry["repository"], path) for entry in json.loads(options.list.read_text()) for path in entry["paths"]]
         if options.sample is not None:
             programs = random.Random(options.seed).sample(programs, min(options.sample, len(programs)))
         verdicts = []

@@ -15,7 +15,7 @@ ZONE = 1024  # bytes; variables.hpp has the same number
 _OPERATORS = {"_Znwm": "new", "_Znam": "new"} | dict.fromkeys(("_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"), "delete")
 _LIBRARY = {  # symbols of the C and C++ libraries, and the emulator's functions for those that the program does not define
     **_OPERATORS,
-    **{name: name for name in ("malloc", "free", "rand", "srand")},
+    **{name: name for name in ("malloc", "free", "rand", "srand", "printf", "puts", "putchar", "putc")},
     "__assert_fail": "assert_fail",
     "random": "rand",
     "srandom": "srand",

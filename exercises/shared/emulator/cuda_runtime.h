@@ -106,6 +106,7 @@ struct Setup {
   const char* file;
   unsigned line;
   bool cooperative = false;
+  bool has_pointer = false;  // to the kernel, in the call
 };
 bool is_inside_kernel();
 void* begin_child(size_t bytes);
@@ -185,7 +186,7 @@ struct Launch {
 template <class F>
 Launch<F> launch(const char* name, F call_kernel, dim3 grid, dim3 block, size_t shared_bytes = 0,
                  CUstream_st* stream = nullptr, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
-  return {name, call_kernel, {grid, block, shared_bytes, stream, file, line}};
+  return {name, call_kernel, {grid, block, shared_bytes, stream, file, line, false, !std::is_empty_v<F>}};
 }
 }  // namespace emulator
 

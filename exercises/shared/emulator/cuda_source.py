@@ -261,7 +261,7 @@ def _find_launches(text: str, code: str) -> Iterator[Edit]:
             continue
         kernel, configuration = text[callee : match.start()], text[match.end() : end[0]]
         name = re.sub(r"\s+", " ", code[callee : match.start()]).strip().replace('"', "")
-        call = f"[&](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
+        call = f"[=](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
         gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
         yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {configuration})'
         yield from _find_zeros(code, end[1], code[callee : match.start()].rstrip())

@@ -342,6 +342,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer
 cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
   if (emulator::is_registered(emulator::Place(pointer))) return keep(cudaErrorHostMemoryAlreadyRegistered);
   emulator::registered[emulator::Place(pointer)] = bytes;
+  emulator::has_handles = true;
   return cudaSuccess;
 }
 cudaError_t cudaHostUnregister(void* pointer) {

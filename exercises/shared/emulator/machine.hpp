@@ -100,6 +100,7 @@ struct Launching {
   unsigned warp_epoch[MAX_THREADS / WARP] = {};
   bool bytes_only = false;
   bool cooperative = false;  // the launch may use grid.sync()
+  bool varies = false;       // its result depends on more than memory, or it does more than change memory
   bool copies = false;       // one of its threads has begun a copy that is in flight, or a group of them
 };
 
@@ -121,6 +122,7 @@ inline void set_inside(bool inside) {
 extern unsigned turn asm("emulator_turn");
 extern std::map<std::string, Report> reports;
 extern cudaError_t last_error;
+inline bool has_handles = false;  // kernels may depend on memory of the host: it is registered, or describes a texture or a surface
 inline size_t refused_bytes = 0;  // of the largest allocation for which there was no memory
 
 // On a GPU such an error is permanent: nothing more runs.

@@ -3,6 +3,8 @@
 #include "copies.hpp"
 #include "launching.hpp"
 
+#include <cstdarg>
+
 namespace emulator {
 cudaError_t keep(cudaError_t error) { return error == cudaSuccess || is_lasting(last_error) ? last_error : last_error = error; }
 
@@ -82,6 +84,7 @@ void __threadfence() {
 void __threadfence_block() { emulator::handing.fence(); }
 long long clock64() {
   static long long cycles = 0;
+  emulator::now.varies = true;
   return cycles += 10;
 }
 #undef CALLER
@@ -102,12 +105,11 @@ cudaError_t cudaDeviceSynchronize() {
 
 namespace emulator {
 // The numbers of glibc's `rand` and `random`, which take a lock for each of them: many programs fill large arrays with them.
-// `constexpr`, because the program's variables, which are initialized before the emulator's, may take some.
 struct Random {
   uint32_t numbers[31] = {};
   unsigned next = 0;  // the oldest one, which is replaced by its sum with one of the later ones
 
-  constexpr explicit Random(unsigned seed) {
+  explicit Random(unsigned seed) {
     int32_t word = seed ? int32_t(seed) : 1;
     for (unsigned i = 0; i < 31; ++i) {
       numbers[(i + 28) % 31] = uint32_t(word);
@@ -117,7 +119,7 @@ struct Random {
     for (int i = 0; i < 310; ++i) take();
   }
 
-  constexpr int take() {
+  int take() {
     uint32_t& number = numbers[next];
     number += numbers[next < 3 ? next + 28 : next - 3];
     next = next == 30 ? 0 : next + 1;
@@ -127,8 +129,8 @@ struct Random {
 inline Random random{1};
 }  // namespace emulator
 
-// assembly.py makes these of `malloc`, `free`, `new`, `delete`, `assert`, `rand` and `srand` in the learner's program. A kernel
-// gets memory of the device.
+// assembly.py makes these of `malloc`, `free`, `new`, `delete`, `assert`, `rand`, `srand` and `printf` in the learner's program. A
+// kernel gets memory of the device.
 extern "C" {
 long emulator_rand() { return emulator::random.take(); }
 void emulator_srand(unsigned seed) { emulator::random = emulator::Random(seed); }
@@ -139,6 +141,17 @@ void emulator_free(void* pointer) {
 void* emulator_new(size_t bytes) { return emulator::now.inside ? emulator::heap.allocate(bytes) : ::operator new(bytes); }
 void emulator_delete(void* pointer) {
   if (!emulator::arena.holds(emulator::Place(pointer))) ::operator delete(pointer);
+}
+int emulator_puts(const char* words) { return emulator::now.varies = true, puts(words); }
+int emulator_putchar(int letter) { return emulator::now.varies = true, putchar(letter); }
+int emulator_putc(int letter, FILE* file) { return emulator::now.varies = true, putc(letter, file); }
+int emulator_printf(const char* format, ...) {
+  emulator::now.varies = true;
+  va_list values;
+  va_start(values, format);
+  const int count = vprintf(format, values);
+  va_end(values);
+  return count;
 }
 // A failed assert of a kernel ends the kernel, and the host gets the error.
 [[noreturn]] void emulator_assert_fail(const char* condition, const char* file, unsigned line, const char* function) {

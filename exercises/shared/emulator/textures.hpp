@@ -230,6 +230,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResou
   emulator::Texture texture{};
   if (const cudaError_t error = emulator::describe_texture(texture, *resource, how ? *how : cudaTextureDesc{})) return error;
   *object = cudaTextureObject_t(new emulator::Texture(texture));
+  emulator::has_handles = true;
   return cudaSuccess;
 }
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texture) {
@@ -247,6 +248,7 @@ cudaError_t cudaUnbindTexture(const textureReference* reference) {
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* surface, const cudaResourceDesc* resource) {
   if (resource->resType != cudaResourceTypeArray || !resource->res.array.array) return emulator::keep(cudaErrorInvalidValue);
   *surface = cudaSurfaceObject_t(resource->res.array.array);
+  emulator::has_handles = true;
   return cudaSuccess;
 }
 cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t) { return cudaSuccess; }

@@ -30,12 +30,11 @@ inline void compute_philox(const unsigned counter[4], unsigned long long seed, u
 }  // namespace emulator::random
 
 // A counter per state, mixed with the seed and the sequence. It has the size of NVIDIA's, so that memory traffic is alike.
-struct curandStateXORWOW {
+struct curandStateXORWOW {  // without gaps: programs copy it
   unsigned long long seed, sequence, position;
-  float kept_normal;
-  int has_normal;
   double kept_double;
-  int has_double;
+  float kept_normal;
+  short has_normal, has_double;
 };
 typedef curandStateXORWOW curandState, curandState_t, curandStateXORWOW_t;
 struct curandStateMRG32k3a : curandStateXORWOW {};
@@ -49,6 +48,7 @@ template <class S>
 auto curand_init(unsigned long long seed, unsigned long long sequence, unsigned long long offset, S* state)
     -> std::enable_if_t<std::is_base_of_v<curandStateXORWOW, S>> {
   state->seed = seed, state->sequence = sequence, state->position = offset;
+  state->kept_normal = state->kept_double = 0;
   state->has_normal = state->has_double = 0;
 }
 inline unsigned curand(curandStateXORWOW* state) {

@@ -38,3 +38,52 @@ def test_library_computes_what_is_known(program: Any, name: str, output: str) ->
 def test_run_shows_as_many_gpus_as_it_was_given(program: Any) -> None:
     result = program.run("devices", devices=2)
     assert (result.output, result.first_fault()) == ("2 GPUs, sum 64, peer 1, threads 1, operation not supported", None)
+
+
+def test_thrust_takes_functions_with_values_and_of_other_types(build: Callable[..., Any]) -> None:
+    text = """
+#include <thrust/copy.h>
+#include <thrust/device_vector.h>
+#include <thrust/inner_product.h>
+#include <thrust/iterator/permutation_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+struct Halve {
+  int by;
+  explicit Halve(int by_) : by(by_) {}
+  __host__ __device__ long operator()(long i) const { return i / by; }
+};
+int main() {
+  thrust::device_vector<int> numbers(2);
+  numbers[0] = 7, numbers[1] = 8;
+  auto places = thrust::make_transform_iterator(thrust::counting_iterator<long>(0), Halve(2));
+  auto twice = thrust::make_permutation_iterator(numbers.begin(), places);
+  thrust::host_vector<int> out(4);
+  thrust::copy(twice, twice + 4, out.begin());
+  for (int number : out) printf("%d", number);
+  const auto first = numbers.begin();
+  printf(" %d", thrust::inner_product(first, first + 2, first, 0, thrust::maximum<float>(), thrust::multiplies<float>()));
+}
+"""
+    assert build(text).run().output == "7788 64"
+
+
+def test_state_of_random_numbers_may_be_copied(build: Callable[..., Any]) -> None:
+    text = """
+#include <curand_kernel.h>
+__global__ void begin(curandState* states) { curand_init(1, threadIdx.x, 0, states + threadIdx.x); }
+__global__ void draw(curandState* states, float* numbers) {
+  curandState own = states[threadIdx.x];
+  numbers[threadIdx.x] = curand_normal(&own);
+  states[threadIdx.x] = own;
+}
+int main() {
+  curandState* states;
+  float* numbers;
+  cudaMalloc(&states, 32 * sizeof *states);
+  cudaMalloc(&numbers, 32 * sizeof *numbers);
+  begin<<<1, 32>>>(states);
+  draw<<<1, 32>>>(states, numbers);
+  return cudaDeviceSynchronize();
+}
+"""
+    assert build(text).run().first_fault() is None

@@ -95,6 +95,54 @@ def test_run_rounds_half_precision_as_ieee_says(program: Any) -> None:
     )
 
 
+SHARED_HALVES = """
+#include <cuda_fp16.h>
+__global__ void turn(__half* x) {
+  __shared__ __half tile[8192];
+  for (int i = threadIdx.x; i < 8192; i += 32) tile[i] = x[i];
+  __syncthreads();
+  for (int i = threadIdx.x; i < 8192; i += 32) x[i] = tile[8191 - i];
+}
+int main() {
+  __half* x;
+  cudaMallocManaged(&x, 8192 * sizeof *x);
+  for (int i = 0; i < 8192; ++i) x[i] = i % 100;
+  turn<<<1, 32>>>(x);
+  cudaDeviceSynchronize();
+  printf("%g %g", float(x[0]), float(x[8191]));
+}
+"""
+VECTOR = """
+#include <vector>
+__global__ void publish(int* count) {
+  __threadfence();
+  atomicAdd(count, 1);
+}
+int main() {
+  std::vector<unsigned> numbers;
+  for (unsigned number = 0; number < 9; ++number) numbers.push_back(number);
+  int* count;
+  cudaMallocManaged(&count, sizeof *count);
+  *count = numbers[8];
+  publish<<<1, 32>>>(count);
+  cudaDeviceSynchronize();
+  printf("%d", *count);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        (SHARED_HALVES, "91 0"),  # g++ guards a static array of objects
+        (VECTOR, "40"),  # the emulator has such a vector as well
+    ],
+)
+def test_run_finds_no_fault_in_what_the_compiler_adds(build: Callable[..., Any], text: str, output: str) -> None:
+    result = build(text).run()
+    assert (result.output, result.first_fault()) == (output, None)
+
+
 def test_run_names_a_program_that_leaves_no_report(program: Any) -> None:
     result = program.run("quiet")
     assert result.first_fault() == "the program ended without a report: it calls _exit, or the disk is full"

@@ -266,18 +266,22 @@ using std::multiplies;
 using std::negate;
 using std::not_equal_to;
 using std::plus;
+namespace details {
+template <class T, class A, class B>
+using Common = typename std::conditional_t<std::is_void_v<T>, std::common_type<A, B>, std::enable_if<true, T>>::type;
+}
 template <class T = void>
 struct maximum {
-  template <class U>
-  U operator()(const U& a, const U& b) const {
-    return a < b ? b : a;
+  template <class A, class B>
+  auto operator()(const A& a, const B& b) const {
+    return std::max<details::Common<T, A, B>>(a, b);
   }
 };
 template <class T = void>
 struct minimum {
-  template <class U>
-  U operator()(const U& a, const U& b) const {
-    return b < a ? b : a;
+  template <class A, class B>
+  auto operator()(const A& a, const B& b) const {
+    return std::min<details::Common<T, A, B>>(a, b);
   }
 };
 template <class T = void>
@@ -397,10 +401,16 @@ template <class I>
 using ValueOf = typename std::iterator_traits<I>::value_type;
 template <class I>
 using ReferenceOf = typename std::iterator_traits<I>::reference;
+template <class I, class = void>
+constexpr bool HAS_OFFSET = false;
+template <class I>
+constexpr bool HAS_OFFSET<I, std::void_t<decltype(std::declval<const I&>().offset())>> = true;
 template <class I>
 std::ptrdiff_t offset_of(const I& iterator) {  // relative to some origin: only differences count
   if constexpr (std::is_pointer_v<I>)
     return reinterpret_cast<std::ptrdiff_t>(iterator) / std::ptrdiff_t(sizeof(*iterator));
+  else if constexpr (HAS_OFFSET<I>)
+    return iterator.offset();
   else
     return iterator - I{};
 }
