@@ -30,12 +30,17 @@ def make_rows(
             "way": name, "issues": len(issues), "gathers": sum(kind == GATHER for kind, _ in issues),
             "end_ms": 1e3 * whole.end, "exposed_ms": 1e3 * whole.exposed, "exposed_percent": 100 * whole.exposed / whole.end,
             "forward_exposed_ms": 1e3 * forward.exposed, "whole_at_once": whole.whole_at_once,
-            "equal_to_yours": None, "off_us": None,
+            "equal_to_yours": None, "off_us": None, "exposed_yours_ms": None, "no_timeline": timing.text,
         }  # fmt: skip
         if ordering.state == "ran":
             row["equal_to_yours"] = [tuple(issue) for issue in ordering.results[0][number]] == list(issues)
         if timing.state == "ran":
-            row["off_us"] = 1e6 * _compare(timing.results[0][number], spans)
+            answer = timing.results[0][number]
+            row["off_us"] = 1e6 * _compare(answer, spans)
+            if len(answer) == len(issues):
+                row["exposed_yours_ms"] = 1e3 * measure_exposure(issues, answer).exposed
+            else:
+                row["no_timeline"] = f"{len(answer)} times for {len(issues)} issues"
         rows.append(row)
     return rows
 
