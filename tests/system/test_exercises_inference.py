@@ -250,7 +250,7 @@ def test_a_part_that_ends_its_process_costs_the_other_parts_nothing(tmp_path: Pa
 
 # --- 8.8 ----------------------------------------------------------------------------------------------------------------
 
-FEW = {"requests": "250"}
+FEW = {"requests": "470"}
 
 
 @pytest.mark.slow
