@@ -22,7 +22,8 @@ WAIT_S = 120
 def measure(processes: list[int], seconds: float) -> tuple[list[dict], str | None]:
     """Return a row for each way, load and number of processes, and the reason if MPS could not be measured.
 
-    A row has requests per second in total, and the median and 99th percentile of the time of a request.
+    A row has requests per second in total, and the median and 99th percentile of the time of a request. Its `line` names both
+    the way and the load.
     """
     rows = [_run("time-slicing", load, count, seconds, {}) for load in LOADS for count in processes]
     with _start_mps() as (environment, reason):
@@ -93,7 +94,8 @@ def _run(way: str, load: str, count: int, seconds: float, environment: dict[str,
                 process.wait()
     times.sort()
     return {
-        "way": way, "load": load, "processes": count, "requests_per_s": len(times) / seconds,
+        "way": way, "load": load, "line": f"{way}, {load} kernels", "processes": count,
+        "requests_per_s": len(times) / seconds,
         "p50_ms": 1e3 * times[len(times) // 2], "p99_ms": 1e3 * times[min(len(times) - 1, int(0.99 * len(times)))],
     }  # fmt: skip
 

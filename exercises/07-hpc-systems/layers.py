@@ -102,14 +102,19 @@ def see_by_part(_world: object, layers: list[list[str]]) -> dict[str, int]:
 
 
 def sum_sizes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return for each layer of IMAGE the MB that are pulled, and the MB of them that a program sees according to the kernel.
-    `rows` are those of `compare`."""
+    """Return for each layer of IMAGE the MB that are pulled, and the MB of them that a program sees.
+
+    The kernel and the learner each say what a program sees. `rows` are those of `compare`.
+    """
     sums = []
     for number, (step, _) in enumerate(IMAGE):
         files = [row for row in rows if row["layer"] == number and row["step"]]
-        seen = None if any(row["kernel"] is None for row in files) else sum(row["mb"] for row in files if row["kernel"])
+        seen, yours = (
+            None if any(row[who] is None for row in files) else sum(row["mb"] for row in files if row[who])
+            for who in ("kernel", "yours")
+        )
         name = f"{number} {' '.join(step.split()[:2])}"
-        sums.append({"layer": name, "pulled_mb": sum(row["mb"] for row in files), "seen_mb": seen})
+        sums.append({"layer": name, "pulled_mb": sum(row["mb"] for row in files), "seen_mb": seen, "yours_mb": yours})
     return sums
 
 

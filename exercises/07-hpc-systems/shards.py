@@ -158,11 +158,15 @@ def forget(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """A call's seconds, processor seconds, read calls, and bytes that came from a disk. A count is None if it is unknown."""
+    """A call's seconds, processor seconds, read calls, bytes that these calls returned, and bytes that came from a disk.
+
+    A count is None if it is unknown.
+    """
 
     seconds: float
     cpu_s: float
     calls: int | None
+    copied: int | None
     from_disk: int | None
 
 
@@ -172,8 +176,9 @@ def measure(call: Callable[[], object]) -> Cost:
     call()
     seconds, cpu_s, io_after = time.perf_counter() - start, time.process_time() - cpu, _count_io()
     if io_before is None or io_after is None:
-        return Cost(seconds, cpu_s, None, None)
-    return Cost(seconds, cpu_s, io_after["syscr"] - io_before["syscr"] - 1, io_after["read_bytes"] - io_before["read_bytes"])
+        return Cost(seconds, cpu_s, None, None, None)
+    calls, copied, from_disk = (io_after[name] - io_before[name] for name in ("syscr", "rchar", "read_bytes"))
+    return Cost(seconds, cpu_s, calls - 1, copied, from_disk)
 
 
 def _count_io() -> dict[str, int] | None:

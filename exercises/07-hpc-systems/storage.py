@@ -109,10 +109,17 @@ bench.say_table(rows, {"way": "way", "mb_per_s": "MB/s", "read_calls": "read cal
 size = records * args.record
 readers = [
     {"reader": name, "mb_per_s": size / cost.seconds / 1e6, "read_calls": cost.calls,
+     "copied_times": None if cost.copied is None else cost.copied / size,
      "from_disk_mib": None if cost.from_disk is None else cost.from_disk / MIB}
     for name, cost in (("delivered", cost_before), ("yours", cost_after))
 ]  # fmt: skip
-titles = {"reader": "reader", "mb_per_s": "MB/s", "read_calls": "read calls", "from_disk_mib": "MiB from the disk"}
+titles = {
+    "reader": "reader",
+    "mb_per_s": "MB/s",
+    "read_calls": "read calls",
+    "copied_times": "copied for each delivered",
+    "from_disk_mib": "MiB from the disk",
+}
 bench.say_table(readers, titles, title=f"A random order in {args.windows} windows:")
 same = cost_after.calls is not None and cost_after.calls == cost_before.calls
 if same:

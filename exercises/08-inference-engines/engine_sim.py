@@ -34,8 +34,8 @@ def simulate(
 ) -> Run:  # fmt: skip
     """Run a copy of the trace on one engine until all requests are answered.
 
-    `pool` replaces a pool of `pages` pages. `observe` is called with each step after it was planned and before its tokens
-    count. Raises PlanError if a plan cannot be computed, if nothing moves for 50 steps, or after `max_steps`.
+    `pool` replaces a pool of `pages` pages. `observe` is called with each step after the engine has planned it and before it
+    computes it. Raises PlanError if a plan cannot be computed, if nothing moves for 50 steps, or after `max_steps`.
     """
     requests = [request.fresh() for request in trace]
     coming = sorted(requests, key=lambda request: (request.arrived_ns, request.name))

@@ -13,7 +13,7 @@ import argparse
 import math
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ import own_part
 import yaml
 from bench import say
 from service_file import PUZZLES, read_service
-from service_plans import Plan, find_problems, list_offers, list_plans, make_load, price
+from service_plans import MINE, Plan, find_forbidden, find_problems, list_offers, list_plans, make_load, price
 from service_trial import (
     TOLERATED_USE,
     USES,
@@ -74,10 +74,18 @@ if args.requests < (least := load.count_least()):
     parser.error(f"--requests ({args.requests}) is too small for this load: it needs {least}, five times as many as are inside")
 trace = load.make_trace(args.requests)
 plan = file.plan
-problems = find_problems(load, plan, trace) if plan else {}
-paper = price(load, plan, trace) if plan and not problems else None
+problems = find_problems(load, plan, trace) | find_forbidden(load, plan) if plan else {}
+mine = plan if plan and not problems and plan.router == MINE else None
+router = parts["router"].run(None, "service_trial:route_with_yours", limit_s=60, requests=args.requests, load=asdict(load),
+                             plan=asdict(mine) if mine else None)  # fmt: skip
+if mine and router.state != "ran":
+    problems["no-router"] = "the plan uses my_router.py, which did not run"
+paper = price(load, plan, trace) if plan and not problems and not mine else None
+if mine and router.state == "ran":
+    paper = router.results[0]["plan"]
+quota = f"the account may rent {load.max_gpus} GPUs of {' or '.join(load.gpus)}, with weights in {' or '.join(load.formats)}"
 limits = f"TTFT {load.ttft_ms} ms and TPOT {load.tpot_ms} ms for {load.good_percent} %"
-say(f"load: {load.per_s:g} requests a second ({load.kind}) for {load.card}, {limits} of the requests")
+say(f"load: {load.per_s:g} requests a second ({load.kind}) for {load.card}, {limits} of the requests; {quota}")
 for sentence in problems.values():
     say(f"my_service.yaml: {sentence}")
 if fault != NO_FAULT:
@@ -100,9 +108,8 @@ means |= {"inside_by_yours": None, "tokens_held_by_yours": None}
 plans = list_plans(load, trace)
 shown = [{"whose": "yours", "label": f"yours: {paper['plan']}", **paper}] if paper else []
 shown += [{"whose": "the course's", "label": row["plan"], **row} for row in plans[:8]] if paper and paper["within"] else []
-settings: dict[str, Any] = {"means": means, "load": vars(load), "fleets": list_fleets(load, shown)}
+settings: dict[str, Any] = {"means": means, "load": vars(load), "fleets": list_fleets(load, trace, shown)}
 capacity = parts["capacity"].run(None, "service_trial:compute_with_yours", limit_s=20, service_s=service_s, **settings)
-router = parts["router"].run(None, "service_trial:route_with_yours", limit_s=60, requests=args.requests)
 outcomes = {"capacity": capacity, "router": router}
 yours: dict[str, Any] = dict.fromkeys(("wait_off_percent", "inside_off_percent", "goodput_percent"))
 if capacity.state == "ran":
@@ -117,7 +124,7 @@ if capacity.state == "ran":
         row["engines_by_yours"] = engines
 simple_percent = max(row["goodput_percent"] for row in routers)
 if router.state == "ran":
-    routers.append(router.results[0])
+    routers.append(router.results[0]["row"])
     yours["goodput_percent"] = routers[-1]["goodput_percent"]
 
 # --- the record --------------------------------------------------------------------------------------------------------

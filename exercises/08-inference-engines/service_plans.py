@@ -12,12 +12,13 @@ import gpus
 from cards import CARDS
 from paged_engine import PAGE, Request
 from request_traces import make_trace
-from service_cluster import MAX_REQUESTS, ROUTERS, Engine, Service, run_service
+from service_cluster import MAX_REQUESTS, ROUTERS, Choose, Engine, Service, run_service
 from slice_clock import FORMATS, SliceClock
 from step_clock import GPUS, Clock
 
 RENTED = ("l4", "a10g", "l40s", "a100", "h100")
-PLAN_ROUTERS = ("round robin", "fewest requests", "fewest tokens")
+MINE = "mine"
+PLAN_ROUTERS = ("round robin", "fewest requests", "fewest tokens", MINE)  # mine is the learner's router
 BUDGETS = (256, 1024)
 MAX_ENGINES, MIN_BUDGET, MAX_BUDGET = 16, MAX_REQUESTS, 8192
 MAX_TIMES = 1.25  # of the cheapest plan's price
@@ -55,7 +56,10 @@ def list_offers() -> list[Offer]:
 
 @dataclass(frozen=True)
 class Load:
-    """Requests of one kind, `per_s` in a second, of which `good_percent` must meet the limits on TTFT and TPOT."""
+    """Requests of one kind, `per_s` in a second, of which `good_percent` must meet the limits on TTFT and TPOT.
+
+    The account may rent `max_gpus` GPUs of the kinds in `gpus`. The answers were tested with weights in `formats`.
+    """
 
     kind: str
     per_s: float
@@ -63,6 +67,9 @@ class Load:
     tpot_ms: int
     good_percent: int = 95
     card: str = "llama-3.1-8b"
+    gpus: Sequence[str] = RENTED
+    formats: Sequence[str] = tuple(FORMATS)
+    max_gpus: int = 8 * MAX_ENGINES
 
     def count_least(self) -> int:
         """Return how many requests a trace needs at least: five times as many as are inside at the same time. A shorter trace
@@ -78,7 +85,7 @@ class Load:
 def make_load(puzzle: int) -> Load:
     """Return the load of a puzzle, 1 to 99."""
     if puzzle == 1:
-        return Load("chat", 6, 1000, 50)
+        return Load("hot", 7, 2000, 80, gpus=("l4", "a10g"), formats=("bf16",), max_gpus=3)
     source = random.Random(puzzle)
     kind, card = source.choice(("chat", "documents")), source.choice(("llama-3.1-8b", "llama-3.1-8b", "llama-3.1-70b"))
     is_large = card == "llama-3.1-70b"
@@ -104,13 +111,14 @@ class Plan:
         """Return the machine, or None if there is none with that GPU and that number of GPUs."""
         return next((offer for offer in list_offers() if (offer.gpu, offer.slices) == (self.gpu, self.slices)), None)
 
-    def run(self, load: Load, trace: Sequence[Request]) -> Service:
-        """Return the trace after this plan has served it. The plan must have no problems."""
+    def run(self, load: Load, trace: Sequence[Request], choose: Choose | None = None) -> Service:
+        """Return the trace after this plan has served it. The plan must have no problems. `choose` replaces its router."""
         if self.offer is None:
             raise ValueError(f"no machine has {self.slices} {self.gpu}")
         clock = self.offer.clock(load.card, self.number_format)
         roles = ["prefill"] * self.prefill + ["decode" if self.prefill else "both"] * (self.engines - self.prefill)
-        return run_service(trace, [Engine(clock, budget=self.budget, role=role) for role in roles], ROUTERS[self.router]())
+        engines = [Engine(clock, budget=self.budget, role=role) for role in roles]
+        return run_service(trace, engines, choose or ROUTERS[self.router]())
 
 
 def find_problems(load: Load, plan: Plan, trace: Sequence[Request]) -> dict[str, str]:
@@ -137,9 +145,23 @@ def find_problems(load: Load, plan: Plan, trace: Sequence[Request]) -> dict[str,
     return problems
 
 
-def price(load: Load, plan: Plan, trace: Sequence[Request]) -> dict[str, Any]:
-    """Return what a plan without problems costs, and how many of its answers are within the limits."""
-    service = plan.run(load, trace)
+def find_forbidden(load: Load, plan: Plan) -> dict[str, str]:
+    """Return what the load does not permit in a plan, each with a sentence that names it."""
+    problems = {}
+    if plan.gpu not in load.gpus or plan.engines * plan.slices > load.max_gpus:
+        problems["quota"] = (
+            f"the account may rent {load.max_gpus} GPUs of {' or '.join(load.gpus)}, and the plan has "
+            f"{plan.engines * plan.slices} of {plan.gpu}"
+        )
+    if plan.number_format not in load.formats:
+        problems["untested"] = f"the answers were tested in {' or '.join(load.formats)}, not in {plan.number_format}"
+    return problems
+
+
+def price(load: Load, plan: Plan, trace: Sequence[Request], choose: Choose | None = None) -> dict[str, Any]:
+    """Return what a plan without problems costs, and how many of its answers are within the limits. `choose` replaces its
+    router."""
+    service = plan.run(load, trace, choose)
     usd_per_hour = plan.engines * plan.offer.usd_per_hour if plan.offer else 0.0
     good, hours = service.good_tokens(load.ttft_ms, load.tpot_ms), trace[-1].arrived_ns / 3.6e12
     percent = service.goodput_percent(load.ttft_ms, load.tpot_ms)
@@ -155,13 +177,16 @@ def describe(plan: Plan) -> str:
     """Return a plan in a few words."""
     machine = plan.gpu if plan.slices == 1 else f"{plan.slices} x {plan.gpu}"
     pools = f" ({plan.prefill} + {plan.engines - plan.prefill})" if plan.prefill else ""
-    return f"{plan.engines} of {machine}{pools}, {plan.number_format}"
+    router = ", my router" if plan.router == MINE else ""
+    return f"{plan.engines} of {machine}{pools}, {plan.number_format}{router}"
 
 
 def list_plans(load: Load, trace: Sequence[Request]) -> list[dict[str, Any]]:
-    """Return a plan for each machine and format, the cheapest first: the one with the fewest engines in one pool that meets the
-    limits."""
-    pairs = [(offer, number_format) for offer in list_offers() for number_format in FORMATS]
+    """Return a plan for each machine and format that the load permits, the cheapest first.
+
+    It has the fewest engines that meet the limits in one pool, with the router "fewest tokens", even above `max_gpus`.
+    """
+    pairs = [(offer, number_format) for offer in _list_allowed(load) for number_format in load.formats]
     rows = [row for pair in pairs if (row := _find_fewest(load, trace, *pair, MAX_ENGINES))]
     return sorted(rows, key=lambda row: row["usd_per_million"])
 
@@ -169,13 +194,17 @@ def list_plans(load: Load, trace: Sequence[Request]) -> list[dict[str, Any]]:
 def find_cheapest(load: Load, trace: Sequence[Request]) -> dict[str, Any] | None:
     """Return the first plan of `list_plans`, skipping those that cost too much per hour. Return None if there is no plan."""
     best: dict[str, Any] | None = None
-    for offer in sorted(list_offers(), key=lambda one: one.usd_per_hour):
-        for number_format in FORMATS:
+    for offer in sorted(_list_allowed(load), key=lambda one: one.usd_per_hour):
+        for number_format in load.formats:
             engines = MAX_ENGINES if best is None else int(1.05 * best["usd_per_hour"] / offer.usd_per_hour)
             row = _find_fewest(load, trace, offer, number_format, min(MAX_ENGINES, engines)) if engines else None
             if row and (best is None or row["usd_per_million"] < best["usd_per_million"]):
                 best = row
     return best
+
+
+def _list_allowed(load: Load) -> list[Offer]:
+    return [offer for offer in list_offers() if offer.gpu in load.gpus and offer.slices <= load.max_gpus]
 
 
 def _find_fewest(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paged_engine import PAGE, Request
 from request_traces import make_trace, read_table
 from service_cluster import ROUTERS, Choose, Engine, Service, choose_fewest_requests, run_service
-from service_plans import Load, list_offers
+from service_plans import Load, Plan, list_offers, price
 from slice_clock import SliceClock
 from step_clock import Clock
 
@@ -72,12 +72,16 @@ def list_routers(requests: int) -> tuple[list[Row], Service]:
     return [describe_router(name, service) for name, service in services.items()], services["round robin"]
 
 
-def route_with_yours(_world: None, requests: int) -> Row:
-    """Return the row of the learner's my_router.py."""
+def route_with_yours(_world: None, requests: int, load: Mapping[str, Any], plan: Mapping[str, Any] | None) -> Row:
+    """Return the row of the learner's my_router.py on hot documents, and what a plan that uses this router costs."""
     import my_router
 
     trace = make_trace(HOT["kind"], requests, HOT["per_s"])
-    return describe_router("yours", run_four(trace, my_router.choose))
+    row = describe_router("yours", run_four(trace, my_router.choose))
+    if plan is None:
+        return {"row": row, "plan": None}
+    service_load = Load(**load)
+    return {"row": row, "plan": price(service_load, Plan(**plan), service_load.make_trace(requests), my_router.choose)}
 
 
 def list_pools(requests: int) -> tuple[list[Row], int]:
@@ -128,17 +132,16 @@ def describe_means(load: Load, service: Service) -> Row:
     }  # fmt: skip
 
 
-def list_fleets(load: Load, plans: Sequence[Row]) -> list[Row]:
+def list_fleets(load: Load, trace: Sequence[Request], plans: Sequence[Row]) -> list[Row]:
     """Return for each plan what determines its number of engines: service times of prompts, the longest wait, and the room.
 
-    TPOT counts as its limit, and TTFT as its limit less the mean service time.
+    TPOT counts as its limit, and TTFT as its limit less the mean service time. Nothing is found in a cache.
     """
-    table = read_table("document" if load.kind == "documents" else "chat")
     fleets = []
     for plan in plans:
         offer = next(one for one in list_offers() if (one.gpu, one.slices) == (plan["gpu"], plan["slices"]))
         clock = offer.clock(load.card, plan["format"])
-        service_s = [clock.ns([(0, min(8192, tokens))]) / 1e9 for tokens in table]
+        service_s = [clock.ns([(0, request.prompt_tokens)]) / 1e9 for request in trace]
         fleets.append({
             "service_s": service_s, "max_wait_s": load.ttft_ms / 1e3 - sum(service_s) / len(service_s),
             "cache_tokens": Engine(clock, budget=BUDGET).free_pages * PAGE,

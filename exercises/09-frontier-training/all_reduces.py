@@ -132,7 +132,6 @@ metrics = {
     "ring_messages": real[0]["messages"], "ring_crossing_bytes": real[0]["crossing_bytes"],
     "doubling_crossing_bytes": real[1]["crossing_bytes"], "puzzle_ranks": puzzle_ranks, "puzzle_latency_us": puzzle_us,
     "crossover_bytes": gloo_rounds.find_crossover(puzzle_ranks, puzzle_us),
-    "nccl_times_of_clock": nccl_algorithms.find_times_of_clock(nccl),
 }  # fmt: skip
 say(f"\nAll-reduces of {args.numbers:,} numbers on {size} ranks of {size // per_node} nodes (messages over gloo)")
 titles = {"algorithm": "algorithm", "wrong": "wrong", "rounds": "rounds", "messages": "messages", "bytes": "bytes sent"}

@@ -34,16 +34,3 @@ def measure(world: Any) -> list[dict[str, Any]]:
         dist.destroy_process_group(group)
     os.environ.pop("NCCL_ALGO", None)
     return rows
-
-
-def find_times_of_clock(rows: list[dict[str, Any]]) -> float | None:
-    """Return the time of NCCL's ring at 16 MiB, divided by a latency plus bytes over bandwidth, or None if it was not measured.
-
-    The latency is fitted to the smallest size, the bandwidth to the largest.
-    """
-    times = {row["bytes"]: row["us"] for row in rows if row["algorithm"] == "Ring"}
-    if not times:
-        return None
-    smallest, middle, largest = SIZES[0], SIZES[3], SIZES[-1]
-    per_byte = (times[largest] - times[smallest]) / (largest - smallest)
-    return times[middle] / (times[smallest] + per_byte * (middle - smallest)) if per_byte > 0 else None

@@ -22,6 +22,7 @@ def make_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each recorded order: what is exposed in it, and how far the learner's results are from it."""
     rows = []
+    reason = "my_timeline.py is not written" if timing.state == "open" else timing.text
     for number, (name, issues) in enumerate(recorded.items()):
         spans = timelines[number]
         turn = 1 + max(place for place, (kind, _) in enumerate(issues) if kind == FORWARD)
@@ -30,12 +31,17 @@ def make_rows(
             "way": name, "issues": len(issues), "gathers": sum(kind == GATHER for kind, _ in issues),
             "end_ms": 1e3 * whole.end, "exposed_ms": 1e3 * whole.exposed, "exposed_percent": 100 * whole.exposed / whole.end,
             "forward_exposed_ms": 1e3 * forward.exposed, "whole_at_once": whole.whole_at_once,
-            "equal_to_yours": None, "off_us": None,
+            "equal_to_yours": None, "off_us": None, "exposed_yours_ms": None, "no_timeline": reason,
         }  # fmt: skip
         if ordering.state == "ran":
             row["equal_to_yours"] = [tuple(issue) for issue in ordering.results[0][number]] == list(issues)
         if timing.state == "ran":
-            row["off_us"] = 1e6 * _compare(timing.results[0][number], spans)
+            answer = timing.results[0][number]
+            row["off_us"] = 1e6 * _compare(answer, spans)
+            if len(answer) == len(issues):
+                row["exposed_yours_ms"] = 1e3 * measure_exposure(issues, answer).exposed
+            else:
+                row["no_timeline"] = f"{len(answer)} times for {len(issues)} issues"
         rows.append(row)
     return rows
 

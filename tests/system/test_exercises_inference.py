@@ -250,7 +250,7 @@ def test_a_part_that_ends_its_process_costs_the_other_parts_nothing(tmp_path: Pa
 
 # --- 8.8 ----------------------------------------------------------------------------------------------------------------
 
-FEW = {"requests": "250"}
+FEW = {"requests": "470"}
 
 
 @pytest.mark.slow
@@ -266,16 +266,16 @@ def test_a_service_as_delivered_shows_queues_routers_and_pools(tmp_path: Path) -
 def test_a_service_solved_keeps_its_limits_beside_other_plans(tmp_path: Path) -> None:
     run = run_exercise("8.8", tmp_path / "work", solved=True)
     check_healthy(run, tmp_path)
-    assert run.metrics["plan"]["times_of_cheapest"] == 1
+    assert run.metrics["plan"]["times_of_cheapest"] < 0.8, "the learner's router saves a GPU of four"
     assert run.metrics["two_pools_up_to_ms"] < run.metrics["one_pool_from_ms"]
-    needed = {row["plan"]: (row["engines"], row["engines_by_yours"]) for row in run.metrics["plans"]}
-    assert needed["1 of l40s, fp8"] == (1, 1)
-    assert needed["3 of l4, fp8"] == (3, 2), "the formulas leave out that prompts and answers share steps"
+    needed = {row["plan"]: row["engines"] for row in run.metrics["plans"]}
+    assert needed["3 of a10g, bf16, my router"] == 3
+    assert needed["4 of a10g, bf16"] == 4
 
 
 @pytest.mark.slow
 def test_a_service_with_a_fault_in_its_plan_ends_well_and_names_it(tmp_path: Path) -> None:
-    wrong = ("my_service.yaml", "gpu: l40s", "gpu: a10g")
+    wrong = ("my_service.yaml", "format: bf16", "format: fp8")
     short = ("service_trial.py", "QUEUE_REQUESTS = 200_000", "QUEUE_REQUESTS = 2000")
     run = run_exercise("8.8", tmp_path / "work", short, wrong, solved=["my_service.yaml"], **FEW)
     assert run.code == 0, run.output

@@ -52,7 +52,7 @@ REFUSALS = [  # the exercise, the flags, the exit code, what is printed
     ("8.5", "--gamma=17", 2, "--gamma must be from 1 to 16"),
     ("8.6", "--group=48", 2, "--group must divide the width of the model, 64"),
     ("8.7", "--senders=4 --receivers=2", 2, "--senders (4) and --receivers (2) need as many ranks together, and 4 exist"),
-    ("8.8", "--requests=100", 2, "--requests (100) is too small for this load: it needs 240"),
+    ("8.8", "--requests=100", 2, "--requests (100) is too small for this load: it needs 462"),
     ("9.1", "--ranks-per-node=3", 2, "the number of ranks (3) must be a power of two"),
     ("9.1", "--ranks-per-node=4 --numbers=3", 2, "--numbers (3) must be at least the number of ranks, 4"),
     ("9.2", "--ranks-per-node=2 --experts=9", 2, "--experts (9) must be a multiple of the number of ranks, 2"),

@@ -28,7 +28,7 @@ WAYS = {
         ),
     ),
     "waits-too": Way(
-        "in {case_name} you blame rank {blamed}. It is missing in a group, but waits itself, in {group}: go on to the rank "
+        "in {case_name} you blame rank {blamed}. It is missing in one group, but it waits in {group}: go on to the rank "
         "that it waits for",
         (" and rank not in waiting", ""),
     ),

@@ -12,6 +12,7 @@ FOLDER = "08-inference-engines"
 cluster = beside_the_script(FOLDER, "service_cluster")
 service_file = beside_the_script(FOLDER, "service_file")
 service_plans = beside_the_script(FOLDER, "service_plans")
+router_solution = beside_the_script(FOLDER, "solutions/my_router")
 slice_clock = beside_the_script(FOLDER, "slice_clock")
 step_clock = beside_the_script(FOLDER, "step_clock")
 traces = beside_the_script(FOLDER, "request_traces")
@@ -90,7 +91,7 @@ def test_a_request_without_room_is_an_error_instead_of_an_endless_wait() -> None
         (1, ("l40s", 1, 1), None),
         (1, ("l40s", 2, 1), "no-machine"),
         (3, ("l40s", 1, 1), "weights"),
-        (1, ("l4", 1, 9), "slow-step"),
+        (2, ("l4", 1, 9), "slow-step"),
         (1, ("l40s", 1, 2, 2), "one-side"),
         (1, ("a10g", 1, 2, 0, 512, "round robin", "fp8"), "no-fp8"),
     ],
@@ -101,12 +102,34 @@ def test_plans_break_the_rule_that_is_named(puzzle: int, plan: tuple[Any, ...], 
     assert list(problems) == ([problem] if problem else [])
 
 
+@pytest.mark.parametrize(
+    ("plan", "problem"),
+    [
+        (("a10g", 1, 3), None),
+        (("a10g", 1, 4), "quota"),
+        (("l40s", 1, 1), "quota"),
+        (("l4", 1, 3, 0, 512, "mine", "fp8"), "untested"),
+    ],
+)
+def test_the_first_puzzle_forbids_other_machines_and_formats(plan: tuple[Any, ...], problem: str | None) -> None:
+    problems = service_plans.find_forbidden(service_plans.make_load(1), service_plans.Plan(*plan))
+    assert list(problems) == ([problem] if problem else [])
+
+
 @pytest.mark.slow
-def test_the_first_puzzle_costs_what_the_lesson_says() -> None:
+def test_the_first_puzzle_needs_more_gpus_than_its_quota_without_the_learners_router() -> None:
     load = service_plans.make_load(1)
-    rows = service_plans.list_plans(load, load.make_trace(500))
-    assert [row["plan"] for row in rows[:3]] == ["1 of l40s, fp8", "1 of l40s, bf16", "3 of l4, fp8"]
-    assert service_plans.find_cheapest(load, load.make_trace(500)) == rows[0]
+    trace = load.make_trace(500)
+    cheapest = service_plans.list_plans(load, trace)[0]
+    assert (cheapest["plan"], load.max_gpus) == ("4 of a10g, bf16", 3)
+    assert service_plans.find_cheapest(load, trace) == cheapest
+    for router in ("round robin", "fewest requests", "fewest tokens"):
+        for budget in (256, 512, 1024):
+            row = service_plans.price(load, service_plans.Plan("a10g", 1, 3, budget=budget, router=router), trace)
+            assert not row["within"]
+    row = service_plans.price(load, service_plans.Plan("a10g", 1, 3, router="mine"), trace, router_solution.choose)
+    assert row["within"]
+    assert row["plan"] == "3 of a10g, bf16, my router"
 
 
 @pytest.mark.slow
