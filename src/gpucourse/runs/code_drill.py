@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,6 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.course.catalog import Catalog
-
 
 LIMIT_S = 30.0
 
@@ -70,9 +70,9 @@ class Repair:
         return self.judged is not None and self.judged.word == "passed" and checks not in {"failed", "error"}
 
 
-def list_faults(catalog: Catalog) -> dict[str, CodeFault]:
-    """Return every code fault of this course by its id. The learner chooses from these ids."""
-    return {fault.id: fault for module in catalog.modules for item in module.exercises for fault in item.faults}
+def list_faults(modules: Iterable[Module]) -> dict[str, CodeFault]:
+    """Return every code fault of these modules by its id. The learner chooses from those of one module."""
+    return {fault.id: fault for module in modules for item in module.exercises for fault in item.faults}
 
 
 def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
