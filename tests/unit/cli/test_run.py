@@ -24,7 +24,7 @@ Type = Callable[..., Answer]
         ("3.2 --set a", "--set a: not of the form name=value", "gpucourse show 3.2 lists its parameters"),
         ("3.2 --sweep a=1 --sweep b=2", "and was typed 2 times", "gpucourse run 3.2 --sweep a=1, then the other one"),
         ("3.2 --sweep a=1 --detach", "cannot be combined", "gpucourse run 3.2 --set NAME=VALUE --dry-run shows one run"),
-        ("3 --all --dry-run", "cannot be combined", "gpucourse run 3 --set NAME=VALUE --dry-run shows one run"),
+        ("3 --all --dry-run", "cannot be combined", "gpucourse run EXERCISE --set NAME=VALUE --dry-run shows one run"),
         ("3.2 --predict a=1 --no-predict", "cannot be combined", "gpucourse run 3.2 --no-predict"),
         ("3.2 --predict a=1 --sweep batch_size=1,2", "--predict is for a single run", "gpucourse run 3.2 --predict a=1"),
         ("3.2 --expect-red gradients-eq", "there is no check 'gradients-eq'", "checks of 3.2:"),
