@@ -150,7 +150,7 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     Raises MissingError if there is no copy or one of its files is gone, and the errors of `run`.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
-    _, _, fault = _find_newest_drill(context.paths, exercise)
+    _, drill, fault = _find_newest_drill(context.paths, exercise)
     folder = context.paths.broken_copy(exercise.id)
     if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
         raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
@@ -161,6 +161,9 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
     verdict = verdict_on(context, exercise, record) if metrics else None
     fault_answer = _judge_fault(context.catalog, module, fault, folder, metrics) if metrics else None
+    is_named = any(diagnosis.right for diagnosis in drill.diagnoses)
+    if fault_answer is not None and fault_answer.word == "failed" and not is_named:  # the judge's words name the fault
+        fault_answer = JudgeAnswer(word="open", says=f"name the fault first (gpucourse check {exercise.id} --diagnosis WORD)")
     repair = Repair(record=record, verdict=verdict, judged=fault_answer)
     record.verdict = "passed" if repair.is_right else "failed"
     runs.save(context.paths, record)
