@@ -42,6 +42,8 @@ def test_launcher_of_one_file_plans_its_own_command(type_launcher: Callable[...,
     assert "launcher mpi ranks 4 on 1 node" in mpi.out
     assert "mpirun -np 4 --host " in mpi.out
     assert mpi.out.count(":2,") == 1
+    answer = type_launcher("run", "--script", str(script), "--launcher", "mpi")
+    assert "not all of its outputs are collected" not in answer.err, "mpirun starts on the first node only"
     assert "launcher accelerate ranks 4 on 2 nodes" in accelerate.out
     assert "-m accelerate.commands.launch --num_machines=2 --machine_rank=1 --num_processes=4" in accelerate.out
 

@@ -73,7 +73,7 @@ def validate_cidr(text: str) -> str:
     if network.version == 6:
         raise UsageError(f"{text} is IPv6, but the labs use only IPv4", hint=_HINT)
     if network.num_addresses != 1:
-        raise UsageError(f"{text} would open SSH to {network.num_addresses} addresses", hint=_HINT)
+        raise UsageError(f"{text} would open SSH to {network.num_addresses:,} addresses", hint=_HINT)
     address = network.network_address
     if not address.is_global and not any(address in example for example in _EXAMPLES):
         raise UsageError(f"{text} is not a public internet address, so AWS never sees it", hint=_HINT)

@@ -62,6 +62,7 @@ def answer(
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import answers as view
 
+    session.require_exercise(exercise)
     context = session.context
     if review and (file or template):
         raise UsageError("--review cannot be combined with --file or --template", hint=f"gpucourse answer {exercise} --review")

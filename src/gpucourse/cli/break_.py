@@ -47,6 +47,7 @@ def break_(
 
     hint = f"gpucourse show {exercise} lists its parameters"
     run_request = RunRequest(exercise=exercise, nodes=nodes, settings=read_settings(settings or [], hint))
+    session.require_exercise(exercise)
     context = session.context
     is_in_code = repaired or kind == "code"
     located = resolve(context, run_request if is_in_code else choose_simulated_lab(context, run_request))
@@ -76,9 +77,9 @@ def _break_code(session: Session, run_request: RunRequest) -> None:
     context = session.context
     with session.console.watch() as live:
         record = break_code(context.watched_by(live), run_request).record
-    _, exercise = context.catalog.exercise(record.exercise)
+    module, exercise = context.catalog.exercise(record.exercise)
     copy = context.paths.broken_copy(exercise.id)
-    faults = list_faults(context.catalog)
+    faults = list_faults([module])
     metrics = read_metrics(files_of(context.paths, record).metrics)
     titles = {word: fault.title for word, fault in faults.items()}
     session.present(

@@ -24,6 +24,7 @@ def cancel(
     run_option: RunFlag = None,
 ) -> None:
     """Stop a run on every node, and collect its outputs."""
+    from gpucourse.runs.resolve import find_run
     from gpucourse.runs.settle import cancel as act
     from gpucourse.ui.views.result import show_cancelled
     from gpucourse.workspace import runs as records
@@ -32,7 +33,7 @@ def cancel(
     run = choose_run(run, run_option)
     if run is None:
         raise _explain_missing_run(records.list_unfinished(context.paths))
-    run_record = records.find(context.paths, run)
+    run_record = find_run(context, run)
     session.console.mode(run_record.mode)
     with session.console.watch(brief=not session.console.verbose) as live:
         record = act(context.watched_by(live), run_record)

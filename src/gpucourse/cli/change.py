@@ -18,7 +18,8 @@ def change_lab(session: Session, module: str, gpu: str | None, act: Callable[[Ha
     from gpucourse.labs.target import find_clocked_target
     from gpucourse.ui.views.changed import change_result
 
-    target = find_clocked_target(session.context, module, gpu)
+    context = session.look()
+    target = find_clocked_target(context, module, gpu)
     with session.console.watch() as live:
-        result = act(target, session.context.watched_by(live))
+        result = act(target, context.watched_by(live))
     session.present(change_result(result, session.find_step()), result)

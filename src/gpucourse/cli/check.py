@@ -168,8 +168,9 @@ def _diagnose(session: Session, exercise: str, word: str, rank: int | None) -> N
 
     context = session.look()
     is_code = is_newest_drill(context, exercise)
-    words_of_code = list(list_faults(context.catalog))
-    words = words_of_code if is_code else list(HOWS)
+    words_of_code = list(list_faults(context.catalog.modules))
+    module, _ = context.catalog.exercise(exercise)
+    words = list(list_faults([module]) if is_code else HOWS)
     if word not in {*HOWS, *words_of_code}:
         hint = list_nearest_faults(word, words) if is_code else f"faults that a drill injects: {', '.join(words)}"
         raise UnknownName("fault", word, words, hint=hint)

@@ -70,7 +70,7 @@ def faults(session: Session, _line: Words) -> Iterator[str]:
     from gpucourse.model.drill import HOWS
     from gpucourse.runs.code_drill import list_faults
 
-    yield from (*HOWS, *list_faults(session.look().catalog))
+    yield from (*HOWS, *list_faults(session.look().catalog.modules))
 
 
 @_complete

@@ -199,6 +199,7 @@ def deploy(
         slurm=tuple(slurm or ()),
         install=install,
     )
+    session.require_module(module)
     chosen_target = choose_target(session.context.settings, request)
     request = replace(request, target=chosen_target.name)
     session.console.mode(chosen_target.name)

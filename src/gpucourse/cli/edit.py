@@ -30,7 +30,7 @@ def edit(
     """Open your part of an exercise in your editor."""
     from gpucourse.runs.parts import list_part_files
 
-    _, subject = session.context.catalog.exercise(exercise)
+    subject = session.require_exercise(exercise)
     if not subject.yours:
         raise UsageError(f"{subject.id} has no part for you to write", hint=f"gpucourse show {subject.id}")
     files = list_part_files(session.context, subject)

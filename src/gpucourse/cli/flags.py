@@ -121,9 +121,12 @@ def parse_seconds(text: str, example: str, *, flag: str = "") -> float: ...
 @overload
 def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None: ...
 def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None:
-    """Return the typed duration in seconds, or None if no duration was typed. Raises UsageError if the text is not a duration;
-    its hint is `example`, a whole command."""
+    """Return the typed duration in seconds, or None if no duration was typed. Raises UsageError if the text is not a duration
+    longer than 0; its hint is `example`, a whole command."""
     try:
-        return None if text is None else parse_duration(text)
+        seconds = None if text is None else parse_duration(text)
     except ValueError as error:
         raise UsageError(f"{flag}: {error}" if flag else str(error), hint=example) from error
+    if seconds == 0:
+        raise UsageError(f"{flag} {text}: the time must be longer than 0 s".strip(), hint=example)
+    return seconds

@@ -47,6 +47,7 @@ def hint(
         raise UsageError(
             "--number cannot be combined with --part or --all", hint=f"gpucourse hint {exercise} --number {number}"
         )
+    session.require_exercise(exercise)
     result = show_hints(session.context, exercise, number=number, part=part, is_whole=is_whole)
     all_hints = result.exercise.hints
     documents = [

@@ -34,10 +34,11 @@ def open_(
 ) -> None:
     """Open a web page of your lessons, progress and runs."""
     from gpucourse.model.event import stage
-    from gpucourse.ui.page.folder import write_folder
+    from gpucourse.ui.page.folder import check_folder, write_folder
 
     context = session.context
     folder = (out or context.paths.page).absolute()
+    check_folder(folder)  # before the page is made, which takes a while
     pages = _follow_pages(session, folder) if serve else None  # looks at the files before they are read for the page
     with session.console.watch(brief=True) as live, stage(live, "page", "writing the page"):
         write_folder(folder, _build(context.watched_by(live)))

@@ -205,7 +205,10 @@ def _list_open_faults(session: Session, record: RunRecord) -> list[Facts]:
     from gpucourse.ui.views.drill import list_meanings
 
     context = session.context
-    return [list_meanings(list_faults(context.catalog))] if is_open_drill(context.paths, record) else []
+    if not is_open_drill(context.paths, record):
+        return []
+    module, _ = context.catalog.exercise(record.exercise)
+    return [list_meanings(list_faults([module]))]
 
 
 def show_line(session: Session, label: str, start_run: Callable[[Context], RunResult]) -> RunResult:

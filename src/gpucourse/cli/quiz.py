@@ -73,8 +73,8 @@ def quiz(
     from gpucourse.ui.views import quiz as views
     from gpucourse.ui.views.answers import judgement
 
+    module = session.require_module(module).id if module else None
     context, console = session.context, session.console
-    module = context.catalog.module(module).id if module else None
     command = "gpucourse quiz" + (f" {module}" if module else "")
     if list_:
         quiz = act.find_quiz(context.folders)

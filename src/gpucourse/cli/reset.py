@@ -29,6 +29,7 @@ def reset(
     from gpucourse.learning.copies import reset as act
     from gpucourse.ui.views.parts import reset as view
 
+    session.require_exercise(exercise)
     result = act(session.context, exercise, file)
     session.present(
         view(result, session.find_step(result.exercise.id)), ResetFiles(exercise=result.exercise.id, files=result.files)

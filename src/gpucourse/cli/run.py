@@ -128,7 +128,7 @@ def run(
     """Run an exercise on every node, and check its results."""
     from gpucourse.course.own_checks import read_own_checks
     from gpucourse.launch.environment import read_variables
-    from gpucourse.launch.own_batch import read_kind
+    from gpucourse.launch.own_batch import check_script, read_kind
     from gpucourse.launch.torchrun import read_options
     from gpucourse.model.slurm_settings import read_words
     from gpucourse.runs.resolve import RunRequest
@@ -167,14 +167,20 @@ def run(
         slurm=read_words(slurm or ()),
         max_gpu_hours=max_gpu_hours,
     )
-    _refuse_module(session, exercise, script, is_whole_module=is_whole_module)
+    _check_subject(session, exercise, script, is_whole_module=is_whole_module)
     several = is_whole_module or sweep is not None
     if predict is not None or expect_red is not None:
         _refuse_forecast(run_request, predict, expect_red, several=several, no_predict=no_predict)
+    if script is not None:
+        check_script(script)
     if not several:
         run_request = _add_forecast(session, run_request, predict, expect_red, ask=not (no_predict or detach or dry_run))
         return _run_one(session, run_request, detach=detach, dry_run=dry_run)
-    _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and is_whole_module))
+    _refuse_mixture(
+        "EXERCISE" if is_whole_module else exercise,
+        sweep or [],
+        mixed=detach or dry_run or (sweep is not None and is_whole_module),
+    )
     return _run_sweep(session, run_request, sweep[0]) if sweep else _run_all(session, run_request)
 
 
@@ -264,8 +270,8 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
     from gpucourse.runs.run_module import run_all as act
     from gpucourse.ui.views.many import module_runs as view
 
+    module = session.require_module(run_request.exercise)
     context = session.context
-    module = context.catalog.module(run_request.exercise)
     first = labs(context.paths, module, run_request)[0]
     session.console.mode(first.mode, first.lacks)
     total = len(module.exercises)
@@ -380,6 +386,11 @@ def _choose_script(
         if Path(exercise).suffix in {".py", ".sh", ".sbatch", ".cu"}:
             hint = f"a script of your own: gpucourse run --script {quote(exercise)}"
             raise UsageError(f"{exercise} is a file, not an exercise", hint=hint)
+        if len(arguments) > len(session.options.passed_on):
+            raise UsageError(
+                f"run accepts one exercise, but {printable(arguments[0], 80)!r} was typed, too",
+                hint=f"gpucourse run {exercise}; a parameter: gpucourse run {exercise} --set NAME=VALUE",
+            )
         return exercise, arguments, launcher
     words = [*([exercise] if exercise is not None else []), *arguments]
     if exercise is not None and len(words) > len(session.options.passed_on) and re.fullmatch(r"\w+\.\d+", exercise):
@@ -402,18 +413,22 @@ def _choose_script(
     return usual if first == usual or usual in exercises else first, words, launcher
 
 
-def _refuse_module(session: Session, exercise: str, script: Path | None, *, is_whole_module: bool) -> None:
-    """Raise UsageError for a module without --all, and for a learner's own script with --all."""
+def _check_subject(session: Session, exercise: str, script: Path | None, *, is_whole_module: bool) -> None:
+    """Raise UsageError for a module without --all, and for a learner's own script with --all. Raise UnknownName for an exercise
+    or module that the course does not have."""
     if is_whole_module and script is not None:
         raise UsageError(
             "--all is for the exercises of a module, not for a script of your own",
             hint=f"gpucourse run --script {quote(str(script))}",
         )
-    if not is_whole_module and exercise in session.context.catalog.module_ids:
+    if is_whole_module:
+        return
+    if exercise in session.look().catalog.module_ids:
         raise UsageError(
             f"{exercise} is a module",
             hint=f"gpucourse run {exercise} --all, or one of its exercises: gpucourse show {exercise}",
         )
+    session.require_exercise(exercise)
 
 
 def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:

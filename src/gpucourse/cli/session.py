@@ -18,6 +18,7 @@ from gpucourse.workspace.trust import require_course, require_workspace
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
+    from gpucourse.model.manifest import Exercise, Module
     from gpucourse.ui.tables import View
 
 
@@ -66,6 +67,14 @@ class Session:
         if "context" not in vars(self) and not os.access(WorkspacePaths(self.root).identity, os.F_OK):
             return self._open(make=False)
         return self.context
+
+    def require_exercise(self, name: str) -> Exercise:
+        """Return an exercise of the course. Unlike `context`, this makes no workspace. Raises UnknownName."""
+        return self.look().catalog.exercise(name)[1]
+
+    def require_module(self, name: str) -> Module:
+        """Return a module of the course. Unlike `context`, this makes no workspace. Raises UnknownName."""
+        return self.look().catalog.module(name)
 
     def _open(self, *, make: bool) -> Context:
         from gpucourse.context import Context

@@ -28,8 +28,8 @@ def try_(
     from gpucourse.learning.try_ import try_parts
     from gpucourse.ui.views.parts import show_tried as view
 
+    subject = session.require_exercise(exercise)
     context = session.context
-    _, subject = context.catalog.exercise(exercise)
     with session.console.watch() as live:
         tried_parts = try_parts(context.watched_by(live), subject)
     results = [item.result for item in tried_parts]

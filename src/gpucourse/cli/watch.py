@@ -50,8 +50,7 @@ def watch(
 
     if exercise is not None and Path(exercise).suffix in (".cu", ".py"):
         return _watch_cuda(session, Path(exercise), has_options=nodes is not None or bool(settings))
-    context = session.context
-    subject = context.catalog.exercise(exercise)[1] if exercise else act.find_current_exercise(context)
+    subject = session.require_exercise(exercise) if exercise else act.find_current_exercise(session.context)
     keys = session.is_watching = can_read_keys(session)
     # The terminal shows no typed key, not even while a command runs.
     quiet_keys = set_terminal(tty.setcbreak, termios.TCSANOW) if keys else nullcontext()

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from gpucourse.units import write_duration
+
 _OTHER_FLAGS = {"ttl_s": "--ttl", "over_budget": "--yes-over-budget"}
 _REPEATED = {"--trust", "--slurm"}
 
@@ -97,4 +99,4 @@ def _spell(flag: str, value: object) -> list[str]:
         return [flag if value else "--no-spot"]
     if isinstance(value, tuple):
         return [word for item in value for word in (flag, item)] if flag in _REPEATED else [flag, ",".join(value)]
-    return [flag, f"{value:g}s" if flag == "--ttl" else str(value)]
+    return [flag, write_duration(value) if flag == "--ttl" and isinstance(value, int | float) else str(value)]

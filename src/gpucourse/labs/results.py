@@ -114,7 +114,7 @@ class BuildResult:
 class ChangeResult:
     """The changes to an existing lab: sentences that say what changed and what failed.
 
-    `expires`: the lab's deadline (ISO 8601, UTC).
+    `expires`: the lab's deadline (ISO 8601, UTC). It is empty if nothing ends the lab then, because it is stopped.
     `usd_per_hour`: its cost from now on.
     """
 

@@ -7,6 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from shlex import quote
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import sbatch, slurm
@@ -79,6 +80,19 @@ def read_kind(script: Path) -> ScriptKind:
     is_batch = script.suffix in SUFFIXES or (names_program and bool(slurm_options.find_lines(text)))
     is_shell = not is_batch and not is_python and (names_program or script.suffix in SHELL_SUFFIXES)
     return ScriptKind(is_python, is_batch, is_shell)
+
+
+def check_script(script: Path) -> None:
+    """Check that a script is a file, and not a notebook. Raises UsageError."""
+    if not script.is_file():
+        problem = "it is not a plain file" if script.exists() else "there is no such file"
+        raise UsageError(f"--script {script}: {problem}", hint="name a Python file on this computer")
+    if script.suffix == ".ipynb":
+        raise UsageError(
+            f"--script {script}: a notebook is not a Python script",
+            hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
+            f"{quote(str(script.with_suffix('.py')))}",
+        )
 
 
 def make_shell_script_error(script: Path) -> UsageError:

@@ -39,7 +39,7 @@ LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
 """The limits of a bundle. A larger bundle would take too long to open."""
 
 _MAX_SHOWN, _MAX_TEXT = 1000, 300
-_OPEN = "gpucourse grade --open FILE"
+_OPEN = "name a bundle: gpucourse grade --open FILE, or gpucourse grade --rerun FILE"
 
 
 @dataclass(frozen=True, kw_only=True)

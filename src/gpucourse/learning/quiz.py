@@ -111,7 +111,10 @@ def take(paths: WorkspacePaths, sitting: Sitting, submitted: Mapping[str, Scalar
 
 
 def hand_in(paths: WorkspacePaths, sitting: Sitting) -> None:
-    """End an attempt early. Unanswered questions then count as wrong."""
+    """End an attempt early. Unanswered questions then count as wrong. Raises UsageError if no question is answered: the end
+    would show every answer."""
+    if not sitting.open.answers:
+        raise UsageError("no question is answered yet, so there is no attempt to finish", hint="gpucourse quiz")
     with _update_try(paths, sitting):
         sitting.open.ended = now_utc()
 

@@ -28,7 +28,7 @@ from gpucourse.model.report import MACHINES, Chapter, Picture, Report, Saying
 from gpucourse.model.report_plan import SUBJECTS, Figure, ReportChapter, ReportPlan
 from gpucourse.report import grids, html, markdown
 from gpucourse.storage import write_bytes
-from gpucourse.units import now_utc
+from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_json
 from gpucourse.workspace.paths import WorkspacePaths
@@ -189,7 +189,7 @@ def _describe_nodes(paths: WorkspacePaths, record: RunRecord, metrics: Mapping[s
             metrics.get("device"),
             node.get("cpu"),
             node.get("cores") or metrics.get("cores"),
-            f"{memory / 1e9:.1f} GB" if isinstance(memory, int) else None,
+            format_bytes(memory) if isinstance(memory, int) else None,
             node.get("os"),
             metrics.get("python"),
             metrics.get("torch"),

@@ -207,11 +207,10 @@ class Parameter(Strict):
             return f"{value!r} is not one of {', '.join(map(str, self.choices))}"
         if isinstance(value, float) and not math.isfinite(value):
             return f"{value!r} is not a finite number"
-        unit = f" {self.unit}" if self.unit else ""
         if isinstance(value, (int, float)) and self.min is not None and value < self.min:
-            return f"{value} is below {self.min:g}{unit}"
+            return f"{value} is below {self.min:g}"
         if isinstance(value, (int, float)) and self.max is not None and value > self.max:
-            return f"{value} is above {self.max:g}{unit}"
+            return f"{value} is above {self.max:g}"
         return None
 
     @model_validator(mode="after")

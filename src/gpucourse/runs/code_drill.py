@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,6 @@ from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:
     from gpucourse.course.catalog import Catalog
-
 
 LIMIT_S = 30.0
 
@@ -70,9 +70,9 @@ class Repair:
         return self.judged is not None and self.judged.word == "passed" and checks not in {"failed", "error"}
 
 
-def list_faults(catalog: Catalog) -> dict[str, CodeFault]:
-    """Return every code fault of this course by its id. The learner chooses from these ids."""
-    return {fault.id: fault for module in catalog.modules for item in module.exercises for fault in item.faults}
+def list_faults(modules: Iterable[Module]) -> dict[str, CodeFault]:
+    """Return every code fault of these modules by its id. The learner chooses from those of one module."""
+    return {fault.id: fault for module in modules for item in module.exercises for fault in item.faults}
 
 
 def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
@@ -150,7 +150,7 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     Raises MissingError if there is no copy or one of its files is gone, and the errors of `run`.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
-    _, _, fault = _find_newest_drill(context.paths, exercise)
+    _, drill, fault = _find_newest_drill(context.paths, exercise)
     folder = context.paths.broken_copy(exercise.id)
     if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
         raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
@@ -161,6 +161,9 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
     verdict = verdict_on(context, exercise, record) if metrics else None
     fault_answer = _judge_fault(context.catalog, module, fault, folder, metrics) if metrics else None
+    is_named = any(diagnosis.right for diagnosis in drill.diagnoses)
+    if fault_answer is not None and fault_answer.word == "failed" and not is_named:  # the judge's words name the fault
+        fault_answer = JudgeAnswer(word="open", says=f"name the fault first (gpucourse check {exercise.id} --diagnosis WORD)")
     repair = Repair(record=record, verdict=verdict, judged=fault_answer)
     record.verdict = "passed" if repair.is_right else "failed"
     runs.save(context.paths, record)

@@ -22,7 +22,7 @@ from gpucourse.launch.neighbours import (
     find_mentioned_files,
     find_named_files,
 )
-from gpucourse.launch.own_batch import make_shell_script_error
+from gpucourse.launch.own_batch import check_script, make_shell_script_error
 from gpucourse.launch.planning import choose_nodes
 from gpucourse.launch.torchrun import read_options
 from gpucourse.model.deployment import Deployment
@@ -83,6 +83,11 @@ def plan_run(
     if request.script is not None and run.kind is not None and run.kind.is_shell and not run.launcher.takes_batch_files:
         raise make_shell_script_error(request.script)
     deployment = run.require_deployment()
+    if not scheduled and request.slurm.list_words():
+        raise UsageError(
+            f"--slurm is for a run on a Slurm cluster, and the lab of module {run.lab.id} is none",
+            hint=f"gpucourse run {_write_subject(request)}",
+        )
     if not scheduled and run.lab.lab.scheduler == "slurm" and deployment.uses_existing_machines:
         raise _refuse_login_node(deployment, request)
     inventory = deployment.inventory
@@ -115,8 +120,10 @@ def plan_run(
             )
             for plan in plans
         ]
+        # A launcher such as mpi starts its command on the first node only.
+        started = fleet if scheduled else fleet.part(plans[0].nodes)
         yield PlannedRun(
-            plan=plans[0], deployment=deployment, fleet=fleet, phases_s=phases_s, skew_s=skew_s, plans=tuple(plans)
+            plan=plans[0], deployment=deployment, fleet=started, phases_s=phases_s, skew_s=skew_s, plans=tuple(plans)
         )
 
 
@@ -151,16 +158,19 @@ def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
         return plan.plan
 
 
+def _write_subject(request: RunRequest) -> str:
+    """Return what runs, as it is typed after `gpucourse run`."""
+    if request.python_module:
+        return f"--module {request.python_module}"
+    return f"--script {quote(str(request.script))}" if request.script else request.exercise
+
+
 def _refuse_login_node(deployment: Deployment, run_request: RunRequest) -> UsageError:
     """Return the error for a run that would compute on the login node of a Slurm cluster."""
     place = deployment.inventory.head.label if deployment.inventory else deployment.stack
-    target = (
-        f"--module {run_request.python_module}" if run_request.python_module else f"--script {quote(str(run_request.script))}"
-    )
-    subject = target if run_request.script else run_request.exercise
     return UsageError(
         f"{place} is the login node of a Slurm cluster, and this run would compute on it",
-        hint=f"hand it to Slurm: gpucourse run {subject} --launcher slurm",
+        hint=f"hand it to Slurm: gpucourse run {_write_subject(run_request)} --launcher slurm",
     )
 
 
@@ -174,8 +184,6 @@ def make_launch_request(context: Context, run: ResolvedRun, *, local: bool, batc
 
     request, exercise, launcher = run.request, run.exercise, run.launcher
     values = resolve_parameters(exercise, request.settings, local=local)
-    if request.nodes is not None and request.nodes < 1:
-        raise UsageError(f"--nodes {request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
     # A learner's script receives only what was typed, not parameters that it may not have.
     parameters = {name: value for name, value in values.items() if request.script is None or name in request.settings}
     script, uploads = _uploads(context, run)
@@ -316,15 +324,7 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
         extra_uploads = find_named_files(request.extra, uploads[0].source.resolve().parent)
         _refuse_same_names(exercise, uploads, extra_uploads)
         return exercise.script, (*uploads, *extra_uploads, *list_earlier_runs(context.paths, exercise))
-    if not script.is_file():
-        problem = "it is not a plain file" if script.exists() else "there is no such file"
-        raise UsageError(f"--script {script}: {problem}", hint="name a Python file on this computer")
-    if script.suffix == ".ipynb":
-        raise UsageError(
-            f"--script {script}: a notebook is not a Python script",
-            hint=f"jupyter nbconvert --to script {quote(str(script))}, then gpucourse run --script "
-            f"{quote(str(script.with_suffix('.py')))}",
-        )
+    check_script(script)
     shell = run.launcher.by_slurm and run.kind is not None and not run.kind.is_python
     whole = script.resolve().parent if shell else find_base(script, request.extra)
     base = Path.cwd() if request.python_module else whole

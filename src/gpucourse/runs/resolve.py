@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError
+from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.launcher import Launcher, find_launcher
 from gpucourse.launch.own_batch import ScriptKind, read_kind
 from gpucourse.model.deployment import Deployment
@@ -118,9 +118,11 @@ class ResolvedRun:
 def resolve(context: Context, request: RunRequest) -> ResolvedRun:
     """Return the request, together with everything that it refers to.
 
-    Raises UnknownName, UsageError if the launcher does not support an option, and MissingError if no lab of the course fits.
+    Raises UnknownName and UsageError for a value that no lab accepts, UsageError if the launcher does not support an option,
+    and MissingError if no lab of the course fits.
     """
     module, exercise = context.catalog.exercise(request.exercise)
+    _check_values(exercise, request)
     launcher = find_launcher(request.launcher or exercise.launch.kind)
     objection = launcher.object_to(torchrun=request.torchrun, handed_on=request.handed_on, profile=request.profile)
     if objection is not None:
@@ -138,6 +140,16 @@ def resolve(context: Context, request: RunRequest) -> ResolvedRun:
     return ResolvedRun(
         request=request, module=module, exercise=exercise, launcher=launcher, lab=lab, deployment=deployment, kind=kind
     )
+
+
+def _check_values(exercise: Exercise, request: RunRequest) -> None:
+    """Check the number of nodes and the parameters, as far as that needs no lab. Raises UnknownName or UsageError."""
+    if request.nodes is not None and request.nodes < 1:
+        raise UsageError(f"--nodes {request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
+    if request.settings:
+        from gpucourse.course import parameters
+
+        parameters.resolve(exercise, request.settings, local=True)
 
 
 def find_run(context: Context, name: str | None) -> RunRecord:

@@ -45,3 +45,15 @@ def test_edit_without_a_terminal_prints_the_paths_alone(learning: Learning, monk
     monkeypatch.setenv("EDITOR", "true")
     assert learning.types("edit", "1.2").out == f"{own(learning)}\n{own(learning, 'my_dry.py')}\n"
     assert "there is no part 'wet'" in learning.types("edit", "1.2", "--part", "wet", code=2).err
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["edit 9.9", "hint 9.9", "try 9.9", "reset 9.9", "answer 9.9", "break 9.9", "watch 9.9", "run 9.9", "deploy 9", "quiz 9"],
+)
+def test_command_about_an_unknown_number_makes_no_workspace(
+    learning: Learning, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(learning.root / "new"))
+    assert "there is no " in learning.types(*words.split(), code=None).err
+    assert not (learning.root / "new").exists()

@@ -68,7 +68,7 @@ def test_resolve_refuses_anything_but_a_whole_number(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("0", "0 is below 1 samples"), ("-3", "-3 is below 1"), ("1e5", "100000 is above 65536 samples")],
+    [("0", "0 is below 1"), ("-3", "-3 is below 1"), ("1e5", "100000 is above 65536")],
 )
 def test_resolve_refuses_a_number_out_of_range(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
@@ -161,7 +161,7 @@ def test_resolve_keeps_several_values_as_they_were_typed(text: str) -> None:
         ("sizes", "16,many", "'many' is not a whole number"),
         ("sizes", "16,,32", "'' is not a whole number"),
         ("sizes", "1e2", "'1e2' is not a whole number"),
-        ("sizes", "32,8", "8 is below 16 rows"),
+        ("sizes", "32,8", "8 is below 16"),
         ("dtypes", "half,double", "'double' is not one of half, single"),
     ],
 )

@@ -18,7 +18,7 @@ from gpucourse.labs.request import DeployRequest
         ),
         (
             DeployRequest(target="aws", module="3", nodes=3, spot=False, region="us-west-2", ttl_s=7200.0, over_budget=True),
-            "gpucourse deploy 3 --target aws --nodes 3 --region us-west-2 --ttl 7200s --no-spot --yes-over-budget",
+            "gpucourse deploy 3 --target aws --nodes 3 --region us-west-2 --ttl 2h --no-spot --yes-over-budget",
         ),
         (
             DeployRequest(target="local", module="2", nodes=1, link="1gbit", unpack_slurm=True),

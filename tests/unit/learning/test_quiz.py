@@ -38,6 +38,7 @@ def quiz(learning: Learning) -> Learning:
 
 def test_quiz_counts_the_best_attempt(quiz: Learning) -> None:
     quiz.types("quiz", "--set", "wet=a", "--set", "cold=0 C", "--set", "white=b")
+    assert "no question is answered yet" in quiz.types("quiz", "--again", "--end", code=2).err
     quiz.types("quiz", "--again", "--set", "wet=b")
     quiz.types("quiz", "--end")
     document = quiz.types("quiz", "--json").document

@@ -97,7 +97,7 @@ def test_report_has_an_abstract_and_the_machines_and_no_author_without_a_name(ri
     text = read_report(rivers, "md")
     assert text.splitlines()[2].startswith(f"{record.created[:4]}-")
     abstract = ("**Abstract.** This report describes a CPU.", "Main results: most litres: 2.50 on a CPU")
-    for words in (*abstract, "## Machines", "25.3 GB"):
+    for words in (*abstract, "## Machines", "23.5 GiB"):
         assert words in text
 
 

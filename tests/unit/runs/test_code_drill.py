@@ -4,7 +4,7 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.model.drill import CodeDrill, CodeDrills
+from gpucourse.model.drill import CodeDiagnosis, CodeDrill, CodeDrills
 from gpucourse.runs import code_drill
 from gpucourse.runs.code_drill import break_code, diagnose_code, judge_repair
 from gpucourse.runs.follow import FollowedRun
@@ -56,13 +56,17 @@ def test_judge_repair_needs_the_whole_copy(context: Context) -> None:
     assert caught.value.hint == "a new copy: gpucourse break 1.1 --how code"
 
 
-@pytest.mark.parametrize(("litres", "word"), [("1.5", "passed"), ("15.0", "failed")])
+@pytest.mark.parametrize(
+    ("litres", "is_named", "word"), [("1.5", False, "passed"), ("15.0", True, "failed"), ("15.0", False, "open")]
+)
 def test_judge_repair_runs_the_copy_and_asks_the_judge_of_its_fault(
-    learning: Learning, monkeypatch: pytest.MonkeyPatch, litres: str, word: str
+    learning: Learning, monkeypatch: pytest.MonkeyPatch, litres: str, is_named: bool, word: str
 ) -> None:
     write_course(learning.course)
     context, paths = learning.open_context(), learning.context.paths
-    write_record(paths.drill("1.1"), CodeDrills(exercise="1.1", drills=[CodeDrill(fault="ten-times", run="r")]))
+    diagnoses = [CodeDiagnosis(fault="ten-times", right=True, at="")] * is_named
+    drill = CodeDrill(fault="ten-times", run="r", diagnoses=diagnoses)
+    write_record(paths.drill("1.1"), CodeDrills(exercise="1.1", drills=[drill]))
     for name, text in (("source.py", SCRIPT), ("helper.py", f"LITRES = {litres}\n")):
         (paths.broken_copy("1.1") / name).parent.mkdir(parents=True, exist_ok=True)
         (paths.broken_copy("1.1") / name).write_text(text)
@@ -82,4 +86,4 @@ def test_judge_repair_runs_the_copy_and_asks_the_judge_of_its_fault(
     assert bool(drill_record.drills[-1].repaired) == repair.is_right
     stored = runs.read(paths, "1.1", record.id)
     assert stored is not None
-    assert (stored.repair, stored.verdict) == (True, word)
+    assert (stored.repair, stored.verdict) == (True, "passed" if repair.is_right else "failed")

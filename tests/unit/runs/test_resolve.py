@@ -3,7 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from gpucourse.context import Context
+from gpucourse.errors import UsageError
 from gpucourse.model.slurm_settings import read_words
 from gpucourse.runs.resolve import RunRequest, resolve
 from tests.unit.runs.test_prepare import lab
@@ -30,3 +33,15 @@ def test_resolve_of_a_script_takes_any_lab_and_first_that_of_module_3(context: C
     assert find("aws") == "3"
     lab(context, 2)
     assert find() == "3"
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (RunRequest(exercise="3.2", nodes=0), "--nodes 0: at least one node is needed"),
+        (RunRequest(exercise="3.2", settings={"foo": "3"}), "there is no parameter 'foo'"),
+    ],
+)
+def test_resolve_refuses_a_value_before_it_asks_for_a_lab(context: Context, request_: RunRequest, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        resolve(context, request_)

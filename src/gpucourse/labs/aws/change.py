@@ -45,14 +45,15 @@ def make_result(
     warnings: Sequence[str] = (),
     next_command: str = "",
 ) -> ChangeResult:
-    """Return the result of a change, with the lab's deadline and its cost per hour from now on."""
+    """Return the result of a change, with the lab's deadline, if something ends it then, and its cost per hour from now on."""
+    cloud = deployment.cloud
     return ChangeResult(
         stack=deployment.stack,
         module=deployment.module,
         title=title,
         changed=list(changes),
         warnings=list(warnings),
-        expires=deployment.cloud.expires,
+        expires="" if cloud.stopped and cloud.backstop else cloud.expires,
         usd_per_hour=ledger.per_hour(context.paths, deployment),
         next=next_command,
     )

@@ -6,6 +6,7 @@ A value comes from the command, otherwise from the settings, otherwise from the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -197,8 +198,9 @@ def _check_fits(request: DeployRequest, module: Module, existing: AwsDeployment,
             hint=f"gpucourse destroy {module.id}, then deploy again",
         )
     if request.ttl_s is not None:
+        end = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
         raise UsageError(
-            f"{existing.stack} exists already and ends at {cloud.expires}; --ttl is only for a new lab",
+            f"{existing.stack} exists already and ends at {end}; --ttl is only for a new lab",
             hint=f"gpucourse extend {module.id} 2h",
         )
 

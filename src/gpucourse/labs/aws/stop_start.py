@@ -127,7 +127,8 @@ def start(context: Context, module: str, *, gpu: str | None = None, over_budget:
                 move()
         deployments.save(context.paths, deployment, "ready")
         changes = [_describe_address(instance, former_addresses.get(instance.node, "")) for instance in running]
-        return make_result(context, deployment, f"{deployment.stack} is running again", changes, warnings=late_nodes[0])
+        title = f"{deployment.stack} {'is running again' if asleep else 'was already running'}"
+        return make_result(context, deployment, title, changes, warnings=late_nodes[0])
 
 
 def _describe_pause_end(module: str, until: str, *, has_no_backstop: bool) -> str:

@@ -22,11 +22,7 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     The files are not flushed one by one, because they can be made again. Raises UsageError if the folder contains something
     other than a page, and StorageError if it cannot be written.
     """
-    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and _is_ours(folder))):
-        raise UsageError(
-            f"{folder} contains something that is not a page of gpucourse, so nothing was written there",
-            hint="gpucourse open --out DIR, with a folder that is new or empty",
-        )
+    check_folder(folder)
     with storing(folder):
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -48,6 +44,18 @@ def write_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
                 shutil.rmtree(aside)
             raise
     return count
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a page may be written into `folder`. Raises UsageError if it is no folder, or contains something other than a
+    page."""
+    hint = "gpucourse open --out DIR, with a folder that is new or empty"
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise UsageError(f"{folder} is not a folder", hint=hint)
+    if folder.exists() and not _is_ours(folder):
+        raise UsageError(
+            f"{folder} contains something that is not a page of gpucourse, so nothing was written there", hint=hint
+        )
 
 
 def update_folder(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:

@@ -85,8 +85,8 @@ def code_drill(
 
 
 def list_fault_words(faults: Iterable[str]) -> str:
-    """Return the names of all faults in code, in alphabetical order."""
-    return f"Faults in code, all exercises: {', '.join(sorted(faults))}"
+    """Return the names of faults in code, in alphabetical order."""
+    return f"Faults in code of this module: {', '.join(sorted(faults))}"
 
 
 def list_nearest_faults(word: str, faults: Sequence[str]) -> str:

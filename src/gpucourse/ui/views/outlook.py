@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.ui.tables import Cell, Facts, facts
 from gpucourse.ui.text import age, hourly, usd
 
@@ -43,6 +44,8 @@ def _deadline(deployment: Deployment, forecast: Outlook) -> Cell:
     end, command = clock(forecast.expires), f"gpucourse extend {deployment.module} 2h"
     if forecast.seconds_left <= 0:
         return Cell(f"passed {age(-forecast.seconds_left)} ago ({end})", "bad")
+    if forecast.stopped and isinstance(deployment, AwsDeployment) and deployment.cloud.backstop:
+        return Cell(f"{end}, but nothing ends a stopped lab: gpucourse destroy {deployment.module}", "warn")
     return Cell(
         f"in {age(forecast.seconds_left)} ({end}); more time: {command}", "warn" if forecast.seconds_left < SOON_S else ""
     )

@@ -11,6 +11,7 @@ from gpucourse.model.node import SIMULATED
 from gpucourse.model.record import RunRecord, name_subjects
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.mutations import find_explanation
+from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Block, Cell, Column, Content, Facts, Paragraph, View, facts, number_column, table, text_column
 from gpucourse.ui.text import age, format_count, shorten_path
 from gpucourse.ui.views import slurm
@@ -39,7 +40,7 @@ def runs(rows: Sequence[ListedRun], next_step: str = "gpucourse next", *, exerci
     if not rows:
         text = f"{exercise} has no run yet." if exercise else "There are no runs yet."
         return View(blocks=[Paragraph(text)], next=f"gpucourse run {exercise}" if exercise else next_step)
-    columns: list[Column | str] = ["run", "ran", "checks", "state"]
+    columns: list[Column | str] = ["run", "ran", text_column("checks"), "state"]
     columns += [
         number_column("ranks", spare=True),
         number_column("took", spare=True),
@@ -130,13 +131,20 @@ def _run_row(entry: ListedRun, name: str) -> tuple[Content, ...]:
     return (
         record.id,
         name,
-        checks_cell(record),
+        _list_checks(record),
         state_cell(record),
         str(record.rank_count),
         format_duration(record),
         age(seconds_since(record.created)),
         entry.detail or note(record),
     )
+
+
+def _list_checks(record: RunRecord) -> Cell:
+    """Return the verdict of a run's checks. Without a verdict, return its state, because a narrow terminal has no room for the
+    states."""
+    cell = checks_cell(record)
+    return cell if cell.text != UNICODE.absent else Cell(f"{UNICODE.absent} {state_cell(record).text}", "dim")
 
 
 def note(record: RunRecord) -> str:

@@ -125,7 +125,7 @@ def test_reserve_counts_what_a_deploy_beside_it_will_cost(context: Context) -> N
     build._reserve(context, first)
     with pytest.raises(UsageError, match=r"after \$6\.\d\d for other labs until their deadlines") as refusal:
         build._reserve(context, second)
-    assert "gpucourse deploy 1 --target aws --ttl 28800s --no-spot --yes-over-budget;" in refusal.value.hint
+    assert "gpucourse deploy 1 --target aws --ttl 8h --no-spot --yes-over-budget;" in refusal.value.hint
     assert [lab.stack for lab in deployments.every(context.paths)] == [first.plans[0].deployment.stack]
     second.over_budget = True
     build._reserve(context, second)

@@ -28,7 +28,7 @@ WITHOUT_CREDENTIALS = {
     "AWS_CONFIG_FILE": "/nowhere",
     "AWS_SHARED_CREDENTIALS_FILE": "/no",
 }
-TYPED = "gpucourse deploy 3 --target aws --spot --ttl 3600s"
+TYPED = "gpucourse deploy 3 --target aws --spot --ttl 1h"
 LOG = Path("/somewhere/terraform-apply.log")
 
 

@@ -47,7 +47,7 @@ def test_code_diagnosis_explains_the_right_one_of_the_faults_that_code_drill_lis
     assert "late  it is late" in page
     faults = {f"late-{number}": fault for number in range(drill.MAX_MEANINGS + 1)}
     short_page = text(drill.code_drill(record(), EXERCISE, None, Path("/w/copy"), faults))
-    assert "Faults in code, all exercises: late-0, late-1" in short_page
+    assert "Faults in code of this module: late-0, late-1" in short_page
     assert "it is late" not in short_page
     assert "it is late" in text(drill.code_drill(record(), EXERCISE, None, Path("/w/copy"), faults, whole=True))
     assert "Then submit: gpucourse check 3.1 --diagnosis WORD" in page

@@ -22,7 +22,7 @@ def test_runs_lists_states_and_details() -> None:
     output = text(
         run.runs([ListedRun(record=record(verdict="passed")), ListedRun(record=failed_run, detail="node1 does not answer")])
     )
-    assert re.search(r"20261121-101500-otter  3\.1  ✓ passed  succeeded      2  12\.3 s  \d+ s", output)
+    assert re.search(r"20261121-101500-otter  3\.1  ✓ passed +succeeded      2  12\.3 s  \d+ s", output)
     assert "timed out" in output
     assert "node1 does not answer" in output
     assert "no runs yet" in text(run.runs([]))
@@ -32,9 +32,12 @@ def test_runs_on_a_narrow_terminal_keeps_the_state_and_the_checks() -> None:
     failed_run = record(state="failed", verdict=None)
     output = render(run.runs([ListedRun(record=record(verdict="failed")), ListedRun(record=failed_run)]), width=60)
     assert "✗ failed" in output
-    assert re.search(r"3\.1  – +failed", output)
-    narrow_output = render(run.runs([ListedRun(record=record(verdict="failed"))]), width=40)
+    assert re.search(r"3\.1  – failed +failed", output)
+    predicted_run = record(verdict="failed", as_predicted=True)
+    records = [record(verdict="failed"), failed_run, predicted_run]
+    narrow_output = render(run.runs([ListedRun(record=item) for item in records]), width=40)
     assert "✗ failed" in narrow_output
+    assert "– failed" in narrow_output
     assert "no room for: state" in narrow_output
 
 
