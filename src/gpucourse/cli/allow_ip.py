@@ -19,5 +19,5 @@ def allow_ip(
     ] = "",
     gpu: Annotated[str | None, gpu_option()] = None,
 ) -> None:
-    """Admit this computer to the lab again after its address has changed."""
+    """Let this computer reach the lab after its address has changed."""
     change_lab(session, module, gpu, lambda target, context: target.allow_ip(context, module, cidr=cidr, gpu=gpu))

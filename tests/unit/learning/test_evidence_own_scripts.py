@@ -37,7 +37,7 @@ def test_candidates_of_a_script_of_the_learner_alone_are_none(learning: Learning
     assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
     learning.types("check", "--all")
     assert "0 of 2 exercises done" in learning.types("list").out
-    assert "none has succeeded yet" in learning.types("answer", "1.1", "--set", "speedup=1.9", code=3).err
+    assert "no run has succeeded yet" in learning.types("answer", "1.1", "--set", "speedup=1.9", code=3).err
     assert set(learning.read_points().values()) == {0}
     assert "nothing to hand in yet" in learning.types("grade", "--bundle", str(learning.root / "w.zip"), code=2).err
 
