@@ -132,10 +132,9 @@ def shard(model: Net, mesh: Any, way: tuple[int, int, bool]) -> Net:
 
 
 def trace(gpus: Gpus | None, layers: int, width: int, way: tuple[int, int, bool]) -> dict[str, Any]:
-    """Return what `gpu_times.measure_trace` finds in the profiler's trace of a step of FSDP2 on GPUs. Without GPUs, each value is
-    None.
+    """Return what `gpu_times.measure_trace` finds in the profiler's trace of a step of FSDP2 on GPUs.
 
-    A step has twice as many rows as a layer is wide.
+    Without GPUs, each value is None. A step has twice as many rows as a layer is wide.
     """
     from torch.distributed.device_mesh import DeviceMesh
 
