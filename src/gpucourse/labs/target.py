@@ -263,5 +263,5 @@ def find_clocked_target(context: Context, module: str, gpu: str | None) -> HasCl
     clocked = [target for target in load_targets() if isinstance(target, HasClock)]
     if labs and not isinstance(target := find_target(labs[0].target), HasClock):
         problem = f"{labs[0].stack} is not a lab on {' or '.join(able.label for able in clocked)}"
-        raise UsageError(f"{problem}: {target.no_clock}", hint=f"gpucourse destroy {module_id}")
+        raise UsageError(f"{problem}: {target.no_clock}", hint=f"when you no longer need it: gpucourse destroy {module_id}")
     return clocked[0]
