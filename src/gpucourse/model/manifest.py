@@ -62,7 +62,9 @@ class Series(Strict):
     label: Text = Field(description="its name in the legend")
     low: Name | None = Field(default=None, description="the key of the lower end of the band around the line; requires `high`")
     high: Name | None = Field(default=None, description="the key of the upper end of the band; requires `low`")
-    reason: Name | None = Field(default=None, description="a key in the rows: why a row has no value, such as state")
+    reason: Name | None = Field(
+        default=None, description="the key in the rows, such as state, that says why a row has no value"
+    )
 
     @model_validator(mode="after")
     def _require_both_ends(self) -> Series:

@@ -157,7 +157,8 @@ def name_nodes(names: Sequence[str]) -> str:
 
 
 def _explain_silence(catalog: Catalog, record: RunRecord) -> str:
-    """Return in words what ranks do before they print their first line, or an empty string if that does not take long."""
+    """Return the note that torch is imported first. Return an empty string if the run is a Slurm job or of the learner's own
+    script, or if the exercise does not use torch."""
     if record.slurm is not None:
         return ""
     packages = catalog.exercise(record.exercise)[1].packages

@@ -90,7 +90,7 @@ def is_as_predicted(record: RunRecord, verdict: ExerciseVerdict | None) -> bool:
 
 
 def find_explanation(exercise: Exercise, record: RunRecord, verdict: ExerciseVerdict | None) -> str:
-    """Return the explanation of the mutation that a run answered as predicted, or an empty string."""
+    """Return the explanation of the mutation if exactly the predicted check failed in this run, or an empty string."""
     if not is_as_predicted(record, verdict):
         return ""
     mutations = (item for item in exercise.questions if item.check == record.expected_red and item.edit in record.edited)

@@ -141,7 +141,8 @@ def merge_settings(deployment: Deployment, run: ResolvedRun) -> SlurmSettings:
 def _make_site(
     request: LaunchRequest, deployment: Deployment, settings: SlurmSettings, partition: Partition, gpus: int
 ) -> ClusterSite:
-    """Return what the settings of a Slurm cluster add to the jobs of a run. Other labs add nothing."""
+    """Return the options, set-up lines, Python and container that the lab's Slurm settings add to the jobs of a run. They are
+    empty if the lab is not on a Slurm cluster."""
     if not isinstance(deployment, SlurmDeployment):
         return ClusterSite()
     comment = f"--comment={deployment.comment}"

@@ -20,7 +20,7 @@ def address(index: int) -> str:
 
 
 def bridge_lines() -> list[str]:
-    """Return the lines that make the bridge, to which every cable leads."""
+    """Return the commands for `ip -batch` that create the bridge to which every machine is connected."""
     return [
         "link set lo up",
         f"link add {BRIDGE} type bridge",

@@ -147,8 +147,11 @@ def _list_parts(context: Context, syllabus: Syllabus) -> Iterator[BookPart]:
 
 @lru_cache(maxsize=256)
 def _render_lesson(text: str, folder: Path, pages: tuple[tuple[str, str], ...]) -> LessonPage:
-    """Return one part of a lesson with the pictures in its module's folder, and links to `pages`, pairs of a lesson's file and
-    its page. The result is cached, because `open --serve` builds the book many times."""
+    """Return the page of one part of a lesson. Its pictures are in `folder`. `pages` has a pair for each part: the file of the
+    lesson, and the page that a link to this file leads to.
+
+    The result is cached, because `open --serve` builds the book many times.
+    """
 
     def read_picture(name: str) -> bytes | None:
         try:

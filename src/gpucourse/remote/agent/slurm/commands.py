@@ -116,7 +116,7 @@ def read_login_functions() -> dict[str, str]:
 def describe_cluster() -> dict[str, Any]:
     """Return each partition of the cluster with its groups of identical nodes.
 
-    Also return the partitions that the login sets for sbatch and for srun.
+    Also return the partitions that SBATCH_PARTITION and SLURM_PARTITION name in the user's login shell, or empty strings.
     """
     partitions: dict[str, dict[str, Any]] = {}
     for group in words.groups(ask("sinfo", "-h", "-a", "-e", "-o", words.GROUPS)):
