@@ -112,7 +112,7 @@ def number(answer: Scalar, unit: str) -> float:
     value, unit_text = float(match[1].replace(",", "")), match[2].strip()
     if not math.isfinite(value):
         raise ValueError(f"{answer} is not a finite number")
-    if re.match(r",\d", unit_text):
+    if "," in text and re.match(r",?\d", unit_text):
         raise ValueError(f"{text[:40]!r} has a comma that does not separate thousands: write decimals with a point, 0.5")
     if unit_text and _plain(unit_text) != _plain(unit):
         complaint = f"the question asks for {unit}" if unit else "the question asks for a number without a unit"

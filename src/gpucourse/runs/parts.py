@@ -36,15 +36,21 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     """Return the best handed-in result of each part, from a run or from `try`, in the manifest's order. Parts without such a
     result are open.
 
-    A result counts only for the very file that was judged, and only if the learner has edited it. A passed part becomes
-    `error` if the run in its result did not use this file. No code of the learner runs. Raises NewerFormat if a newer
+    A result counts only for the very file that was judged, and only if the learner has edited it. A wrong part is open again
+    once the learner's own file equals the course's. A passed part becomes `error` if the run in its result did not use this
+    file. No code of the learner runs. Raises NewerFormat if a newer
     gpucourse stored the results.
     """
     stored = _read_kept(context.paths, exercise.id).parts
+    module, _ = context.catalog.exercise(exercise.id)
+    places = context.catalog.part_places(module, exercise)
     results: list[PartResult] = []
     for part in exercise.yours:
         result = _select_valid(context.paths, exercise.id, part, stored.get(part.id))
-        if result is None or is_as_delivered(context, exercise, part, context.paths.yours_file(exercise.id, part.file)):
+        files = [context.paths.yours_file(exercise.id, part.file)]
+        if result is not None and result.verdict == "failed":
+            files.append(context.paths.exercises / places[part.id])
+        if result is None or any(is_as_delivered(context, exercise, part, file) for file in files):
             result = make_open(part)
         elif result.verdict == "passed" and (objection := _find_objection(context.paths, exercise, part, result)):
             result = make_doubtful(result, objection)

@@ -108,6 +108,7 @@ def test_number_reads_units_and_separators(text: Any, unit: str, value: float) -
         ("78 to 96", "%", "ends in 'to 96'; the question asks for %"),
         ("45 ms", "s", "ends in 'ms'; the question asks for s"),
         ("45 %", "", "a number without a unit"),
+        ("0,0989", "s", "'0,0989' has a comma that does not separate thousands: write decimals with a point"),
         ("1,23", "", "'1,23' has a comma that does not separate thousands: write decimals with a point"),
         ("$5", "W", "'$5' is not a number"),
         ("1e999", "", "not a finite number"),

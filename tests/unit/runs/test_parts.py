@@ -67,6 +67,17 @@ def test_read_part_results_count_only_with_the_file_that_earned_them(
     assert read_part_results(context, exercise)[0].verdict == "open"
 
 
+def test_read_part_results_of_a_wrong_part_are_open_again_after_reset(
+    context: Context, exercise: Exercise, tmp_path: Path
+) -> None:
+    (file,) = list_part_files(context, exercise).values()
+    delivered = file.read_text()
+    keep(context, exercise, [result(file, "a", "failed")])
+    assert read_part_results(context, exercise)[0].verdict == "failed"
+    file.write_text(delivered)
+    assert read_part_results(context, exercise)[0].verdict == "open"
+
+
 def test_list_part_files_of_a_part_in_the_place_of_another_are_all_that_points_need(context: Context, tmp_path: Path) -> None:
     exercise = context.catalog.exercise("B.3")[1]
     part_result, file = result(tmp_path / "f.c", "a", "passed")
