@@ -49,7 +49,7 @@ def deploy_plan(result: DeployResult, next_step: str = "") -> View:
             Items(result.healed, title="Replaced because the node does not answer"),
             Paragraph(f"{actions}." if actions else "Everything already exists: nothing to do."),
         ],
-        footer=[f"Nothing was changed. To do it: {command}" if actions or result.healed else "Nothing was changed."],
+        footer=[f"No lab was changed. To do it: {command}" if actions or result.healed else "No lab was changed."],
         mode=deployment.mode,
         next="" if actions or result.healed else next_step,
     )

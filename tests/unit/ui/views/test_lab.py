@@ -25,7 +25,7 @@ def test_deploy_plan_and_deploy_result(tmp_path: Path) -> None:
     assert "m3-local" in text(deployed.deploy_result(result, tmp_path / "ssh_config", "gpucourse run 3.1", whole=True))
     nothing = DeployResult(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     page = text(lab.deploy_plan(nothing, "gpucourse run 3.1"))
-    assert "nothing to do.\n\nNothing was changed.\nNext: gpucourse run 3.1\n" in page
+    assert "nothing to do.\n\nNo lab was changed.\nNext: gpucourse run 3.1\n" in page
     assert "nothing to change" in text(deployed.deploy_result(nothing, tmp_path))
 
 
