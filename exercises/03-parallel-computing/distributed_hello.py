@@ -141,9 +141,7 @@ if rank == 0:
     titles = {"elements": "elements", "bytes": "bytes", "median_ms": "median ms", "p20_ms": "p20 ms", "p80_ms": "p80 ms"}
     bench.say_table(sync, titles | {"ring_ms": "yours ms", "factor": "yours / gloo", "messages": "messages"})
     if outcome.state == "open":
-        say(
-            "Your ring is open: once you have written my_ring.py, its times, messages and bytes are in this table and the plot."
-        )
+        say("Your ring is open in this run: once it is written, its times, messages and bytes are in this table and the plot.")
     elif outcome.state == "failed":
         say(f"Your ring failed: {outcome.text}")
     if not on_gpu:

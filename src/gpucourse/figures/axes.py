@@ -51,6 +51,11 @@ def short_number(value: float) -> str:
     return f"{value:,.12g}"
 
 
+def format_bar(value: float) -> str:
+    """Return the label of a bar: a whole number below 10,000 as it is, any other number rounded to three digits."""
+    return short_number(value if value == round(value) and abs(value) < 10_000 else float(f"{value:.3g}"))
+
+
 def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
     """Label an axis with sizes in bytes, written 4 B, 1 KiB, 1 MiB. On a logarithmic axis, the ticks are at powers of two."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
-from gpucourse.figures.axes import number_axis, point_axis, short_number, size_axis, wrap_words
+from gpucourse.figures.axes import format_bar, number_axis, point_axis, size_axis, wrap_words
 from gpucourse.figures.labels import Labelled, label_lines
 from gpucourse.figures.overlay import (
     RecordedPlot,
@@ -274,7 +274,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
         if not points:  # only the record has bars of this series
             continue
         places = [point.x + (place - (count - 1) / 2) * width for point in points]
-        colour, numbers = PALETTE[index % len(PALETTE)], [short_number(float(f"{point.y:.3g}")) for point in points]
+        colour, numbers = PALETTE[index % len(PALETTE)], [format_bar(point.y) for point in points]
         errors: dict[str, Any] = {"yerr": _list_errors(points), "zorder": 2, "label": label}
         if plot.log_y:  # the length of a bar means nothing on a logarithmic axis
             marker = MARKERS[index % len(MARKERS)]

@@ -163,7 +163,12 @@ def _conclude(records: Sequence[RunRecord], rows: Rows) -> str:
     marks = [marks for compared in rows.values() for row in compared if (marks := row.list_marks())]
     if not marks:
         others_differ = any(row.differs for compared in rows.values() for row in compared)
-        return f"{first} {'Only settings, counts or texts differ.' if others_differ else 'They measured the same values.'}"
+        end = (
+            "Otherwise, only counts, texts, or values that one run lacks differ."
+            if others_differ
+            else "They measured the same values."
+        )
+        return f"{first} {end}"
     unknown = sum(UNKNOWN in row_marks for row_marks in marks)
     noise = sum(NOISE in row_marks and UNKNOWN not in row_marks for row_marks in marks)
     larger = len(marks) - unknown - noise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.figures.axes import short_number
+from gpucourse.figures.axes import format_bar, short_number
 from tests.unit.figures.test_plots import LINE, SYNC, lines, show
 
 
@@ -34,3 +34,7 @@ def test_point_axis_shows_whole_numbers_and_large_ones_short() -> None:
 )
 def test_short_number_under_an_axis(value: float, text: str) -> None:
     assert short_number(value) == text
+
+
+def test_format_bar_rounds_no_count_below_ten_thousand() -> None:
+    assert [format_bar(value) for value in (1984.0, 1984.6, 19_841.0, 0.12345)] == ["1,984", "1,980", "19,800", "0.123"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
-from gpucourse.figures.axes import short_number
+from gpucourse.figures.axes import format_bar
 from gpucourse.figures.rows import Drawable, PlotPoint
 from gpucourse.ui.page.scales import Scale, format_size, make_scale, make_word_scale
 
@@ -233,7 +233,7 @@ def _draw_bars(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
                 low, high = (y.place(value) for value in point.spread)
                 yield _line("axis", edge + width / 2, low, edge + width / 2, high)
             if width >= 34:
-                yield _text(short_number(float(f"{point.y:.3g}")), edge + width / 2, top - 7, "middle", "small")
+                yield _text(format_bar(point.y), edge + width / 2, top - 7, "middle", "small")
 
 
 def _draw_ideal(plot: Plot, data: Drawable, x: Scale, y: Scale) -> Iterator[str]:
