@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -188,7 +187,6 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
     """Do one run, and return its exit code. Raises the errors of `runs.run.run`, and CheckFailed."""
     from gpucourse.cli.outcome import Plan, PlanDocument, present_run
     from gpucourse.cli.output import OneRun
-    from gpucourse.figures.plots import make_ready
     from gpucourse.runs.prepare import rehearse
     from gpucourse.runs.resolve import locate_run
     from gpucourse.runs.run import run as act
@@ -209,9 +207,6 @@ def _run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run
         from gpucourse.cli.run_session import run_session
 
         return run_session(session, resolved, detach=detach)
-    if not (run_request.script or detach):
-        # Import it early: most exercises draw plots, and no processor is free once the ranks run.
-        threading.Thread(target=make_ready, name="import matplotlib", daemon=True).start()
     with session.console.watch() as live:
         result = act(context.watched_by(live), resolved, detach=detach)
     if result.followed_run is None:

@@ -3,13 +3,12 @@ no global figure and no window system."""
 
 from __future__ import annotations
 
-import importlib
 import io
 import logging
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,19 +97,10 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
     return pictures
 
 
-def make_ready() -> None:
-    """Import the modules that drawing needs, so that the first picture takes a tenth of the time. Do nothing if matplotlib is
-    missing; `draw` reports that."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
-    with suppress(ImportError):
-        for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
-            importlib.import_module(f"matplotlib.{name}")
-
-
 @contextmanager
 def _matplotlib() -> Iterator[None]:
     """Import matplotlib, and use the course's style inside the block. Raises MissingError if matplotlib cannot be imported."""
-    make_ready()
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warning if the home folder cannot hold its caches
     try:
         import matplotlib as mpl
     except ImportError as error:

@@ -16,7 +16,7 @@ from gpucourse.report import grids
 MAX_RUNS = 8
 """The maximum number of runs that are shown side by side; the newest are used."""
 
-MAX_ROWS = 24
+MAX_ROWS = 200
 """The maximum number of rows that are compared in one table; the first are used."""
 
 NOISE = "≈ "
