@@ -12,8 +12,8 @@ ANSWER = re.compile(r"\s*(\d{1,6})\s*(?:(?:-|\.\.|–|to)\s*(\d{1,6})\s*)?")
 
 @dataclass(frozen=True)
 class Question:
-    """Which ranks are on node `node`? `free_gpus` has a number for each node, counted from 0. The ranks form groups of
-    `group_size`, each on one node. `first` and `last` are the answer."""
+    """The question: which ranks are on node `node`? `free_gpus[k]` is the number of free GPUs of node k. The ranks form groups
+    of `group_size`, each on one node. `first` and `last` are the answer."""
 
     node: int
     free_gpus: tuple[int, ...]

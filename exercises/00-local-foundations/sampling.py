@@ -41,7 +41,7 @@ def loss_of(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def count(every_share: Sequence[Sequence[Sequence[int]]], samples: int) -> dict[str, int | None]:
-    """Return what is wrong with shares, in numbers. `every_share[rank][epoch]` lists the samples of a rank in an epoch.
+    """Return counts of the faults of shares, by name. `every_share[rank][epoch]` lists the samples of a rank in an epoch.
 
     `samples_missing` and `samples_twice` are counts of the worst epoch. The last two counts are None if they prove nothing:
     with one epoch or few samples, an order or a share can repeat by chance.
@@ -61,7 +61,8 @@ def count(every_share: Sequence[Sequence[Sequence[int]]], samples: int) -> dict[
 
 
 def count_seen(shares: Sequence[Sequence[int]], batch_size: int, sampler: str) -> list[dict[str, object]]:
-    """Return a row for each step of a rank: how many different samples it has seen. `shares` has its samples of each epoch."""
+    """Return a row for each step of a rank, with the number of different samples that it has seen. `shares` lists its samples
+    of each epoch."""
     batches = [share[first : first + batch_size] for share in shares for first in range(0, len(share), batch_size)]
     seen: set[int] = set()
     rows: list[dict[str, object]] = []

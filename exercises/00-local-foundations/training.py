@@ -97,8 +97,8 @@ def surprise(model: nn.Module, text: Text) -> list[float]:
 
 @torch.no_grad()
 def change_by_the_future(model: nn.Module, held_out: torch.Tensor, vocabulary: int) -> float:
-    """Return how much the guesses for the first half of a piece change when its second half changes. It must be 0: otherwise,
-    the model sees the future."""
+    """Return the largest change of a score in the first half of a piece when its second half changes. If it is not 0, the model
+    sees the future."""
     original = pieces(held_out)[0][:1]
     altered = original.clone()
     altered[:, CONTEXT // 2 :] = (altered[:, CONTEXT // 2 :] + 1) % vocabulary
@@ -142,7 +142,7 @@ def experiment(
 
 # --- your part: the same model and the same steps, with the attention of my_attention.py ------------------------------
 def train_yours(_world: None, layers: int, batch_size: int, **settings: Any) -> dict[str, Any]:
-    """Return what `experiment` returns for a model with the learner's attention, and what is wrong with it, or `right`."""
+    """Return the figures, steps and text of a model with the learner's attention, and a verdict: its fault, or `right`."""
     import my_attention  # the learner's file, which may raise or hang: `own_part` limits its time
 
     text = Text(batch_size)
@@ -161,7 +161,8 @@ def attend_as_torch(attention: nn.MultiheadAttention, x: torch.Tensor) -> torch.
 
 @torch.no_grad()
 def find_fault(attend: Attend, width: int, device: torch.device) -> str:
-    """Return how a learner's attention deviates from PyTorch's on one line at a time, or an empty string."""
+    """Return a sentence with the largest difference between a learner's attention and PyTorch's on single lines, or an empty
+    string if they agree."""
     attention = Attention(width, HEADS, attend).to(device)
     x = 3 * torch.randn(2, CONTEXT, width, device=device)
     for lengths in ([CONTEXT], [20, 1, CONTEXT - 21]):

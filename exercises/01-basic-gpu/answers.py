@@ -19,7 +19,8 @@ Row = dict[str, Any]
 
 
 def find_fault(result: Row, sent_s: float, moments: list[float], tokens: int) -> str | None:
-    """Return which of the learner's times does not fit the stream, or None. Each time ends at a token."""
+    """Return a sentence on the first of the learner's times that does not fit the stream, or None. Each time ends at a
+    token."""
     figures = {key: float(result[key]) for key in ("ttft_s", "e2e_s", "tpot_s", "tok_per_s")}
     tpot_end_s = moments[0] + sum(figures["tpot_s"] for _ in range(1, tokens))
     ends = {
@@ -35,7 +36,7 @@ def find_fault(result: Row, sent_s: float, moments: list[float], tokens: int) ->
 
 
 def summarise_yours(_world: None, streams: list[tuple[float, list[tuple[float, int]]]]) -> Row:
-    """Return a row with the medians of the learner's times of the streams, and the first fault of these times, or `right`.
+    """Return a row with the median of each of the learner's times over all streams, and a sentence on a wrong time, or `right`.
 
     A stream has the moment when its request was sent, and the moment and the number of tokens of each event.
     """
@@ -85,7 +86,8 @@ class RealModel:
 
 
 def decode_yours(_world: None, place: str, prompt: str, count: int) -> Row:
-    """Return the rows of transformers' own loop and of my_decoding.py, and what is wrong with the second, or `right`."""
+    """Return a row with the figures of transformers' own loop and of my_decoding.py, and the fault of the latter, or
+    `right`."""
     import bench
     import my_decoding
     import torch

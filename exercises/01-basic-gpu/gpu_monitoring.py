@@ -164,7 +164,7 @@ idle_w = sum(idle_values) / len(idle_values) if idle_values else 0.0
 
 
 def beyond_idle(line: str, at_ms: float, energy: float) -> dict:
-    """Return a row of the plot: the energy so far, less what the idle device would have used."""
+    """Return a row of the plot: the energy so far, minus the energy that the idle device would have used."""
     return {"line": line, "at_s": at_ms / 1e3, "energy": energy - idle_w * (at_ms - readings[0][0]) / 1e3}
 
 

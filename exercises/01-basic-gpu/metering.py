@@ -40,7 +40,7 @@ def meter(_world: None, recording: list[Reading]) -> dict[str, Any]:
 
 
 def find_fault(summarise: Callable[[Sequence[Reading]], dict[str, float]], recording: Sequence[Reading]) -> str:
-    """Return which rule a meter breaks on a recording, or `right`."""
+    """Return a sentence on the first rule that a meter breaks on a recording, or `right`."""
     result = summarise(recording)
     powers = [power for _, power, _ in recording if power is not None]
     if not min(powers) * 0.999 <= result["mean_power_w"] <= max(powers) * 1.001:

@@ -72,7 +72,8 @@ def look_up(name: str) -> tuple[str, str]:
 
 
 def hold_node(name: str, *options: str) -> bool:
-    """Submit a job that holds a GPU of a node on which no other of these jobs runs. Return whether it runs soon."""
+    """Submit a job that holds a GPU on a node without another job of this script. Return whether the job runs within 10
+    seconds, or within START_S seconds for the first job, `earlier`."""
     used_nodes = [node, *(look_up(other)[1] for other in jobs)]
     try:
         submit(name, write_job(name, *options), "--gres=gpu:1", f"--exclude={','.join(filter(None, used_nodes))}")
@@ -83,14 +84,15 @@ def hold_node(name: str, *options: str) -> bool:
 
 
 def follow(earlier: str, name: str) -> bool:
-    """Submit a job that gets the GPU of an earlier job when that job has ended. Return whether it runs soon."""
+    """Submit a job that gets the GPU of an earlier job when that job has ended. Return whether the new job runs within START_S
+    seconds."""
     options = (f"--nodelist={look_up(earlier)[1]}", f"--dependency=afterany:{jobs[earlier]}")
     submit(name, write_job(name), "--gres=gpu:1", *options)
     return wait_until_running(name, START_S)
 
 
 def start_without_gpu(name: str) -> bool:
-    """Submit a job that holds no GPU. Return whether it runs soon; a queue for GPUs may refuse it."""
+    """Submit a job that holds no GPU. Return whether it runs within 10 seconds; a queue for GPUs may refuse it."""
     try:
         submit(name, "sleep 600")
     except subprocess.CalledProcessError as error:

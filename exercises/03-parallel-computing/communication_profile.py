@@ -171,7 +171,7 @@ own_rows = own_lines.make_rows(outcome, curves, factors)
 
 
 def above_link(row: dict) -> bool:
-    """Return whether more bytes crossed the busiest link than it can carry in the measured time."""
+    """Return whether a row's bytes on the busiest link are more than the link can carry in the measured time."""
     crossed = row["busbw_gb_per_s"] * row["median_us"] * 1e3  # GB/s times us, in bytes
     return link is not None and crossed - burst > 1.000001 * link * row["median_us"] * 1e3
 

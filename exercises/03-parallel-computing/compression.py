@@ -53,8 +53,8 @@ def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
 
 
 def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
-    """Compare a hook's row with no compression: the bytes saved, the time that this costs, and the link speed below which it
-    pays off.
+    """Compare a hook's row with `plain`, the row without compression. Return the bytes saved, the extra time, and the link
+    speed below which the hook pays off.
 
     `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent. A difference below zero
     counts as 0, because its time is too short to be measured.

@@ -183,7 +183,8 @@ def measure_way(
 
 
 def time_messages(world: ranks.World, hidden: int) -> float:
-    """Return the time to send each gradient as a message, divided by that of one flat tensor. Nothing is computed meanwhile."""
+    """Return the ratio of two times: one message for each gradient, and one message with all gradients as a flat tensor.
+    Nothing is computed meanwhile."""
     gradients = [torch.zeros_like(parameter) for parameter in build_deep(hidden, world.device).parameters()]
     flat = torch.zeros(sum(gradient.numel() for gradient in gradients), device=world.device)
 
@@ -239,7 +240,8 @@ def train_and_measure(world: ranks.World, *, samples: int, batch: int, hidden: i
 
 
 def describe(outcome: own_part.Outcome, size: int) -> str | None:
-    """Return "right", or what is wrong with the learner's DDP in this run. Return None if it is open, or for one rank."""
+    """Return "right", or a sentence on the fault of the learner's DDP in this run. Return None if the part is open, or for one
+    rank."""
     if outcome.state == "open" or size == 1:
         return None
     if outcome.state == "failed":

@@ -82,13 +82,14 @@ def gradient(way: str, count: int) -> torch.Tensor:
 
 
 def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
-    """Return the error of `way` compared with the big batch: the largest difference of any element, divided by the largest
-    element."""
+    """Return the largest difference between an element of `way` and of the big batch, divided by the largest element of the big
+    batch."""
     return grouped_training.compute_error(by_way[way], by_way[BIG]) if BIG in by_way else None
 
 
 def compute_saving(key: str) -> float | None:
-    """Return what a sync after every micro-step sends, divided by what the learner's groups send (infinity if that is 0)."""
+    """Return the ratio of a figure (`key`) of a sync after every micro-step to that of the learner's groups: infinity if the
+    latter is 0, None if there is no part."""
     return (rows[1][key] / yours[key] if yours[key] else math.inf) if yours else None
 
 

@@ -76,7 +76,7 @@ def one_bucket_at_a_time(hook):
 
 
 def why_not(name: str) -> str | None:
-    """Return why this hook cannot run here, or None. The result is the same on every rank."""
+    """Return the reason if this hook cannot run here, or None. The result is the same on every rank."""
     reason = None
     if name == "bf16" and device.type != "cuda":
         reason = "DDP accepts this hook with NCCL only"
@@ -147,7 +147,7 @@ def compare_hook(outcome: own_part.Outcome) -> dict[str, object]:
 
 
 def compute_learned_share(row: dict[str, object]) -> float:
-    """Return how far the loss fell with tiny gradients, as a share of its fall without a hook."""
+    """Return the fall of the loss with tiny gradients, as a share of its fall without a hook."""
     return (curves[0]["loss"] - row["tiny_loss_after"]) / (curves[0]["loss"] - rows[0]["tiny_loss_after"])
 
 

@@ -173,7 +173,7 @@ if args.heads % size == 0:  # a slice consists of whole heads
 
 
 def compare_layers(outcome: own_part.Outcome | None) -> dict[str, object]:
-    """Return the row of the learner's layers, and how far it is from one process and from the formulas."""
+    """Return the row of the learner's layers, with its differences from one process and from the formulas."""
     if outcome is None or outcome.state != "ran":
         failure = outcome.text if outcome and outcome.state == "failed" else None
         return {"outcome": failure, "rows": [], "loss_error": None, "bytes_off": None, "messages_off": None}

@@ -191,7 +191,7 @@ outcome = learner_part.run(
 
 
 def compare_order(outcome: own_part.Outcome) -> dict[str, object]:
-    """Return the rows of the learner's order, and how far it is from 1F1B: in its losses, its memory and its bubble."""
+    """Return the rows of the learner's order, with its differences from 1F1B in losses, memory and bubble."""
     yours = {"outcome": {"open": None, "ran": "ran", "failed": outcome.text}[outcome.state], "rows": []}
     if outcome.state != "ran":
         return yours | dict.fromkeys(("loss_error", "held_too_many", "bubble_above_points"))

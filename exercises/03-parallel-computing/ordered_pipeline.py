@@ -91,8 +91,8 @@ def train(
 
 
 def _measure(pipeline: _Pipeline, micro_batches: int, gradient: torch.Tensor, steps: int) -> dict[str, object]:
-    """Return a row of the result table, and how far the order is from 1F1B: by the micro-batches that stages hold, and by the
-    bubble if a backward takes twice as long as a forward. So no measurement disturbs the comparison."""
+    """Return a row of the result table. It has two differences of the order from 1F1B: in the micro-batches that stages hold,
+    and in the bubble if a backward takes twice as long as a forward. Both are computed, not measured."""
     world, size = pipeline.world, pipeline.world.size
     orders = find_orders(size, micro_batches)
     seconds, pieces, error = [], [], 0.0

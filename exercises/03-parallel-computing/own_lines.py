@@ -15,7 +15,7 @@ FACTOR, ADDITION = 1.5, 10.0  # a line may miss by FACTOR times the course's err
 
 
 def read_curves(_: ranks.World | None, curves: dict[str, Samples]) -> dict[str, list[float | None]]:
-    """Return what read_curve returns for each collective: latency, bandwidth, and the plateau or None."""
+    """Return the learner's latency, bandwidth, and plateau or None, for each collective."""
     from my_line import read_curve
 
     answers = {}
@@ -26,7 +26,8 @@ def read_curves(_: ranks.World | None, curves: dict[str, Samples]) -> dict[str, 
 
 
 def typical_error_percent(samples: Samples, latency: float, bandwidth: float) -> float | None:
-    """Return by how much the line is above or below the median of a size, in percent: the geometric mean over all sizes.
+    """Return the distance of the line from the median of a size, above or below it, in percent: the geometric mean over all
+    sizes.
 
     Return None if latency or bandwidth is not above 0.
     """
@@ -73,7 +74,7 @@ def list_points(
 
 
 def describe(outcome: own_part.Outcome, rows: list[dict], reference_rows: list[dict], curves: dict[str, Samples]) -> str | None:
-    """Return "right", or what is wrong with the learner's lines in this run. Return None if the part is open.
+    """Return "right", or a sentence on the fault of the learner's lines in this run. Return None if the part is open.
 
     Real times are not exactly on a line, so the learner's line may miss the medians somewhat more than the line through both
     ends.

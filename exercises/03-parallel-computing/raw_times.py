@@ -96,10 +96,10 @@ def edit_waits(training: Training) -> dict[str, tuple[Training, float]]:
 
 
 def compare_all(_: ranks.World | None, alone: Training, together: dict[str, Training]) -> dict[str, dict[str, Any]]:
-    """Return what the learner's compare returns for each training: "speedup", "efficiency", and the samples per second of one
-    rank ("alone") and of this training ("together"). Also return the last two for each edited copy. They are the speed-ups over
-    a training run that processes one sample a second. "waiting" is what the learner's waiting returns for this training and for
-    its own edited copies."""
+    """Return the learner's figures for each training: "speedup", "efficiency", and the samples per second of one rank ("alone")
+    and of this training ("together"). Also return the last two for each edited copy. They are the speed-ups over a training run
+    that processes one sample a second. "waiting" is what the learner's waiting returns for this training and for its own edited
+    copies."""
     from my_speedup import compare, waiting
 
     second = {"step": 0, "rank": 0, "compute_s": 0.75, "communicate_s": 0.25}
@@ -134,7 +134,7 @@ def make_rows(outcome: own_part.Outcome, together: dict[str, Training]) -> list[
 
 
 def describe(outcome: own_part.Outcome, alone: Training, together: dict[str, Training]) -> str | None:
-    """Return "right", or what is wrong with the learner's numbers for this run. Return None if there are none."""
+    """Return "right", or a sentence on the fault of the learner's numbers for this run. Return None if there are none."""
     if outcome.state != "ran":
         return outcome.text if outcome.state == "failed" else None
     for case, answer in outcome.results[0].items():
@@ -155,7 +155,7 @@ def describe(outcome: own_part.Outcome, alone: Training, together: dict[str, Tra
 
 
 def find_fault(training: Training, speeds: dict[str, float]) -> str | None:
-    """Return which of the edited copies contradicts the learner's samples per second, and how, or None."""
+    """Return a sentence on the first edited copy that contradicts the learner's samples per second, or None."""
     samples, speed = training["ranks"] * training["batch_per_rank"], speeds[""]
     if not speed > 0:
         return f": your speed is {speed:.4g} samples a second"

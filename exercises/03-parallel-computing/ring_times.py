@@ -34,7 +34,7 @@ def measure(world: ranks.World, sizes: list[int]) -> list[dict[str, float]]:
 
 
 def describe(outcome: own_part.Outcome, world_size: int) -> str | None:
-    """Return "right", or what is wrong with the ring in this run. Return None if it is not written, or for one rank."""
+    """Return "right", or a sentence on the fault of the ring in this run. Return None if it is not written, or for one rank."""
     if outcome.state == "open" or world_size == 1:
         return None
     if outcome.state == "failed":

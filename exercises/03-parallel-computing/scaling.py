@@ -26,14 +26,14 @@ def efficiency_percent(times: float, workers: int) -> float:
 
 
 def contradicts(bottleneck: str, losses_ms: Mapping[str, float]) -> bool:
-    """Return whether a named bottleneck contradicts the losses: it cost nothing, or less than the other cause."""
+    """Return whether the losses contradict a named bottleneck, because it cost nothing, or less than the other cause."""
     if bottleneck == NONE:
         return False
     return losses_ms.get(bottleneck, 0.0) <= 0 or losses_ms[bottleneck] < max(losses_ms.values())
 
 
 def diagnose_curves(_world: object, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return what my_diagnosis.py says about each curve. Raises an error if a figure is missing, or is not a number."""
+    """Return the figures of my_diagnosis.py for each curve. Raises an error if a figure is missing, or is not a number."""
     diagnose = importlib.import_module("my_diagnosis").diagnose
     answers = {mode: diagnose(curve) for mode, curve in curves.items()}
     return {

@@ -146,7 +146,7 @@ outcome = learner_part.run(world, "scaling:diagnose_curves", curves=curves) if c
 
 
 def compare_diagnosis(final: dict[str, dict]) -> dict[str, object]:
-    """Return the learner's rows, and how far they are from the measured rows with the most workers."""
+    """Return the learner's rows, with their differences from the measured rows with the most workers."""
     if outcome is None or outcome.state != "ran":
         failure = outcome.text if outcome and outcome.state == "failed" else None
         return {

@@ -34,7 +34,8 @@ class Offer:
 
 @dataclass(frozen=True)
 class Service:
-    """A day of a service: the tokens/s that users ask for in each hour, the limit of TPOT, and the share for spot."""
+    """A day of a service: the instances on offer, the tokens/s that users ask for in each hour, the highest TPOT in ms, and the
+    highest share (0 to 1) of an hour's tokens/s that may depend on spot instances."""
 
     offers: tuple[Offer, ...]
     demand: tuple[float, ...]
@@ -86,7 +87,7 @@ def make_service(puzzle: int) -> Service:
 
 
 def working_share(offer: Offer) -> float:
-    """Return the share of the day in which a spot instance generates tokens."""
+    """Return the share of the day, 0 to 1, in which a spot instance generates tokens."""
     return 1 - offer.interruptions_per_day * offer.minutes_lost / (24 * 60)
 
 
@@ -125,7 +126,7 @@ def price_plan(service: Service, plan: Plan) -> float:
 
 
 def read_day(puzzle: int) -> tuple[list[dict[str, Any]], float]:
-    """Return the rows of two simple plans for the puzzle's day, and the dollars that the cheapest plan of all costs.
+    """Return a row for each of two simple plans for the puzzle's day, and the cost of the cheapest of all plans in dollars.
 
     All figures are recorded in days.json.
     """
@@ -139,7 +140,7 @@ def read_day(puzzle: int) -> tuple[list[dict[str, Any]], float]:
 
 
 def use_plan(_world: object, puzzle: int) -> dict[str, Any]:
-    """Return what a day costs with the learner's plan, or the rule that it breaks."""
+    """Return the row of the learner's plan with its cost in dollars, or the rule that the plan breaks."""
     import my_fleet
 
     service = make_service(puzzle)
@@ -151,7 +152,8 @@ def use_plan(_world: object, puzzle: int) -> dict[str, Any]:
 
 
 def describe_plan(service: Service, plan: Plan) -> dict[str, Any]:
-    """Return what a plan rents, for a row of a table."""
+    """Return a table row for a plan: its cost in dollars, its GPU and batch size, and its instance hours on demand and on
+    spot."""
     usd = price_plan(service, plan)
     return {
         "usd_per_day": usd,

@@ -153,7 +153,8 @@ def make_attend(
     mask_after: bool = False,
     over: int = -1,
 ) -> Callable[..., torch.Tensor]:
-    """Return an attention that is right, or wrong in one respect. `later` is how far ahead it looks, None without a limit."""
+    """Return a right attention, or one with the mistake that the keyword arguments describe. `later` is the number of later
+    characters that it looks at, None for all of them."""
 
     def attend(query: Any, key: Any, value: Any, heads: int, lines: torch.Tensor) -> torch.Tensor:
         batch, length, width = query.shape

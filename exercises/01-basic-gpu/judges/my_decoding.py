@@ -158,7 +158,8 @@ def _judge_work(part: Part, prompt: list[int], count: int, model: Model, case: s
 def _write(
     prompt: list[int], count: int, scores_of: Callable[[list[int]], list[float]], first: list[int] | None = None
 ) -> list[int]:
-    """Return the likeliest tokens. If `first` is given, it replaces the prompt in the choice of the first token."""
+    """Return `count` tokens, always the likeliest one. If `first` is given, it replaces the prompt in the choice of the first
+    token."""
     tokens: list[int] = []
     for _ in range(count):
         scores = scores_of(first if first and not tokens else prompt + tokens)

@@ -124,7 +124,8 @@ class Table:
         return whole
 
     def excuse(self) -> None:
-        """Excuse the last part: memory ran out after it was read, so its rows may be read again."""
+        """Add the rows of the last part that was read to `excused`. Call this when memory has run out after that read: these
+        rows may be read again."""
         if not self.is_loading and self.parts:
             self.excused += self.parts[-1][1]
 

@@ -167,9 +167,8 @@ def _measure(
     divide: bool = True,
     factor: float = 1.0,
 ) -> float:
-    """Return a measurement that is right, or wrong in one respect. `settled` means that it synchronizes only before the
-    warm-up.
-    """
+    """Return the seconds of a right measurement, or of one with the mistake that the keyword arguments describe. `settled`
+    means that it synchronizes only before the warm-up."""
     if settled:
         device.synchronize()
     if warm:

@@ -250,7 +250,7 @@ def _call(part: Part, function: Any, *arguments: Any) -> Any:
 
 
 def _gradients(model: Any) -> list[Any]:
-    """Return every gradient of a model as a list, or None where there is none."""
+    """Return each gradient of a model as a list, or None for a parameter without a gradient."""
     return [None if parameter.grad is None else parameter.grad.flatten().tolist() for parameter in model.parameters()]
 
 
@@ -287,7 +287,8 @@ def _judge_gradients(part: Part, steps: list[Step], size: int, name: str) -> Non
 
 
 def _mix(step: Step) -> list[Any]:
-    """Return the gradients of a step in which some, but not all, are this rank's own."""
+    """Return the gradients that a part returns if it leaves some of this rank's gradients unsent: those that equal this rank's
+    own, and the right ones for the rest. Return the right ones if all are this rank's own."""
     mixed = [
         own if own is not None and answer == own else right
         for answer, own, right in zip(step.given, step.own, step.right, strict=True)

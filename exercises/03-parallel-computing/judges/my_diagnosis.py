@@ -191,7 +191,7 @@ def _cases_of_losses(curve: Curve, answer: Mapping[str, Any]) -> list[Case]:
 
 
 def _mean_loss(curve: Curve) -> float:
-    """Return what communication would cost by the mean steps."""
+    """Return the milliseconds that a step loses to communication if the mean steps are compared."""
     point = make_curve(curve)[-1]
     return 1e3 * (fmean(point["step_s"]) - fmean(point["silent_s"]))
 

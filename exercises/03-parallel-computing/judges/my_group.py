@@ -144,8 +144,9 @@ WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-4  # a count may be in float32
 
 
 class RankResult(NamedTuple):
-    """One group on one rank: the step, the right step, the steps of the mistakes, how often gradients were sent, and in which
-    backward pass they were sent last. All values are the same on all ranks if the part is right."""
+    """The results of one group on one rank: the step, the right step, the steps of the mistakes, the number of times that
+    gradients were sent, and the backward pass in which they were sent last. All values are the same on all ranks if the part is
+    right."""
 
     step: list[float]
     right: list[float]

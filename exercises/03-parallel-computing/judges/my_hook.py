@@ -189,8 +189,8 @@ def _gradients(number: int) -> list[float]:
 
 
 def _many_steps(part: Part, hook: Any, rank: int, buckets: tuple[int, ...]) -> tuple[list[float], float]:
-    """Return the error of the mean over many steps for each of these buckets, as a share of the right value. Also return the
-    result of a step with a gradient of 0 that follows another step: it shows what the hook kept."""
+    """Return the relative error of the mean over many steps for each of these buckets. Also return the result of a step with a
+    gradient of 0 after another step: the value that the hook kept."""
     import torch
 
     state: dict[int, Any] = {}
@@ -227,7 +227,8 @@ def _check_feedback(part: Part, together: list[float], alone: list[float], echo:
 
 
 def _changing_steps(part: Part, hook: Any, rank: int) -> float:
-    """Return the largest error of the summed means, times the ranks, with different gradients near 1 in each step.
+    """Return the largest difference between the sum of the hook's results, times the number of ranks, and the sum of the
+    gradients. The gradients differ in each step, from 0.5 to 1.5.
 
     Rank 1 contributes zeros, so that the sum over the ranks adds no further rounding.
     """

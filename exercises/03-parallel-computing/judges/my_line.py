@@ -183,7 +183,7 @@ def _compute(
     power: int = 2,
     removed: float = 0.25,
 ) -> Answer:
-    """Return the result of a fit. The keyword arguments make the mistakes."""
+    """Return the result of a fit. Each mistake is a set of keyword arguments."""
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
         times.setdefault(size, []).append(seconds)
@@ -214,7 +214,8 @@ def _fit(points: dict[int, float], power: int) -> tuple[float, float]:
 
 
 def _take_ends(samples: list[tuple[int, float]], *, joined: bool = False) -> Answer:
-    """Return the result of the two ends alone: their time and their bytes per second, or the line that joins them."""
+    """Return the result of using only the smallest and the largest size: the time of the first and the bytes per second of the
+    second or, if `joined`, the line through both."""
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
         times.setdefault(size, []).append(seconds)

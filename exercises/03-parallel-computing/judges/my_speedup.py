@@ -186,7 +186,7 @@ def _judge_waiting(part: Part, waiting: Callable[[Training], Any]) -> None:
 
 
 def make_factors(steps: int, warm_up: int) -> list[float]:
-    """Return how long each step is, compared with a usual one: `warm_up` cold steps, then an odd number of `steps`.
+    """Return the length of each step as a multiple of a usual one: `warm_up` cold steps, then an odd number of `steps`.
 
     After the cold steps, the second step is delayed, and the third is short. The other steps lie evenly around 1.
     """
@@ -195,7 +195,8 @@ def make_factors(steps: int, warm_up: int) -> list[float]:
 
 
 def make_waiting_training(ranks: int, sent_share: float, waiting_share: float, warm_up: int) -> Training:
-    """Return raw times in which another rank is late in each step, the others by a third of that or not at all.
+    """Return raw times in which one rank is late in each step, a different one each time; the others are late by a third of
+    that time or not at all.
 
     `sent_share` and `waiting_share` are shares of a usual step. Steps have different lengths.
     """
@@ -214,7 +215,7 @@ def make_waiting_training(ranks: int, sent_share: float, waiting_share: float, w
 
 
 def waiting_as(training: Training, way: str) -> float:
-    """Return the share of waiting in percent, as a mistake makes it; as it is for ""."""
+    """Return the share of waiting in percent, computed with the mistake `way`, or correctly if `way` is ""."""
     shares, ranks = [], training["ranks"]
     for step in sorted({row["step"] for row in training["rows"]}):
         if step < training["warm_up_steps"] and way != "waits-cold":
@@ -253,7 +254,7 @@ def compare_as(
     group: str = "step",
     samples: Callable[[Training], float] = lambda training: training["ranks"] * training["batch_per_rank"],
 ) -> tuple[float, float]:
-    """Return speed-up and efficiency. The keyword arguments change the computation as a mistake does."""
+    """Return the speed-up, and the efficiency in percent. Each mistake is a set of keyword arguments."""
 
     def rate(training: Training) -> float:
         steps: dict[int, list[float]] = {}

@@ -104,7 +104,7 @@ def watch(log: Log) -> None:
 
 
 class _Mark(torch.autograd.Function):
-    """Does nothing in the forward pass. The backward pass records that the gradient has reached layer `number`."""
+    """Do nothing in the forward pass. Record in the backward pass that the gradient has reached layer `number`."""
 
     @staticmethod
     def forward(context: Any, x: torch.Tensor, log: Log, number: int) -> torch.Tensor:

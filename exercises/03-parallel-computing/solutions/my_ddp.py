@@ -1,4 +1,4 @@
-"""Data parallel training: a hook on each parameter fills a bucket, and sends it while backward continues."""
+"""A solution of 3.2: a hook on each parameter fills a bucket, and sends it while backward continues."""
 
 from __future__ import annotations
 

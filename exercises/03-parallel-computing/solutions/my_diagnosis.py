@@ -1,4 +1,4 @@
-"""Medians, with the range from the 20th to the 80th percentile as their uncertainty."""
+"""A solution of 3.7: it compares medians, and takes the range from the 20th to the 80th percentile as their uncertainty."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def _describe(times: list[float]) -> tuple[float, float]:
 
 
 def _serial_share(seconds: float, workers: int) -> float:
-    """Return f of T(n) = T(1) (f + (1 - f) / n), with T(n) as a share of T(1)."""
+    """Return the serial share f in T(n) = T(1) (f + (1 - f) / n). `seconds` is T(n) / T(1)."""
     return (seconds - 1 / workers) / (1 - 1 / workers)
 
 
 def diagnose(curve: list[dict]) -> dict[str, object]:
-    """Return what the curve shows."""
+    """Return the efficiency, the losses, the bottleneck, and whether the overhead grows."""
     first, last = curve[0], curve[-1]
     strong = last["samples"] == first["samples"]
     one, one_spread = _describe(first["step_s"])

@@ -1,4 +1,4 @@
-"""One step from several micro-batches. Sums of losses are divided by what counts on all ranks; the last piece sends the
+"""A solution of 3.5: it divides sums of losses by the number of samples that count on all ranks; the last piece sends the
 gradients."""
 
 from __future__ import annotations

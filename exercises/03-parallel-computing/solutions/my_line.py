@@ -1,4 +1,4 @@
-"""Latency and bandwidth by weighted least squares through the medians, without the sizes that do not fit."""
+"""A solution of 3.3: it fits a line to the medians by weighted least squares, and leaves out sizes that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ring AllReduce: a reduce-scatter of n - 1 steps, then an all-gather of n - 1 steps."""
+"""A solution of 3.1: a reduce-scatter of n - 1 steps, then an all-gather of n - 1 steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""1F1B: warm up with as many micro-batches as there are later stages, then one forward and one backward, then drain."""
+"""A solution of 3.6: it runs a forward for each later stage, then one forward and one backward in turn, then the remaining
+backwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speed-up, efficiency and waiting from the raw times of all ranks."""
+"""A solution of 3.4: the slowest rank determines the time of a step, and the median of the warm steps counts."""
 
 from __future__ import annotations
 

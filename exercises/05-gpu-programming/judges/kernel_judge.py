@@ -30,7 +30,8 @@ Look = Callable[[Part, dict[str, Any]], None]
 
 
 def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
-    """Judge the written kernels in the order of `looks`. Each look raises a verdict on mistakes that only its kernel can have.
+    """Judge the written kernels in the order of `looks`: a function for each kernel that raises a verdict on mistakes of this
+    kernel alone.
 
     The part is open if all written kernels are right, and another kernel still has its line OPEN.
     """
@@ -101,7 +102,8 @@ def judge_other_blocks(part: Part, program: Any, kernel: str, counted: int = COU
 
 
 def _judge_faults(part: Part, row: dict[str, Any]) -> None:
-    """Raise the verdict on the first fault that no kernel may have. Causes are judged before their consequences."""
+    """Raise the verdict if the kernel accesses memory out of bounds, if only some threads reach a barrier, if two threads race,
+    if a thread reads memory that was never written, or if the kernel was ended. Causes come before their consequences."""
     kernel = row["kernel"]
     if row["out_of_bounds"]:
         if not _is_past_the_end(row):

@@ -295,7 +295,8 @@ def _judge_training(part: Part, step: Any, shape: Any, steep: float = 1.0) -> Re
 
 
 def _judge_ways(part: Part, shape: Any, right: Record, answer: Record, case: str) -> None:
-    """Raise the verdict on mistakes that show without comparing numbers."""
+    """Raise the verdict if a sequence was left out, if the optimizer stepped never or more than once in a step, or if a loss or
+    weight is not in float32."""
     missing = right.rows - answer.rows
     if answer.rows and missing:
         values = {"missing": len(missing) // STEPS or 1, "batch": shape.batch}
@@ -316,7 +317,8 @@ def _largest_gap(answer: list[torch.Tensor], right: list[torch.Tensor]) -> float
 
 
 def _name_gradients(part: Part, shape: Any, right: Record, answer: Record, case: str) -> None:
-    """Raise the verdict on wrong weights, judging by how far the first step moved them."""
+    """Raise the verdict that explains wrong weights: compare the change of each weight in the first step with the right
+    change."""
     first = right.weights[-1]
     moved = [weight - initial for weight, initial in zip(answer.weights[0], first, strict=True)]
     right_moves = [weight - initial for weight, initial in zip(right.weights[0], first, strict=True)]

@@ -1,4 +1,4 @@
-"""Data parallel training with an object for each bucket, which is divided before it is sent."""
+"""Another solution of 3.2: an object for each bucket divides the gradients before it sends them."""
 
 from __future__ import annotations
 

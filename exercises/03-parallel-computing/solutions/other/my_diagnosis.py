@@ -17,7 +17,7 @@ def _surely_above_zero(values: list[float]) -> bool:
 
 
 def diagnose(curve: list[dict]) -> dict[str, object]:
-    """Return what the curve shows."""
+    """Return the efficiency, the losses, the bottleneck, and whether the overhead grows."""
     source = random.Random(0)
     alone = _draw_medians(curve[0]["step_s"], source)
     steps = [_draw_medians(point["step_s"], source) for point in curve[1:]]

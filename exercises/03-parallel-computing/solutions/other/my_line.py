@@ -1,4 +1,5 @@
-"""Latency and bandwidth from the line through two sizes that all sizes agree with best, in percent."""
+"""Another solution of 3.3: of the lines through any two sizes, it takes the one with the smallest error over all sizes, in
+percent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The ring in the other direction, on a padded copy in equal chunks, with both messages of a step in one batch."""
+"""Another solution of 3.1: it sends to the previous rank, pads a copy to equal chunks, and starts both messages of a step in
+one batch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The same order by a rule for each moment: run forward if there is room for another micro-batch, otherwise the oldest
-backward."""
+"""Another solution of 3.6: at each moment, it runs the next forward if the stage may hold another micro-batch, otherwise the
+oldest backward."""
 
 from __future__ import annotations
 

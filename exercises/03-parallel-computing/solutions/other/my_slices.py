@@ -1,4 +1,5 @@
-"""The same layers without autograd functions: a hook on the gradient of x, and a sum that autograd does not see."""
+"""Another solution of 3.9, without autograd functions: a hook sums the gradient of x, and autograd does not see the sum of the
+outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def _sum_over_ranks(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def column_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Return a share of the outputs."""
+    """Return this rank's share of the outputs."""
     entry = x * 1
     if entry.requires_grad:
         entry.register_hook(_sum_over_ranks)

@@ -6,7 +6,7 @@ import statistics
 
 
 def seconds_per_sample(training: dict) -> float:
-    """Return the median of the warm steps, divided by the samples of all ranks."""
+    """Return the median seconds of the warm steps, divided by the number of samples of all ranks."""
     last: dict[int, float] = {}
     for row in sorted(training["rows"], key=lambda row: row["compute_s"] + row["communicate_s"]):
         last[row["step"]] = row["compute_s"] + row["communicate_s"]  # the longest time of a step overwrites the others
