@@ -53,7 +53,7 @@ def need_linux() -> None:
 
 
 def find_reason(engine: str) -> str | None:
-    """Return why an engine cannot be used here, or None if it can."""
+    """Return the reason why an engine cannot be used here, or None if it can."""
     program = {"namespaces": "unshare", "charliecloud": "ch-run"}.get(engine, engine)
     if engine == "bare":
         return None
@@ -153,7 +153,7 @@ def run(prefix: Sequence[str], code: str) -> tuple[str, str | None]:
 
 
 def look(prefix: Sequence[str]) -> tuple[dict, str | None]:
-    """Return what a shell sees in an engine, and the reason if it sees nothing (otherwise None)."""
+    """Return the values that a shell prints in an engine, by name, and the reason if it fails (otherwise None)."""
     output, reason = _call([*prefix, "sh", "-c", LOOK])
     lines = [line.partition(" ")[::2] for line in output.splitlines()[:100_000]]
     values = dict(lines)

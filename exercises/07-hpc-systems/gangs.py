@@ -120,7 +120,9 @@ def run_day(day: Day, schedule: Scheduler, *, rules: bool = True) -> dict[str, i
 
 
 def count_waits(days: Sequence[Day], schedule: Scheduler, *, rules: bool = True) -> dict[str, float]:
-    """Return how long the gangs of all days waited, in minutes, and how much of the cluster was busy while gangs ran.
+    """Return `mean_wait_min` and `longest_wait_min` of all gangs, and `busy_percent` of the cluster while gangs ran.
+
+    `largest_wait_min` is the mean wait of the largest gangs of the days.
 
     Raises Fault as `run_day` does.
     """

@@ -1,4 +1,4 @@
-"""An image of several layers: what each contains, which files the kernel shows, and which files my_layers.py says it shows."""
+"""An image of several layers: its files, those that the kernel shows, and those that my_layers.py lists as shown."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def measure_change() -> tuple[float | None, str | None]:
 
 
 def _run_inside(program: str, *arguments: str) -> tuple[Any, str | None]:
-    """Return what a program with its own mounts prints, or None and the reason if it fails."""
+    """Return the output of a program with its own mounts, or None and the reason if it fails."""
     words = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", program, *arguments]
     try:
         process = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
@@ -96,7 +96,7 @@ def _run_inside(program: str, *arguments: str) -> tuple[Any, str | None]:
 
 
 def see_by_part(_world: object, layers: list[list[str]]) -> dict[str, int]:
-    """Return what my_layers.py says. Raises an error if it is not a dictionary of paths and numbers."""
+    """Return the learner's files with their layers. Raises an error if they are not a dictionary of paths and numbers."""
     answer = importlib.import_module("my_layers").see(layers)
     return {str(path): int(number) for path, number in answer.items()}
 

@@ -160,6 +160,6 @@ class Needs:
 
 
 def read_needs(puzzle: int, card: Card) -> Needs:
-    """Return what needs.json has for a puzzle and a card."""
+    """Return the entry of needs.json for a puzzle and a card."""
     recorded = json.loads(Path(__file__).with_name("needs.json").read_text(encoding="utf-8"))
     return Needs(**recorded[str(puzzle)][card.name])

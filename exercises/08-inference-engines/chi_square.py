@@ -56,7 +56,7 @@ def draw(rows: Rows, samples: int, source: torch.Generator) -> torch.Tensor:
 
 
 def count_texts(verify: Callable[..., Sequence[int]], samples: int, gamma: int, seed: int) -> tuple[torch.Tensor, int, int]:
-    """Return how often each text occurs if verify checks guesses of the small model, and how many tokens and calls it took."""
+    """Return how often each text occurs if verify checks guesses of the small model, and the numbers of tokens and calls."""
     uniform = random.Random(seed).random
     counts, places = torch.zeros(len(TEXTS), dtype=torch.float64), {text: place for place, text in enumerate(TEXTS)}
     tokens = calls = 0
@@ -80,7 +80,7 @@ def count_texts(verify: Callable[..., Sequence[int]], samples: int, gamma: int, 
 
 
 def draw_one(row: Sequence[float], number: float) -> int:
-    """Return the token at which a number from 0 to below 1 falls."""
+    """Return the token whose part of the cumulated probabilities contains a number from 0 to below 1."""
     for token, share in enumerate(row):
         number -= share
         if number < 0:

@@ -1,4 +1,4 @@
-"""The learner's part of 8.1 in its run: its costs for the steps that the run has counted.
+"""Use the learner's my_costs.py in the run of 8.1, on the steps that the run has counted.
 
 You will learn    how your costs compare with what the run has counted
 You will produce  nothing directly: token_costs.py uses it for the columns `yours`

@@ -1,4 +1,4 @@
-"""A model that checks guesses, and four ways to guess: by pairs of bytes, a small model, fewer bits, and the text itself."""
+"""Check guesses with a model, and guess in four ways: by pairs of bytes, a small model, fewer bits, and the text itself."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pick(row: Sequence[float], uniform: Callable[[], float]) -> int:
 
 
 def random_index(sums: torch.Tensor, number: float) -> int:
-    """Return the place in cumulated weights at which a number from 0 to below 1 falls."""
+    """Return the index of the cumulated weight whose part contains a number from 0 to below 1."""
     return min(int(torch.searchsorted(sums, number * float(sums[-1]), right=True)), len(sums) - 1)
 
 
@@ -95,7 +95,7 @@ class LookupDraft:
     """Guesses that the text continues as it did when its last three tokens occurred in it before."""
 
     def guess(self, text: list[int], gamma: int, _uniform: Callable[[], float], *, greedy: bool) -> tuple[list[int], list[Row]]:
-        """Return what followed then, or nothing if these tokens are new. Prefer a place that at least `gamma` tokens follow."""
+        """Return the tokens that followed then, or none if the three are new. Prefer a place that `gamma` tokens follow."""
         del greedy  # a guess without a model is always certain
         ends = [end for end in range(len(text) - 1, 2, -1) if text[end - 3 : end] == text[-3:]]
         if not ends:

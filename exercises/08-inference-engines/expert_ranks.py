@@ -1,4 +1,4 @@
-"""A layer of experts that is spread over ranks, and where copies of busy experts are put."""
+"""A layer of experts that is spread over ranks, and the placement of copies of busy experts."""
 
 from __future__ import annotations
 

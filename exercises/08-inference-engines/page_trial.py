@@ -1,5 +1,5 @@
-"""Several answers over one prompt, in pages: whether their scores equal those of each text alone, and how many pages and copies
-they need.
+"""Several answers over one prompt, in pages: the difference of their scores from those of each text alone, and their numbers of
+pages and copies.
 
 The prompt is computed in pieces. Then it is forked for each answer, and all answers grow together, a token in each step. The
 tokens are drawn in advance. Those of the answers differ, beginning with the first token.
@@ -144,7 +144,7 @@ def try_pages(_world: object, *, page: int, prompt: int, answer: int, samples: i
 def run_engine(
     page: int, make_pool: Callable[[int], paged_engine.PagePool], attend: paged_model.PagedAttention | None = None
 ) -> Row:
-    """Return what seven requests get from the engine with a pool of pages, and how many pages it has lost at the end."""
+    """Return the results of seven requests on the engine with a pool of pages, and how many pages are lost at the end."""
     requests = [replace(request, max_answer_tokens=request.answer_tokens) for request in real_steps.REAL]
     count = ROOM * -(-max(request.prompt_tokens + request.answer_tokens for request in requests) // page)
     pool = make_pool(count)

@@ -1,6 +1,6 @@
 """The learner's prefix cache in the run of 8.4: for the requests of applications, and for a real model in pages.
 
-You will learn    what a prefix cache has to do for an engine
+You will learn    which operations of a prefix cache an engine needs
 You will produce  nothing directly: prefix_cache.py uses it for the rows `yours`
 Run it            python prefix_cache.py
 Your part         my_prefix.py
@@ -36,7 +36,7 @@ def use_yours(
     system: int,
     turns: int,
 ) -> dict[str, Any]:
-    """Return what the learner's cache finds: of the requests with each number of pages of `memory`, and of a conversation.
+    """Return the results of the learner's cache: `runs` for requests, `talk` for a conversation, and those of a real model.
 
     `runs` has for each number of pages {found, false_hits, lost}: tokens of each request, pages with another text, and pages
     that are not free at the end. `logits_off` is the largest difference of a score when a model computes with found pages.
@@ -52,7 +52,7 @@ def use_yours(
 
 
 def replay(requests: Sequence[Request], pages: int, size: int) -> dict[str, Any]:
-    """Return what the learner's cache finds of the requests, of which two run at a time."""
+    """Return `found`, `false_hits` and `lost` of the learner's cache for these requests. Two requests run at a time."""
     import my_prefix  # the learner's file, which may raise or hang: `own_part` limits its time
 
     cache = my_prefix.PrefixCache(pages, size)

@@ -1,4 +1,4 @@
-"""Requests whose texts begin alike, and what a prefix cache finds of them: a search through whole texts, without keys.
+"""Requests whose texts begin alike, and the tokens that a prefix cache finds: a search through whole texts, without keys.
 
 Tokens are numbers. The texts are random and follow from the puzzle's number; their lengths are made up.
 """

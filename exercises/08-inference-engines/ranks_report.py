@@ -91,7 +91,7 @@ def find_heaviest(layer: Experts, ranks: int) -> float:
 
 
 def list_steps(card: str, gpu: str, batch: int) -> Rows:
-    """Return the simulated time of a decode step for each link and number of slices."""
+    """Return a row with the simulated time of a decode step for each link and number of slices."""
     rows = []
     for link in LINKS:
         for slices in LINK_SLICES:
@@ -109,7 +109,10 @@ def find_speed_up(steps: Rows, link: str) -> float:
 
 
 def list_placements() -> Rows:
-    """Return the load of the busiest of 8 ranks, divided by the mean, for 32 experts with very different loads."""
+    """Return a row for each placement of 32 experts with very different loads on 8 ranks.
+
+    A row has the places for experts, and the load of the busiest rank, divided by the mean.
+    """
     loads = draw_loads(_LOADED_EXPERTS)
     mean, each = sum(loads) / _LOADED_RANKS, _LOADED_EXPERTS // _LOADED_RANKS
     in_order = [sum(loads[place : place + each]) for place in range(0, _LOADED_EXPERTS, each)]

@@ -20,7 +20,7 @@ Name = tuple[int, str]  # of a matrix: its layer, and its name there
 
 
 def plant_outliers(model: SmallModel, factor: float) -> SmallModel:
-    """Return the same function with outliers: three channels of each norm are larger, the rows behind them smaller."""
+    """Return an equivalent model with outliers: three channels of each norm are larger, the rows that read them smaller."""
     planted = copy.copy(model)
     planted.layers = []
     for layer in model.layers:

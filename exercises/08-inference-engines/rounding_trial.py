@@ -16,8 +16,10 @@ Round = Callable[[torch.Tensor], torch.Tensor]
 
 
 def multiply_rounded(activation: Round, weight: Round, scales: dict[Name, torch.Tensor] | None = None) -> Multiply:
-    """Return products in which both sides are rounded; `weight` gets a matrix [out, in]. With `scales`, activations are divided
-    by them and weights multiplied before."""
+    """Return a function that multiplies rounded operands; `weight` gets a matrix [out, in].
+
+    With `scales`, activations are divided by them and weights multiplied before rounding.
+    """
 
     def multiply(name: Name, source: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
         matrix = matrix.T

@@ -1,4 +1,4 @@
-"""Run schedulers on a clock that follows a data sheet, and their plans on a small model over pages."""
+"""Run schedulers on a clock that follows a data sheet, and compute their plans with a small model in pages."""
 
 from __future__ import annotations
 

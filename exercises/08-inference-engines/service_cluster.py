@@ -31,7 +31,7 @@ class EngineState(Protocol):
         """Return how many tokens of the prompt need not be computed, because the engine has kept them."""
 
     def load_tokens(self) -> int:
-        """Return the work of the engine, as a number of prompt tokens: those still to be computed, and a tenth of the tokens
+        """Return the work of the engine as a number of prompt tokens: those still to compute, and a tenth of the tokens
         that unfinished answers have in the cache, which each of their steps reads."""
 
     def requests(self) -> int:

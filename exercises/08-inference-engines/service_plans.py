@@ -146,7 +146,7 @@ def find_problems(load: Load, plan: Plan, trace: Sequence[Request]) -> dict[str,
 
 
 def find_forbidden(load: Load, plan: Plan) -> dict[str, str]:
-    """Return what the load does not permit in a plan, each with a sentence that names it."""
+    """Return the parts of a plan that the load does not permit, each with a sentence."""
     problems = {}
     if plan.gpu not in load.gpus or plan.engines * plan.slices > load.max_gpus:
         problems["quota"] = (
@@ -159,8 +159,10 @@ def find_forbidden(load: Load, plan: Plan) -> dict[str, str]:
 
 
 def price(load: Load, plan: Plan, trace: Sequence[Request], choose: Choose | None = None) -> dict[str, Any]:
-    """Return what a plan without problems costs, and how many of its answers are within the limits. `choose` replaces its
-    router."""
+    """Return the row of a plan without problems: its costs, and the percentage of requests within the limits.
+
+    `choose` replaces its router.
+    """
     service = plan.run(load, trace, choose)
     usd_per_hour = plan.engines * plan.offer.usd_per_hour if plan.offer else 0.0
     good, hours = service.good_tokens(load.ttft_ms, load.tpot_ms), trace[-1].arrived_ns / 3.6e12

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def list_service_s(gpu: str = "l4") -> list[float]:
-    """Return how long prompts of chats take on one GPU, in seconds: 512 equally likely times, from the simulated clock."""
+    """Return the seconds that prompts of chats take on one GPU: 512 equally likely times, from the simulated clock."""
     clock = Clock(gpu=gpu)
     return [clock.ns([(0, min(8192, tokens))]) / 1e9 for tokens in read_table("chat")]
 
@@ -73,7 +73,7 @@ def list_routers(requests: int) -> tuple[list[Row], Service]:
 
 
 def route_with_yours(_world: None, requests: int, load: Mapping[str, Any], plan: Mapping[str, Any] | None) -> Row:
-    """Return the row of the learner's my_router.py on hot documents, and what a plan that uses this router costs."""
+    """Return the row of the learner's my_router.py on hot documents, and the costs of a plan with this router."""
     import my_router
 
     trace = make_trace(HOT["kind"], requests, HOT["per_s"])
@@ -133,7 +133,7 @@ def describe_means(load: Load, service: Service) -> Row:
 
 
 def list_fleets(load: Load, trace: Sequence[Request], plans: Sequence[Row]) -> list[Row]:
-    """Return for each plan what determines its number of engines: service times of prompts, the longest wait, and the room.
+    """Return a row for each plan: service times of prompts, the longest wait, and the room for tokens in the cache.
 
     TPOT counts as its limit, and TTFT as its limit less the mean service time. Nothing is found in a cache.
     """

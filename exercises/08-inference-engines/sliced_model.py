@@ -66,7 +66,7 @@ class Slice:
         return sum(held[self.slots[: self.length]].nbytes for held in [*self.keys, *self.values])
 
     def receive(self, length: int) -> None:
-        """Count `length` tokens, whose keys and values were written into the slots."""
+        """Record that the keys and values of `length` tokens were written into the slots."""
         self.length = self.place = length
 
     def step(self, tokens: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""The measurements of 8.5: steps of tossed coins, texts with guesses, times, and the same with the learner's parts."""
+"""The measurements of 8.5: steps with random acceptance, texts with guesses, times, and the same with the learner's parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Models = tuple[SmallModel, SmallModel, torch.Tensor]  # the large one, the small
 
 
 def toss(alpha: float, gamma: int, source: torch.Generator) -> tuple[float, float]:
-    """Return the mean tokens of a step, and its standard error, over COINS steps in which a tossed coin accepts each guess."""
+    """Return the mean tokens of a step and its standard error, over COINS steps in which a random number accepts each guess."""
     accepted = torch.rand(COINS, gamma, generator=source) < alpha
     tokens = 1 + accepted.long().cumprod(1).sum(1).double()
     return float(tokens.mean()), float(tokens.std()) / math.sqrt(COINS)
@@ -73,7 +73,7 @@ def write_texts(
 
 
 def race(step_ns: int, draft_ns: int, alone_ns: int, gamma: int, tokens: float) -> float:
-    """Return how many times as many tokens are written with `gamma` guesses a step as without, in a race of STEPS steps.
+    """Return the speed with `gamma` guesses per step, divided by the speed without guesses, over STEPS steps.
 
     `alone_ns` is the time of a step without guesses, `tokens` the mean number of tokens of a step with them.
     """
@@ -87,7 +87,7 @@ def race(step_ns: int, draft_ns: int, alone_ns: int, gamma: int, tokens: float) 
 
 
 def time_batches(clock: Clock, context: int, draft_percent: int, tokens_of: list[float]) -> list[dict[str, Any]]:
-    """Return a row for each batch: for each gamma, how many times as fast it is as without guesses, on the simulated clock.
+    """Return a row for each batch: for each gamma, the simulated speed divided by the speed without guesses.
 
     `tokens_of` has the mean tokens of a step with 0, 1, ... guesses. A guess takes `draft_percent` of the model's own step.
     """

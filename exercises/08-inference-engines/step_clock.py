@@ -75,12 +75,12 @@ class Clock:
         return self.overhead_ns + max(self.read_ns(pairs), self.compute_ns(pairs))
 
     def read_ns(self, rows: Sequence[tuple[int, int]]) -> int:
-        """Return the nanoseconds in which the weights and the cache of these requests are read."""
+        """Return the nanoseconds that reading the weights and the caches of these requests takes."""
         read = self.weight_bytes + self.cache_bytes * sum(past + new for past, new in rows)
         return -(-read * 10**9 // self.bytes_per_s)
 
     def compute_ns(self, rows: Sequence[tuple[int, int]]) -> int:
-        """Return the nanoseconds in which the products are computed. A new token has scores for the keys up to its own."""
+        """Return the nanoseconds that computing the products takes. A new token has scores for the keys up to its own."""
         card = CARDS[self.card]
         scores = sum(new * past + new * (new + 1) // 2 for past, new in rows)
         operations = self.weight_bytes // BYTES * 2 * sum(new for _, new in rows)

@@ -31,7 +31,7 @@ def read_text() -> torch.Tensor:
 
 
 def attend_in_rows(length: int) -> Attend:
-    """Return an attention that treats the flat tokens as sequences of `length`, which do not look at each other."""
+    """Return an attention function that treats the flat tokens as separate sequences of `length` tokens."""
 
     def attend(_layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         shared = query.shape[1] // key.shape[1]

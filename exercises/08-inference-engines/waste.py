@@ -1,6 +1,6 @@
 """Compute the share of a cache's memory that holds tokens, for several ways to reserve memory for requests that come and go.
 
-The share is taken over time: in every step, the tokens that are held and the memory that is taken for them are added up.
+The share is a mean over time: both the tokens in memory and the reserved memory are added up over all steps.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ TREE_PIECES = 16
 
 
 def list_edges(numbers: int, parts: int) -> list[int]:
-    """Return where the parts of a vector begin, and its end. The lengths of two parts differ by at most one number."""
+    """Return the index at which each part of a vector begins, and the end. The lengths of two parts differ by at most one."""
     return [numbers * part // parts for part in range(parts + 1)]
 
 

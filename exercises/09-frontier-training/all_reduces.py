@@ -1,7 +1,7 @@
 """All-reduces by size and topology: a ring, a tree, halves, and two levels, as data, on real ranks, and on 128 virtual GPUs.
 
 You will learn    why no all-reduce is best for every size, and why the partner of a message decides what it costs
-You will produce  rounds, messages, bytes and what crosses nodes for each algorithm, and their times on a cluster by a clock
+You will produce  rounds, messages, bytes and bytes between nodes for each algorithm; simulated times on a cluster
 Run it            python all_reduces.py --ranks-per-node=4 --numbers=24000                            (four ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            all_reduces.py --ranks-per-node=4     (on the first node, --node-rank=1 on the second)

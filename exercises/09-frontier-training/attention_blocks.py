@@ -61,7 +61,7 @@ def attend_block(
 def block_gradients(
     gradient: torch.Tensor, saved: Sequence[torch.Tensor], q_positions: torch.Tensor, k_positions: torch.Tensor, causal: bool
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return what a block of keys contributes to the gradients of q, k and v.
+    """Return the contributions of one block of keys to the gradients of q, k and v.
 
     `gradient` is the gradient of the whole output. `saved` is q, k, v, out and lse: k and v of the block, out and lse over all
     keys.

@@ -1,4 +1,4 @@
-"""Train a small layer of experts on tokens of unequal kinds, and look at how busy its experts are."""
+"""Train a small layer of experts on tokens of 16 kinds of unequal frequency, and measure the load of each expert."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def train(
 
 
 def find_gate_faults(functions: Any, rank: int, ranks: int) -> dict[str, float]:
-    """Return how far the learner's gate deviates from the rules for its choices, its weights with a bias, and its loss.
+    """Return the errors of the learner's gate as `choice_off`, `weights_off` (with a bias) and `loss_off`; 0 is exact.
 
-    The loss is compared with that of one process, and with two cases that are clear: 1 if all experts are equally likely and
+    The loss is compared with that of one process, and with two known cases: 1 if all experts are equally likely and
     equally often chosen, E if one expert has everything.
     """
     source = torch.Generator().manual_seed(5)

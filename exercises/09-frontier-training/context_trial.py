@@ -27,7 +27,7 @@ LARGE = 60.0  # scores reach about 300
 
 
 class Case:
-    """One attention: its inputs, what a single process gets, and which tokens this rank holds."""
+    """One attention: its inputs, the results of a single process, and the positions of this rank's tokens."""
 
     def __init__(self, world: Any, shape: Shape, causal: bool, cut: Callable[[int, int, int], torch.Tensor]) -> None:
         """Compute the whole attention on every rank, as the reference."""
@@ -46,7 +46,7 @@ class Case:
         return [tensor[:, self.positions[self.world.rank]].contiguous() for tensor in self.inputs]
 
     def compare(self, results: list[Any]) -> list[float]:
-        """Return how far output and gradients are off, relative to the largest element of the reference."""
+        """Return the largest error of the output and of each gradient, relative to the largest element of the reference."""
         offs = []
         for name, result, right in zip(("output", "q", "k", "v"), results, self.right, strict=True):
             part = right[:, self.positions[self.world.rank]]
@@ -92,7 +92,11 @@ def list_gathered(world: Any, shape: Shape, causal: bool, names: list[str]) -> l
 
 
 def use_ring(world: Any, shape: list[int], causal: bool, names: list[str]) -> dict[str, Any]:
-    """Return the rows of your ring for each share, the work under your share, and whether it copes with large scores."""
+    """Return `rows`, `work` and `large_off` of your ring.
+
+    `rows` and `work` (pairs of query and key) have an entry for each share. `large_off` is the error in float32 if scores
+    reach 300.
+    """
     torch.set_num_threads(1)
     part = importlib.import_module("my_ring_attention")
     cuts = {**SHARES, "zigzag": part.share}
@@ -125,13 +129,13 @@ def use_ring(world: Any, shape: list[int], causal: bool, names: list[str]) -> di
 
 
 def count_needed(case: Case, causal: bool) -> int:
-    """Return how many pairs this rank computes if it computes every block in which some query sees some key."""
+    """Return how many pairs this rank computes if it skips only the blocks in which no query sees a key."""
     mine = case.positions[case.world.rank]
     return sum(len(mine) * len(part) for part in case.positions if not causal or int(part.min()) <= int(mine.max()))
 
 
 def measure_large(world: Any, shape: Shape, part: Any, causal: bool) -> float:
-    """Return how far the output of your ring is off in float32 if scores reach 300; infinite if it is not finite."""
+    """Return the relative error of your ring's output in float32 if scores reach 300; 1e9 if it is not finite."""
     positions = [cut_contiguous(shape.length, world.size, rank) for rank in range(world.size)]
     wide = make_inputs(shape, LARGE)
     right = attend_whole(*wide[:3], causal)[:, positions[world.rank]]

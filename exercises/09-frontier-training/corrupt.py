@@ -50,7 +50,7 @@ def train(world: World, place: str, culprit: int) -> list[dict[str, Any]]:
 
 
 def describe(place: str, logs: list[list[dict[str, Any]]], healthy: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    """Return which check sees a flipped bit in the step in which it flips.
+    """Return a row that says which checks detect a flipped bit in the step in which it flips.
 
     `logs` and `healthy` have the rows of all ranks, with the bit and without. A norm shows it if it changes by more than 1 %.
     """

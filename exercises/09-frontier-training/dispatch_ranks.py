@@ -60,14 +60,14 @@ def send_to_all(x: torch.Tensor, weights: torch.Tensor, chosen: torch.Tensor, ra
 
 
 def _measure_off(value: torch.Tensor | None, right: torch.Tensor) -> float:
-    """Return the largest difference, as a share of the largest element. Without a value it is 1."""
+    """Return the largest difference as a share of the largest element of `right`, or 1 if there is no value."""
     if value is None:
         return float(right.abs().max() > 0)
     return float((value - right).abs().max() / right.abs().max().clamp_min(1e-30))
 
 
 def measure(rank: int, ranks: int, layer: Layer, tokens: Tokens, forward: Forward) -> dict[str, Any]:
-    """Return how far this rank's output and gradients are from one process that computes every expert for every token.
+    """Return the errors of this rank's output and gradients. One process that computes everything is the reference.
 
     Also return the bytes that the rank sent in each direction, and how many pairs its experts computed.
     """

@@ -66,7 +66,10 @@ def simulate_step(issues: Sequence[Issue], seconds: Seconds, room: int, issue_s:
 
 
 def measure_exposure(issues: Sequence[Issue], spans: Sequence[tuple[Time, Time]]) -> Exposure:
-    """Return what a timeline of these issues costs. A layer is in memory from the beginning of its gather until its free."""
+    """Return the end, exposure and memory of a timeline.
+
+    A layer is in memory from the beginning of its gather until its free.
+    """
     end = max(span[1] for span in spans)
     busy = sum(span[1] - span[0] for (kind, _), span in zip(issues, spans, strict=True) if kind in COMPUTING)
     changes = [(span[0], 1) for (kind, _), span in zip(issues, spans, strict=True) if kind == GATHER]

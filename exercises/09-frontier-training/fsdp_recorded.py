@@ -132,7 +132,7 @@ def shard(model: Net, mesh: Any, way: tuple[int, int, bool]) -> Net:
 
 
 def trace(gpus: Gpus | None, layers: int, width: int, way: tuple[int, int, bool]) -> dict[str, Any]:
-    """Return what `gpu_times.measure_trace` finds in the profiler's trace of a step of FSDP2 on GPUs.
+    """Return the dictionary of `gpu_times.measure_trace` for the profiler's trace of one step of FSDP2 on GPUs.
 
     Without GPUs, each value is None. A step has twice as many rows as a layer is wide.
     """
@@ -154,7 +154,7 @@ def trace(gpus: Gpus | None, layers: int, width: int, way: tuple[int, int, bool]
 
 
 def record(layers: int, ranks: int, rank: int, way: tuple[int, int, bool]) -> tuple[list[Issue], float]:
-    """Return the issues of one step of FSDP2 on `ranks` ranks, and how far its loss is from that of one process.
+    """Return the issues of one step of FSDP2 on `ranks` ranks, and the difference of its loss from that of one process.
 
     The first step is not recorded: in it, torch learns the order of the layers. Raises RuntimeError if this torch has other
     private parts.

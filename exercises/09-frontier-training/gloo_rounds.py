@@ -40,9 +40,9 @@ def perform(rounds: Rounds, tensor: torch.Tensor, rank: int, group: dist.Process
 
 
 def measure(world: Any, name: str, rounds: Rounds, numbers: int, per_node: int, group: Any = None) -> dict[str, Any]:
-    """Return a row: sums that differ from gloo's own, counts on the busiest rank, what crosses nodes, and the time.
+    """Return a row: sums that differ from gloo's own, counts on the busiest rank, bytes between nodes, and the time.
 
-    `crossing_times` is what crosses nodes, in units of the minimum that any all-reduce needs: 2(nodes - 1) times the tensor.
+    `crossing_times` are the bytes between nodes in units of the minimum of any all-reduce: 2(nodes - 1) times the tensor.
     """
     values = torch.arange(numbers) * (world.rank + 1) + world.rank
     right = values.clone()
@@ -78,7 +78,7 @@ def count_wrong(rounds: Rounds, ranks: int, numbers: int) -> int:
 
 
 def make_links(cluster: dict[str, Any]) -> tuple[Link, Link]:
-    """Return the links inside a node and between nodes, in seconds for a number of 4 bytes."""
+    """Return the links inside a node and between nodes. Their times are in seconds, per message and per number of 4 bytes."""
     inside = Link(cluster["inside_us"] * 1e-6, 4e-9 / cluster["inside_gb_per_s"])
     return inside, Link(cluster["latency_us"] * 1e-6, 4e-9 / cluster["gb_per_s"])
 
@@ -147,7 +147,10 @@ def measure_yours(world: Any, numbers: int, per_node: int, cluster: dict[str, An
 
 
 def list_flat(cluster: dict[str, Any], algorithms: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return rows {ranks, bytes, algorithm, s} from the clock, with a node for each rank. Impossible rows are left out."""
+    """Return rows {ranks, bytes, algorithm, s} of simulated times, with one rank in each node.
+
+    Doubling and halving have no row if the number of ranks is not a power of two.
+    """
     _, link = make_links(cluster)
     rows = []
     for ranks in FLAT_RANKS:

@@ -160,7 +160,7 @@ def measure_attention(gpus: Gpus | None, tokens: int, heads: int, head_width: in
 
 
 def trace_step(step: Callable[[], object]) -> list[dict[str, Any]]:
-    """Return the kernels of one step from the profiler's trace, in the format of `export_chrome_trace`."""
+    """Return the kernels of one step from the profiler's trace, as events in the format of `export_chrome_trace`."""
     from torch.profiler import profile, supported_activities
 
     with profile(activities=supported_activities()) as profiler:
@@ -174,7 +174,7 @@ def trace_step(step: Callable[[], object]) -> list[dict[str, Any]]:
 
 
 def measure_trace(kernels: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return what a trace's kernels show: the gathers of NCCL, and the milliseconds of messages, hidden and exposed.
+    """Return the number of NCCL's gathers in a trace, and the hidden and exposed milliseconds of its messages.
 
     A message is exposed while no other kernel runs. All values are None if the trace has no kernels.
     """
@@ -198,7 +198,7 @@ def measure_trace(kernels: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _measure_union(spans: Sequence[Span]) -> float:
-    """Return the time in which at least one of the spans lasts."""
+    """Return the time that at least one of the spans covers."""
     total, end = 0.0, float("-inf")
     for first, last in sorted(spans):
         total += max(0.0, last - max(first, end))
@@ -214,7 +214,7 @@ def measure_iterations(
 ) -> dict[str, Any]:
     """Return the milliseconds of a square matrix's forward and backward for these tokens, and of its iterations, in bfloat16.
 
-    `percent` is the share that the iterations add, `by_flops_percent` what a count of FLOPs says. Values are None without GPUs.
+    `percent` is the time that the iterations add, `by_flops_percent` the same by counted FLOPs. Values are None without GPUs.
     """
     times: dict[str, Any] = dict.fromkeys(("step_ms", "iterations_ms", "percent", "by_flops_percent"))
     if gpus is None:

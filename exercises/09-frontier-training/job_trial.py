@@ -22,7 +22,7 @@ def read_accounts() -> dict[str, Any]:
 
 
 def choose_kinds(puzzle: int) -> list[str]:
-    """Return which part is sick in each of the slow jobs of a puzzle: three of four kinds."""
+    """Return the kind of the sick part of each slow job of a puzzle: three of the four kinds."""
     kinds = ["gpu", "data", "nobody", "link"]
     return [kinds[(puzzle + 3 * number) % 4] for number in range(SLOW_JOBS)]
 
@@ -41,7 +41,7 @@ def take_answer(answer: object, kinds: tuple[str, ...], *, number_first: bool) -
 def search_hangs(
     _world: Any, layout: list[int], puzzle: int, skew_ms: float, real: list[Any], members: dict[str, list[int]]
 ) -> dict[str, Any]:
-    """Return what the learner's my_hang.py says about two simulated hangs and about the real one."""
+    """Return `answers`: the learner's pairs (rank, kind) for two simulated hangs and then for the real one."""
     import my_hang
 
     jobs = [hang(Layout(*layout), fault, puzzle, skew_ms=skew_ms) for fault in ("stops", "swaps")]
@@ -51,7 +51,7 @@ def search_hangs(
 
 
 def search_slow(_world: Any, layout: list[int], puzzle: int, steps: int, pauses: float) -> dict[str, Any]:
-    """Return what the learner's my_slow.py says about the slow jobs of a puzzle."""
+    """Return `answers`: the learner's pair (kind, number) for each slow job of a puzzle."""
     import my_slow
 
     torch.set_num_threads(1)
@@ -64,7 +64,7 @@ def search_slow(_world: Any, layout: list[int], puzzle: int, steps: int, pauses:
 
 
 def count_up(_world: Any) -> dict[str, Any]:
-    """Return the figures of the learner's my_accounts.py for the published jobs, and for the log of a day."""
+    """Return the learner's `mfu` and `hfu` of each published job and `goodput_percent` of the log of a day, in percent."""
     import my_accounts
 
     accounts = read_accounts()

@@ -78,7 +78,7 @@ class Layout:
 
 @dataclass
 class Hang:
-    """A job that ran until nothing moved any more, because one rank did something different from the others.
+    """A job in which all ranks wait in the end, because one rank did something different from the others.
 
     `culprit` is that rank, `kind` what it did ("stopped" or "differs"), `records` the last operation of each rank in each of
     its groups, in order, and `members` the ranks of each group.
@@ -98,8 +98,8 @@ class Hang:
 def hang(layout: Layout, fault: str, seed: int, *, skew_ms: float = 50.0, late: bool = False) -> Hang:
     """Return a job with a fault: a rank that stops, skips a sum, or calls two operations in reverse order.
 
-    `seed` decides where. With `late`, it is near the end of the step, so that many ranks finish. The clocks of nodes (of eight
-    ranks) differ by up to `skew_ms`.
+    `seed` chooses the rank. With `late`, the fault is near the end of the step, so that many ranks finish. The clocks of nodes
+    (of eight ranks) differ by up to `skew_ms`.
     """
     chance = random.Random(seed)
     culprit = chance.randrange(layout.ranks)
@@ -182,7 +182,7 @@ class SlowJob:
 
 
 def slow_down(layout: Layout, kind: str, seed: int, *, steps: int = 10, pauses: float = 3.0, slower: float = SLOWER) -> SlowJob:
-    """Return a job of `steps` steps, in which a part is sick as `kind` says. `seed` decides which.
+    """Return a job of `steps` steps in which one part of the given `kind` is sick. `seed` chooses the part.
 
     A sick GPU computes `slower` times as long. A slow link makes the rings of its stage slower. A slow data loader makes a copy
     begin later. In each step, about `pauses` ranks, not always the same, collect garbage for as long as four forwards take. The
@@ -245,6 +245,6 @@ def _simulate_step(
 
 
 def find_lost_percent(layout: Layout, kind: str, seed: int) -> float:
-    """Return by how much the sick part of `slow_down` lengthens a step in which no rank pauses."""
+    """Return the percentage by which the sick part of `slow_down` lengthens a step in which no rank pauses."""
     sick, healthy = (slow_down(layout, name, seed, steps=2, pauses=0.0) for name in (kind, "nobody"))
     return float(100 * (sick.step_s.mean() / healthy.step_s.mean() - 1))

@@ -66,7 +66,7 @@ def list_iterations(matrix: torch.Tensor, plan: list[Triple]) -> list[dict[str, 
 
 
 def find_hybrid_off() -> float:
-    """Return how far from 1 a singular value from 0.005 to 1 may still be after the hybrid plan."""
+    """Return the largest distance from 1 of a singular value from 0.005 to 1 after the hybrid plan."""
     values = torch.linspace(0.005, 1, 2000, dtype=torch.float64)
     return float((apply_plan(values, make_plan("hybrid", 0)) - 1).abs().max())
 
@@ -104,7 +104,7 @@ def iterate_as_torch(matrix: torch.Tensor) -> torch.Tensor:
 
 
 def find_bf16_off(device: torch.device) -> float:
-    """Return how far torch's iterations, in bfloat16 on this device, are off, as a share of the largest element."""
+    """Return the error of torch's iterations in bfloat16 on this device, as a share of the largest element."""
     matrix = draw_matrix(128, 64)
     right = replace_singular_values(matrix, [QUINTIC] * TORCH_ITERATIONS)
     result = iterate_as_torch(matrix.float().to(device)).double().cpu()
@@ -141,7 +141,7 @@ def make_parameters(layers: int, width: int, device: torch.device) -> Parameters
 
 
 def put_gradients(parameters: Parameters, step: int, ranks: range) -> None:
-    """Set each gradient to the mean of the gradients of these ranks. They are drawn, so each rank could draw all of them."""
+    """Set each gradient to the mean of the random gradients of these ranks. Any rank can draw those of any other rank."""
     sources = [torch.Generator().manual_seed(1000 * step + rank) for rank in ranks]
     for weight in parameters.values():
         gradients = [torch.randn(weight.shape, generator=source) for source in sources]
@@ -155,7 +155,7 @@ def make_adam(parameters: Parameters) -> torch.optim.Optimizer:
 
 
 def make_torch_muon(parameters: Parameters, plan: list[Triple]) -> torch.optim.Optimizer:
-    """Return torch's own Muon for the hidden matrices, with this plan in the place of its iteration in bfloat16."""
+    """Return torch's own Muon for the hidden matrices. This plan replaces torch's iteration in bfloat16."""
     torch_muon._zeropower_via_newtonschulz = lambda update, *_: replace_singular_values(update, plan)  # noqa: SLF001
     hidden = [weight for name, weight in parameters.items() if is_hidden(name, weight.shape)]
     return torch.optim.Muon(hidden, nesterov=True, **SETTINGS)
@@ -226,7 +226,7 @@ def train_yours(world: Any, layers: int, width: int, steps: int, plan: list[Trip
 def _make_row(
     world: Any, parameters: Parameters, optimizer: Any, work: int, sent: SentBytes, steps: int, plan: list[Triple]
 ) -> dict[str, Any]:
-    """Return what this rank computes, keeps and sends, and how far its weights are from those of one process."""
+    """Return a row of this rank: its `work`, `kept_numbers` and `sent_numbers`, and `off`, the largest error of a weight."""
     layers = sum(name.endswith(".qkv") for name in parameters)
     width = parameters["embedding.weight"].shape[1]
     right = train_alone(layers, width, steps, plan, world.size, world.device)
@@ -257,7 +257,11 @@ def find_max_load(layers: int, width: int, ranks: int) -> float:
 
 
 def measure_orthogonal(_world: Any, rows: int, columns: int, plan: list[Triple], hybrid: list[Triple]) -> dict[str, Any]:
-    """Return how exact the learner's my_orthogonal.py is, its FLOPs, and how near to 1 it comes with the hybrid plan."""
+    """Return `off`, `flops` and `hybrid_off` of the learner's my_orthogonal.py.
+
+    `off` is the largest error of an element. `hybrid_off` is the largest distance of a singular value from 1 after the hybrid
+    plan.
+    """
     import my_orthogonal
 
     torch.set_num_threads(1)

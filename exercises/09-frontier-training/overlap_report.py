@@ -20,7 +20,7 @@ CASES = ((2, 1, 1), (2, 1, 2), (1, 2, 1), (1, 2, 2), (3, 3, 3))
 def make_rows(
     recorded: Mapping[str, Sequence[Issue]], timelines: Sequence[Any], timing: Outcome, ordering: Outcome
 ) -> list[dict[str, Any]]:
-    """Return a row for each recorded order: what is exposed in it, and how far the learner's results are from it."""
+    """Return a row for each recorded order: its exposed time, and the errors of the learner's timeline and order."""
     rows = []
     reason = "my_timeline.py is not written" if timing.state == "open" else timing.text
     for number, (name, issues) in enumerate(recorded.items()):
@@ -77,7 +77,7 @@ def check_formulas() -> list[dict[str, Any]]:
 
 
 def judge_choice(path: Path, orders: Mapping[str, Sequence[Issue]]) -> dict[str, Any]:
-    """Return what the checks need from my_overlap.yaml: its fault, its problems, and its step and room, compared with the best
+    """Return the values of my_overlap.yaml for the checks: its fault, its problems, and its step and room next to the best
     that fit.
 
     `orders` are those that torch has issued; without them, a step cannot be timed. Values are None while the file is empty or

@@ -79,7 +79,7 @@ def list_rows(job: Job, orders: Sequence[Sequence[Slot]] | None = None) -> list[
 
 
 def make_row(job: Job, choice: Choice) -> dict[str, Any]:
-    """Return a schedule's row: the end of one step and of a further one, the bubble, what is held, and why it does not fit.
+    """Return a schedule's row: the end of one step and of a further one, the bubble, the memory held, and reasons against it.
 
     The row of zb-h1 comes from its formulas, because its order is the learner's part.
     """
@@ -136,7 +136,7 @@ def _order(job: Job, choice: Choice) -> tuple[list[list[Slot]], int, int]:
 
 
 def _describe(job: Job, ends: Sequence[float], bubble: float, held: float, messages: int) -> dict[str, Any]:
-    """Return what is the same for every row. `step` is the time of one of many steps."""
+    """Return the fields that every row has. `step` is the time of one of many steps."""
     further = ends[-1] - ends[-2]
     return {
         "end": ends[0], "bubble": bubble, "further_step": further, "step": ends[0] if job.waits else further,
@@ -146,7 +146,7 @@ def _describe(job: Job, ends: Sequence[float], bubble: float, held: float, messa
 
 
 def _find_shape_problems(job: Job, choice: Choice) -> dict[str, str]:
-    """Return why the schedule cannot be formed at all."""
+    """Return the reasons for which the schedule does not exist for this job, each with a sentence."""
     parts = choice.chunks if choice.schedule in ("interleaved", "zb-v") else 1
     if job.layers % (job.ranks * parts):
         return {"layers": f"{job.layers} layers cannot be divided among {job.ranks * parts} stages"}

@@ -56,7 +56,7 @@ def list_steps(job: Job, own_orders: Sequence[Sequence[Slot]] | None) -> list[di
 
 
 def summarize_order(job: Job, row: dict[str, Any] | None, outcome: Outcome) -> dict[str, Any]:
-    """Return what the checks need from the learner's order: its real row, and how far its clock is from the formulas."""
+    """Return the values of the learner's order for the checks: its row on ranks, and its clock's error against the formulas."""
     keys = "loss_off", "gradients_off", "weights_early", "bubble_above", "held_too_many", "bubble", "bubble_percent", "end"
     if outcome.state != "ran" or row is None:
         return dict.fromkeys(keys)
@@ -83,7 +83,7 @@ def describe_job(job: Job) -> str:
 
 
 def judge_choice(path: Path) -> dict[str, Any]:
-    """Return what the checks need from my_pipeline.yaml: its fault, its problems, and its step, compared with the shortest that
+    """Return the values of my_pipeline.yaml for the checks: its fault, its problems, and its step next to the shortest that
     fits.
 
     Values are None while the file is empty or cannot be read.

@@ -1,6 +1,6 @@
 """Pipelines whose backward pass has two pieces: on real ranks, and by a clock that knows the time of each piece.
 
-You will learn    which half of a backward pass fills a pipeline's gaps; what schedules pay for smaller bubbles
+You will learn    which half of a backward pass fills a pipeline's gaps; what smaller bubbles cost
 You will produce  orders that run on real ranks with the gradients of one process; seven schedules on one clock; a choice
 Run it            python pipelines.py --ranks-per-node=4 --layers=8 --width=64                          (four ranks)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\

@@ -30,7 +30,7 @@ def make_tensors(outlier: float) -> dict[str, torch.Tensor]:
 
 
 def describe_scheme(scheme: str, whose: str, bits: float, rounding: Round, outlier: float) -> dict[str, Any]:
-    """Return a row: the error of the worst of the rows of different sizes, and what an outlier does to all other columns.
+    """Return a row: the error of the worst row, and the error of all other columns beside an outlier.
 
     Errors are relative, by the norm.
     """
@@ -46,13 +46,13 @@ def describe_scheme(scheme: str, whose: str, bits: float, rounding: Round, outli
 
 
 def round_rows(x: torch.Tensor) -> torch.Tensor:
-    """Return what a matrix stands for in E4M3, with a scale for each row."""
+    """Return the values of a matrix after rounding to E4M3 with a scale for each row."""
     codes, scale = recipes.scale_rows(x)
     return codes * scale
 
 
 def round_with_one_scale(x: torch.Tensor, name: str) -> torch.Tensor:
-    """Return what a tensor stands for in a format, with one scale that maps its largest number to the format's largest."""
+    """Return a tensor's values after rounding to a format. One scale maps its largest number to the format's largest."""
     scale = x.abs().amax() / FORMATS[name].largest
     return round_to(x / scale, name) * scale
 
@@ -133,7 +133,7 @@ def find_smallest(name: str) -> float:
 
 
 def use_step(_world: Any, update: float, names: list[str], steps: int, width: int, layers: int) -> dict[str, Any]:
-    """Return how far your products are from those of a GPU, the training with them, and a weight after random roundings."""
+    """Return the error of your products relative to a GPU's, the training with them, and a weight after random roundings."""
     torch.set_num_threads(1)
     part = importlib.import_module("my_step")
     products_off = recipes.measure_your_products(part)

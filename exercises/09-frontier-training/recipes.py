@@ -79,11 +79,11 @@ class Rounded:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes that it has on a GPU: one for a code, and four for a scale."""
+        """Return the bytes of the matrix on a GPU: one for a code, and four for a scale."""
         return self.codes.numel() + 4 * self.scales.numel()
 
     def values(self) -> torch.Tensor:
-        """Return the float32 matrix that it stands for."""
+        """Return the rounded matrix in float32."""
         return (self.codes * self.scales).flatten(1)
 
 
@@ -123,7 +123,7 @@ class YourProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, recipe: YourRecipe) -> torch.Tensor:
-        """Return the output, and count what is kept."""
+        """Return the output, and count the bytes kept for backward."""
         output, ctx.context = recipe.functions.forward(x.detach(), weight.detach(), cast, multiply)
         ctx.weight, ctx.recipe = weight.detach(), recipe
         recipe.kept_bytes += count_kept_bytes(ctx.context)
@@ -154,7 +154,7 @@ class TensorScale:
     scales: list[float] = field(default_factory=list)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what the matrix stands for after rounding."""
+        """Return the values of the matrix after rounding."""
         self.scales.append(max(float(x.abs().amax()), 1e-30) / FORMATS["E4M3"].largest)
         scale = self.scales[-1]
         return round_to(x / scale, "E4M3") * scale
@@ -177,7 +177,7 @@ def scale_rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def measure_your_products(functions: Any) -> float:
-    """Return how far the products of my_step.py are from those of a GPU, relative to the largest number of each."""
+    """Return the largest error of the products of my_step.py against a GPU's rule, relative to the largest number of each."""
     source = torch.Generator().manual_seed(6)
     x, weight, gradient = (
         torch.randn(shape, generator=source) * torch.exp2(torch.randint(-6, 7, (shape[0], 1), generator=source))
@@ -194,7 +194,7 @@ def measure_your_products(functions: Any) -> float:
 
 
 def measure_products() -> float:
-    """Return how far the three products of a layer are from those of a GPU, relative to their largest number.
+    """Return the largest error of a layer's three products against a GPU's rule, relative to their largest number.
 
     A GPU multiplies codes, sums, and multiplies each sum by the scales of its row and its column.
     """

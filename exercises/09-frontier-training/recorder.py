@@ -76,7 +76,7 @@ def _number_of(group: dist.ProcessGroup) -> str:
 
 
 def read_dump() -> dict[str, Any] | None:
-    """Return what torch's flight recorder has about this rank, or None if this torch has none for gloo."""
+    """Return the dump of torch's flight recorder on this rank, or None if this torch has no recorder for gloo."""
     from torch._C import _distributed_c10d as c10d
 
     if not hasattr(c10d, "_dump_fr_trace"):
@@ -107,7 +107,7 @@ def list_entries(dump: dict[str, Any] | None, names: dict[str, str], *, gave_up:
 
 
 def analyse(results: list[dict[str, Any]]) -> str | None:
-    """Return what torch's own analyser says about the dumps of all ranks, or None if this torch has no analyser."""
+    """Return the text of torch's own analyser about the dumps of all ranks, or None if this torch has no analyser."""
     if any(result["dump"] is None for result in results):
         return None
     output = io.StringIO()

@@ -39,7 +39,7 @@ def order_interleaved(ranks: int, micro_batches: int, chunks: int) -> Orders:
 
 
 def _find_piece(kind: str, place: int, rank: int, ranks: int, chunks: int) -> Slot:
-    """Return the piece at `place` among all of its kind: `ranks` micro-batches on one stage, then as many on the next."""
+    """Return piece number `place` of its kind. The order is `ranks` micro-batches on one stage, then as many on the next."""
     if chunks == 1:
         return (Piece(kind, rank, place),)
     chunk = place // ranks % chunks

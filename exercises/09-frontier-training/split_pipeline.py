@@ -1,4 +1,4 @@
-"""A pipeline on real ranks whose slots are computed in a given order, with the backward pass in one piece or in two."""
+"""A pipeline on real ranks. It computes slots in a given order, with the backward pass in one piece or in two."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class YourSplit(WholeBackward):
         return self.part.SplitLinear.apply(x, weight, store)
 
     def compute_inputs(self, _x: torch.Tensor, output: torch.Tensor, gradient: torch.Tensor | None, _store: list[Any]) -> None:
-        """Run the backward pass, in which SplitLinear stores what the weights need."""
+        """Run the backward pass, in which SplitLinear stores the inputs of the weight gradients."""
         output.backward(gradient)
 
     def compute_weights(self, store: list[Any]) -> None:
@@ -229,7 +229,7 @@ class Products(TorchDispatchMode):
 def measure(
     world: World, shape: Shape, name: str, orders: Orders, stages: int, steps: int, kind: type[WholeBackward] = WholeBackward
 ) -> dict[str, Any]:
-    """Return a row of results for `orders`: differences from one process, what ranks hold, and the bubble from busy times.
+    """Return a row of results for `orders`: differences from one process, memory held, and the bubble from busy times.
 
     Every rank calls this and gets the same row. The first step warms up, and counts the matrix products. Other programs on the
     computer only make a piece longer. So its time is the shortest of all steps, and the replay takes the median of a stage's

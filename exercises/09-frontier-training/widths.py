@@ -97,7 +97,7 @@ def train(width: int, settings: Settings, rate: float, steps: int) -> tuple[floa
 
 
 def measure(world: Any, settings: Settings, widths: list[int], rates: list[int], steps: int) -> list[dict[str, Any]]:
-    """Return this rank's share of all training runs: a row for each width and rate, and one for each width's check."""
+    """Return the rows of the training runs that this rank computes: one for each width and rate, and one check per width."""
     torch.set_num_threads(1)
     tasks = [(width, rate, steps) for width in widths for rate in rates]
     tasks += [(width, None, CHECK_STEPS) for width in sorted({*widths, 2 * max(widths)})]

@@ -31,7 +31,7 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def find_reason(library: Path) -> str | None:
-    """Return why bpftrace cannot trace `library` here, or None if a trial run succeeded."""
+    """Return the reason why bpftrace cannot trace `library` here, or None if a trial run succeeded."""
     if sys.platform != "linux":
         return "bpftrace runs only on Linux"
     if shutil.which("bpftrace") is None:

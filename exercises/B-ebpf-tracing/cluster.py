@@ -34,7 +34,7 @@ class ClusterFailed(Exception):
 
 
 def find_reason() -> str | None:
-    """Return why no pod can be started here, or None if kubectl reaches a node."""
+    """Return the reason why no pod can be started here, or None if kubectl reaches a node."""
     for program in ("kubectl", "k3s"):
         if shutil.which(program) is None:
             return f"{program} is not installed"

@@ -69,7 +69,7 @@ def count_launches(trace: Mapping[str, int]) -> int:
 
 
 def explain_all(_world: object, layers: int, requests: list[list[int]], traces: list[dict[str, int]]) -> list[list[Any]]:
-    """Return what the learner's part says about each trace. own_part.py calls it in a separate process."""
+    """Return the learner's [cause, number] for each trace. own_part.py calls this function in a separate process."""
     import my_deviation  # imported here, so that a mistake in it ends only this process
 
     log = [(prompt, tokens) for prompt, tokens in requests]

@@ -58,7 +58,7 @@ class Hit:
 
 
 def find_reason(library: Path, offset: int) -> str | None:
-    """Return why uprobes cannot be set through perf here, or None if a trial succeeded."""
+    """Return the reason why perf cannot set uprobes here, or None if a trial succeeded."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
         return f"perf probes need Linux on {' or '.join(MACHINES)}"
     if not TYPE.exists():

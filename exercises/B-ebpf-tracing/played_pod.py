@@ -76,7 +76,7 @@ class Sight:
 
 
 def find_reason() -> str | None:
-    """Return why no pod can be played here, or None if a trial succeeded."""
+    """Return the reason why no pod can be played here, or None if a trial succeeded."""
     for program in PROGRAMS:
         if _find_program(program) is None:
             return f"{program} is missing: playing a pod needs Linux and util-linux"
@@ -96,7 +96,7 @@ def _user_words() -> list[str]:
 
 
 def find_refusal(text: str) -> str | None:
-    """Return why a pod would not start, or None if it starts.
+    """Return the reason why a pod would not start, or None if it starts.
 
     Either the API server refuses its manifest, or the scheduler leaves it waiting.
     """

@@ -17,7 +17,7 @@ NODE_GPUS = 1
 
 @dataclass(frozen=True)
 class Policy:
-    """One policy: its name, whether it holds, and why not. If it holds, `why` is empty."""
+    """One policy: its name, and in `why` the reason why a pod breaks it. `why` is empty if the policy holds."""
 
     policy: str
     why: str

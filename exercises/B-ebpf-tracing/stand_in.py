@@ -191,7 +191,7 @@ class Engine:
         return self.folder / LIBRARY
 
     def load(self) -> str | None:
-        """Load the weights. Return None, or why they could not be loaded."""
+        """Load the weights. Return None, or the reason why they could not be loaded."""
         return self._ask("load")["error"]
 
     def request(self, prompt: int, tokens: int) -> tuple[int, str | None]:

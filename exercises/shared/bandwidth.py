@@ -42,8 +42,10 @@ def nearest_rank(samples: Sequence[float], percent: float) -> float:
 
 
 def join_ends(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float] | None:
-    """Return latency (seconds) and bandwidth (bytes per second) of the line through the first and the last size, or None if no
-    such line makes sense."""
+    """Return latency (seconds) and bandwidth (bytes per second) by the line through the first and the last size.
+
+    Return None if there is no such line, or if one of the two is not above 0.
+    """
     if len(set(sizes)) < 2:
         return None
     per_byte = (seconds[-1] - seconds[0]) / (sizes[-1] - sizes[0])
@@ -64,7 +66,7 @@ class Plateau:
 
 
 def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
-    """Return the smallest size that reaches 95 % of the best bandwidth of the three largest sizes.
+    """Return the plateau, which begins at the smallest size with 95 % of the best bandwidth of the three largest sizes.
 
     While a doubling of the size still gains more than 5 %, the plateau is not reached.
     """

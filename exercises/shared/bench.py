@@ -288,7 +288,7 @@ def keep_files(script: str, *names: str) -> None:
 
 
 def _finite(value: object) -> object:
-    """Turn NaN and infinity, which JSON does not have, into text, which no check mistakes for a number."""
+    """Return the value with NaN and infinity as text, because JSON has no such numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

@@ -72,7 +72,7 @@ def idle_share(orders: Sequence[Sequence[Piece]], seconds: float) -> float:
 
 
 def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, object]:
-    """Return the result of one schedule: how long each rank was busy, the bubble by formula, replay and clock, and how many
+    """Return the row of one schedule: how long each rank was busy, the bubble by formula, replay and clock, and how many
     micro-batches a rank held at most, each with all layers of the rank."""
     chunks = _count_chunks(orders)
     by_formula = 100 * predict_bubble(len(orders), len(orders[0]) // (2 * chunks), chunks)

@@ -76,5 +76,5 @@ def fastest_cpu_tflops() -> float:
 
 
 def limit_to_possible(tok_per_s: float, ceiling: Ceiling) -> float | None:
-    """Return the figure, or None if it is above what is possible."""
+    """Return the figure, or None if it is above the ceiling."""
     return None if ceiling.tok_per_s is not None and tok_per_s > ceiling.tok_per_s else tok_per_s

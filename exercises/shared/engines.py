@@ -135,7 +135,7 @@ def command(
 
 
 def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
-    """Return the options that vLLM always gets here: memory left for others, float16 if the hardware lacks bfloat16, no CUDA
+    """Return the options that vLLM always gets here: a limit of memory, float16 if the hardware lacks bfloat16, no CUDA
     graphs.
 
     vLLM's cache takes the rest of vLLM's share of the GPU's memory, after the weights. So `kv_share` makes that share smaller.

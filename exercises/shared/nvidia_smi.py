@@ -103,5 +103,5 @@ def _value(cell: str, unit: str) -> object:
 
 
 def limiters(mask: int | None) -> str | None:
-    """Return in words what held the clock down, an empty string if nothing did, or None if it is not known."""
+    """Return in words the reasons for a lower clock, an empty string if there are none, or None if they are not known."""
     return None if mask is None else ", ".join(word for bit, word in LIMITERS.items() if mask & bit)

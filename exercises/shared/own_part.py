@@ -196,7 +196,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _serve(reader: int, report: int, stack: int) -> None:
-    """Read one request, do it, write a report, and end this process: with 0 if the part ran, otherwise with 1."""
+    """Read one request, execute it, write a report, and end this process: with 0 if the part ran, otherwise with 1."""
     faulthandler.register(signal.SIGUSR1, file=stack)
     faulthandler.enable(file=stack)
     _limit_memory()

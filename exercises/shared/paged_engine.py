@@ -1,4 +1,4 @@
-"""The engine of exercises 1.2, 4.3 and 8.2 to 8.4, without its model: requests, pages, and a scheduler that plans every step.
+"""Plan and count the steps of the engine of exercises 1.2, 4.3 and 8.2 to 8.4. The model that computes them is elsewhere.
 
 The engine appends arriving requests to `waiting`. Before each step it calls
 
@@ -8,7 +8,7 @@ which moves requests between the two lists, and returns the tokens of this step 
 computed its prompt and all tokens of its answer so far gets its next token at the end of the step.
 
 Scheduler and pool of pages can be replaced: in module 8 they are the learner's. paged_model.py computes the steps on a model,
-engine_sim.py of module 8 has a clock that says how long they would take.
+and engine_sim.py of module 8 simulates their times.
 """
 
 from __future__ import annotations

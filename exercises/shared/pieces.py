@@ -80,7 +80,7 @@ class Clock:
 
     @property
     def bubble(self) -> Time:
-        """Return how long the least busy rank has nothing to do until the last rank has finished."""
+        """Return the idle time of the least busy rank until the last rank has finished."""
         return self.end - min(self.busy)
 
 

@@ -65,7 +65,7 @@ class World:
         return [bool(value) for value in tensor.tolist()]
 
     def free_bytes(self) -> int:
-        """Return the memory that every rank can rely on: the least of all GPUs, or on CPUs a rank's share of its computer."""
+        """Return the bytes that are free for every rank: the least of all GPUs, or on CPUs a rank's share of its computer."""
         if self.device.type == "cuda":
             own_bytes: float = torch.cuda.mem_get_info(self.device)[0]
         else:

@@ -111,7 +111,7 @@ def smi() -> Source | None:
 
 def read_battery(folder: Path = Path("/sys/class/power_supply")) -> float | None:
     """Return the watts that this computer draws from its battery, display included, or None if it draws none or Linux does not
-    say."""
+    report them."""
 
     def read_micro(file: Path) -> float:
         return int(file.read_text(encoding="ascii")) / 1e6

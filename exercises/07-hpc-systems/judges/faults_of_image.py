@@ -12,7 +12,7 @@ DRIVER = "570.172"
 
 
 def judge_image(part: Part, required: tuple[str, ...]) -> None:
-    """Raise the verdict: the first fault names the mistake. The others are only counted.
+    """Raise the verdict for the first fault, if there is one. The others are only counted.
 
     `required` are words that a repaired file must still have outside its comments. Of "CMD|ENTRYPOINT", one word is enough.
     """

@@ -54,7 +54,7 @@ WORDS = ["two words", "$HOME"]
 
 
 def judge(part: Part) -> None:
-    """Judge what one program sees from inside."""
+    """Judge the output of one program that runs inside."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict(
             "open", sentence="as delivered: the program sees the host's processes, has the host's name, and can write"

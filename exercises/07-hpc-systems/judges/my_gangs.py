@@ -83,7 +83,7 @@ def judge(part: Part) -> None:
 
 
 def _count_waits(part: Part, schedule: Callable[..., Any], name: str, days: Sequence[Day]) -> float:
-    """Return the mean wait. A fault becomes a verdict."""
+    """Return the mean wait in minutes. Raises Verdict if a decision has a fault."""
 
     def ask(*state: Any) -> Any:
         return part.call(schedule, *state, case=name)

@@ -1,4 +1,4 @@
-"""Judge my_layers.py of 7.4 by what it says of small images, each with one trap."""
+"""Judge my_layers.py of 7.4 by the files that it lists for small images, each with one trap."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _read(paths: list[str], mistake: str) -> tuple[list[str], list[str], list[st
 
 
 def _see(layers: list[list[str]], mistake: str = "") -> dict[str, int]:
-    """Return what a program sees, or what comes out with one of the mistakes in WAYS."""
+    """Return the files that a program sees, each with its layer, or the result with one of the mistakes in WAYS."""
     view: dict[str, int] = {}
     for number, paths in enumerate(layers):
         files, removed, emptied = _read(paths, mistake)

@@ -56,7 +56,7 @@ NAMES = {"chat", "search", "speech", "tenant"}
 
 
 def judge(part: Part) -> None:
-    """Name the first fault, and say how many more there are: the learner should find them by reading."""
+    """Raise the verdict for the first fault, and note the number of the others. The learner should find them by reading."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: its faults are not repaired yet")
     try:

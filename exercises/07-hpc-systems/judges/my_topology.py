@@ -351,7 +351,7 @@ def _rank_alike(link: str) -> int:
 
 
 def _number(answer: Answer) -> list[list[int]]:
-    """Return the division of the GPUs in the order of their numbers."""
+    """Return the division of the GPUs into groups of neighbouring numbers."""
     size = len(answer.given[0])
     return [list(range(at, at + size)) for at in range(0, len(answer.listing.links), size)]
 

@@ -1,10 +1,10 @@
-"""A solution of 7.5: the first gang that waits has a reservation, and others pass it if they do not move it."""
+"""Solve the scheduler of 7.5: reserve nodes for the first waiting gang. Others start earlier if they do not delay it."""
 
 from __future__ import annotations
 
 
 def schedule(queue: list[dict], free: dict[str, int], running: list[dict], rack_size: int) -> dict[str, dict[str, int]]:
-    """Start the front of the queue, then every gang that leaves the reservation of the first waiting one as it is."""
+    """Return the starts: gangs from the front of the queue, then every gang that does not delay the first waiting one."""
     free, starts = dict(free), {}
     ends = [(run["minutes_left"], run["nodes"]) for run in running]
 

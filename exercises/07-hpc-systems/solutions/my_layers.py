@@ -1,4 +1,4 @@
-"""Layer by layer: first everything that a layer takes away from those below, then its own files."""
+"""Solve the view of 7.4 layer by layer: remove the files that a layer hides in those below, then add its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 7.3: it sorts records within a window, and one read returns neighbours with small gaps between them."""
+"""Solve the reader of 7.3: sort records within a window, and read neighbours with small gaps in one call."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A solution of 7.1: rules for the way, and places by backtracking from the largest instance and its last start."""
+"""Solve the sharing of 7.1 with rules for the way, and with backtracking for places, the largest instance first."""
 
 from __future__ import annotations
 
 
 def way(service: dict, card: dict) -> str:
-    """Check the needs from the strictest to the weakest."""
+    """Return the way of sharing. The strictest needs are checked first."""
     if service["gib"] > card["gib"] / 2 or service["percent"] > 50:
         return "none"
     if service["isolated"]:
@@ -21,7 +21,7 @@ def profile(service: dict, card: dict) -> str:
 
 
 def place(names: list[str], card: dict) -> list[tuple[int, int]]:
-    """Add GPUs until all instances fit."""
+    """Return a (GPU, start) for each instance on the fewest GPUs."""
     order = sorted(range(len(names)), key=lambda number: -card["profiles"][names[number]]["memory"])
     for count in range(1, len(names) + 1):
         placement: dict[int, tuple[int, int]] = {}

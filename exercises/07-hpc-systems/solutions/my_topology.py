@@ -1,4 +1,4 @@
-"""A solution of 7.2: of all partial divisions and rings that have the same GPUs left, it keeps only the best."""
+"""Solve the topology of 7.2: of all partial divisions and rings with the same remaining GPUs, keep only the best."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge a repaired copy: the wait of a request begins when it arrives."""
+"""Judge a repaired copy: TTFT counts from the arrival of a request."""
 
 from __future__ import annotations
 

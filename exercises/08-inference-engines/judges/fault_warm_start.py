@@ -9,7 +9,7 @@ RUNS = {"right": {"found_first_percent": 21.7}, "wrong": {"found_first_percent":
 
 
 def judge(part: Part) -> None:
-    """Require that the first requests find little."""
+    """Require that the first requests find few tokens in a cache."""
     if (percent := part.metrics["found_first_percent"]) > 30:
         raise part.wrong("still", percent=percent)
     part.note("caches are empty at the start")

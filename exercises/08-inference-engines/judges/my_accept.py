@@ -236,7 +236,7 @@ CERTAIN = ([], [3]), ([1], [1, 4]), ([1, 2, 0, 4], [1, 2, 0, 4, 2]), ([1, 2, 0, 
 
 
 def _judge_certain(part: Part, verify: Verify, *, tokens_count: bool) -> None:
-    """Judge steps of several lengths that leave nothing to chance: their form, or with `tokens_count` their tokens."""
+    """Judge steps in which the large model is certain: the form of their results, or with `tokens_count` the tokens."""
     for guesses, best in CERTAIN:
         case = f"the guesses {guesses}, where the large model is certain of {best}"
         q, p = ([[float(token == other) for other in range(SIZE)] for token in tokens] for tokens in (guesses, best))

@@ -209,7 +209,7 @@ def _touch(experts: int, per_token: int, tokens: int) -> float:
 
 
 def _count_keys(card: Card, past: int, new: int, way: str) -> int:
-    """Return the keys of a row in all layers."""
+    """Return the number of keys that a row's tokens look at, added up over all layers."""
     windowed = past if way == "window-not-computed" else min(past, card.window - 1)
     itself = 0 if way == "not-itself" else new
     return (card.layers - card.windowed_layers) * (past + itself) + card.windowed_layers * (windowed + itself)

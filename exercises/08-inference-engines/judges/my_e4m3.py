@@ -118,5 +118,5 @@ def judge(part: Part) -> None:
 
 
 def find_differences(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return where two tensors differ. NaN equals NaN, and 0 equals -0."""
+    """Return a mask of the numbers that differ in two tensors. NaN equals NaN, and 0 equals -0."""
     return (left != right) & ~(left.isnan() & right.isnan())

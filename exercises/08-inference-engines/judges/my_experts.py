@@ -140,7 +140,7 @@ def _place(layer: Layer, rank: int) -> slice:
 
 
 def _run(part: Part, forward: Any, layer: Layer, rank: int, size: int) -> tuple[Any, int, list[tuple[int, Any]]]:
-    """Return the learner's output for this rank's tokens, the bytes of numbers that left the rank, and what its experts got."""
+    """Return the learner's output for this rank's tokens, the bytes that left the rank, and the rows of each of its experts."""
     import torch
     from sent_bytes import SentBytes
 
@@ -199,7 +199,7 @@ def _list_owners(layer: Layer, chosen: Any) -> Any:
 
 
 def _name_rows(part: Part, layer: Layer, computed: list[tuple[int, Any]], needed: list[tuple[int, Any]]) -> None:
-    """Raise the verdict on rows that an expert did not get, or that it should not get."""
+    """Raise the verdict if an expert lacks a row of one of its tokens, or gets a row of another token."""
     if len(computed) < len(needed):
         raise part.wrong("not-sorted", layer.name, computed=len(computed), needed=len(needed))
     for expert, row in computed:
@@ -208,7 +208,7 @@ def _name_rows(part: Part, layer: Layer, computed: list[tuple[int, Any]], needed
 
 
 def _name_values(part: Part, layer: Layer, result: Any, outputs: Any, gates: Any, owners: Any) -> None:
-    """Raise the verdict on wrong outputs."""
+    """Raise the verdict on wrong outputs: the mistake that explains them, or a question if none does."""
     import torch
 
     def equals(other: Any) -> bool:

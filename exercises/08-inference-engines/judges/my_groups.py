@@ -182,7 +182,7 @@ def _judge_form(part: Part, result: Any, bits: int, group: int, case: str) -> No
 
 
 def _judge_codes(part: Part, result: Result, weight: torch.Tensor, bits: int, group: int, case: str) -> None:
-    """Judge the values. A number that is almost in the middle between two codes may have either of them."""
+    """Judge the codes. A number that is almost in the middle between two codes may have either of them."""
     top = 2**bits - 1
     exact, scale, exact_zero = encode(weight, bits, group)
     zero = exact_zero.round().clamp(0, top)
@@ -235,12 +235,12 @@ def _judge_weights(part: Part, dequantise: Any, arguments: tuple[Any, ...], case
 
 
 def decode(codes: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor, bits: int, group: int) -> torch.Tensor:
-    """Return what the codes stand for."""
+    """Return the weights that the packed codes, scales and zeros represent."""
     return decode_codes(unpack(codes, bits), scale, zero.float(), group)
 
 
 def decode_codes(codes: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor, group: int) -> torch.Tensor:
-    """Return what codes without packing stand for."""
+    """Return the weights that codes without packing represent."""
     return (codes - zero.repeat_interleave(group, 1)) * scale.float().repeat_interleave(group, 1)
 
 
@@ -250,7 +250,7 @@ def measure(left: torch.Tensor, right: torch.Tensor) -> float:
 
 
 def _is_tied(exact: torch.Tensor) -> torch.Tensor:
-    """Return where a number is almost in the middle between two whole numbers."""
+    """Return a mask of the numbers that are almost in the middle between two whole numbers."""
     return ((exact - exact.floor()) - 0.5).abs() < ALMOST_HALF
 
 

@@ -1,4 +1,4 @@
-"""Judge my_heads.py of 8.7 by what each rank would read, and by what would arrive after a hand-over."""
+"""Judge my_heads.py of 8.7 by the heads that each rank would read, and by the heads that a hand-over would deliver."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the heads of every rank in some cuts, then what arrives in ten hand-overs."""
+    """Judge the heads of every rank for several numbers of ranks, then the heads that ten hand-overs deliver."""
     heads_of, pieces = part.function("heads_of"), part.function("pieces")
     for ranks, heads in SLICES:
         _judge_heads(part, heads_of, ranks, heads)

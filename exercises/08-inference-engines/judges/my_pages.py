@@ -145,7 +145,7 @@ SCRIPTS = {
 
 @dataclass
 class Counts:
-    """An allocator that only counts: users of each page, no slots. It computes how many copies and pages are needed."""
+    """A reference allocator without slots. It computes how many copies and pages each operation needs."""
 
     count: int
     size: int
@@ -157,7 +157,7 @@ class Counts:
         return self.count - len({id(page) for table in self.tables.values() for page in table})
 
     def extend(self, name: str, tokens: int) -> int | None:
-        """Return how many copies it needs, or None if there is no room."""
+        """Add tokens to a request. Return how many pages have to be copied, or None if too few pages are free."""
         table, length = self.tables.get(name, []), self.lengths.get(name, 0)
         copies = 0
         if length % self.size:
@@ -201,7 +201,7 @@ ALL = SCRIPTS | {f"100 operations, draw {seed}": make_random_script(seed) for se
 
 @dataclass
 class Difference:
-    """The first difference in a script: its kind, what distinguishes it, values for the texts, and the error if there was one.
+    """The first difference in a script: its kind, its features for a comparison, values for the texts, and any error.
 
     A difference of contents (an error, another's text) is more urgent than one of counts.
     """
@@ -341,7 +341,7 @@ def _examine(run: Callable[[str, Script], tuple[Difference | None, Difference | 
 
 
 def _sign(findings: Findings) -> dict[str, Any]:
-    """Return what distinguishes these findings, in the scripts whose differences do not depend on which page is taken next."""
+    """Return the signatures of the findings in SCRIPTS, whose differences do not depend on which free page is taken."""
     return {
         name: [difference and difference.signature for difference in findings[name]] for name in SCRIPTS if name in findings
     }
@@ -364,7 +364,7 @@ def judge(part: Part) -> None:
 
 
 def _sort(findings: Findings) -> list[tuple[str, Difference]]:
-    """Return all differences with their scripts: another's text first, then counts, then what may follow from those."""
+    """Return all differences with their scripts: another request's text first, then counts, then possible consequences."""
     rows = [(name, difference) for differences in zip(*findings.values(), strict=True)
             for name, difference in zip(findings, differences, strict=True) if difference]  # fmt: skip
     counts = "copies", "free", "refused-free"

@@ -169,7 +169,7 @@ class Reference:
             self.tables[name].append(page)
 
     def grow(self, name: str, length: int) -> bool:
-        """Return whether there is room for that many tokens, and add the pages."""
+        """Add pages until the request has room for `length` tokens. Return False if too few pages are free."""
         count = -(-length // SIZE) - len(self.tables[name])
         if count > self.count_free():
             return False
@@ -197,7 +197,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Script:
-    """Represent the operations of requests in their order, and the way that a deviation at an operation suggests.
+    """The operations of requests in their order, and for each operation the mistake that a deviation suggests.
 
     `suspects`: the way by (the number of the operation, what deviates: "fewer" or "more" tokens found, "false" for a page with
     another text, "free" for more free pages, "lost" for fewer, "room" for a request that has no room).
@@ -402,7 +402,7 @@ class Play:
         return list(table)
 
     def _compare_found(self, request: str, found: Any, right: int, tokens: list[int], salt: str = "") -> None:
-        """Compare the tokens that were found with those that are there, and the texts of their pages with the request's."""
+        """Compare the number of found tokens with the right one, and the texts of the found pages with the request's text."""
         self.salts[request] = salt
         table = self._read_table(request, tokens)
         if type(found) is not int or found % SIZE:
@@ -431,7 +431,7 @@ class Play:
             self.memory[page] = (self.salts[request], tokens[: (place + 1) * SIZE])
 
     def _compare_shared(self, request: str) -> None:
-        """Check that running requests share a page only if it holds the text of both."""
+        """Raise the verdict if two running requests share a page that does not hold the text of both."""
         tables = self.reference.tables
         for other in tables.keys() - {request} if request in tables else ():
             shared = [set(self.part.call(self.cache.pages, name, case=self.case)) for name in (request, other)]

@@ -85,7 +85,7 @@ def judge(part: Part) -> None:
 
 
 def _choose(request: Any, engines: Any) -> int:
-    """Choose as the course does."""
+    """Return the place of the engine that the course's router chooses."""
     cost = [request.prompt_tokens - engine.count_found(request) + engine.load_tokens() for engine in engines]
     return cost.index(min(cost))
 
@@ -121,7 +121,7 @@ class _Still:
 
 
 def _name(part: Part, trial: Trial, trace: Any, service: Service, best: Service, *, takes_worst: bool) -> None:
-    """Raise the verdict on a router that keeps too few requests within their limits."""
+    """Raise the verdict if the router keeps too few requests within their limits."""
     good, possible = (one.goodput_percent(trial.ttft_ms, trial.tpot_ms) for one in (service, best))
     counts = Counter(service.engine_of)
     most, least = max(counts.values()), min(counts[place] for place in range(ENGINES))

@@ -1,4 +1,4 @@
-"""Judge my_scales.py of 8.6: smooth by its formula, search by what the chosen scales do to the output of a layer."""
+"""Judge my_scales.py of 8.6: smooth by its formula, and search by the error of a layer's output with the chosen scales."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ def _judge_smooth(part: Part) -> None:
 
 
 def make_layers() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """Return weights [96, 64] and inputs [128, 64] with unequal channels; in the last, large inputs meet small weights."""
+    """Return pairs of weights [96, 64] and inputs [128, 64] by name. In the last pair, channels with large inputs have small
+    weights."""
     layers = {}
     for spread, power in ((1.0, 0.0), (1.5, 0.0), (0.5, 0.0), (1.5, 0.7)):
         source = torch.Generator().manual_seed(int(10 * spread))
@@ -199,7 +200,7 @@ def round_trip(weight: torch.Tensor) -> torch.Tensor:
 
 
 def measure(weight: torch.Tensor, inputs: torch.Tensor, scale: torch.Tensor) -> float:
-    """Return how much of the output rounding changes with these scales, relative to the output."""
+    """Return the error of the output after rounding with these scales, relative to the output."""
     output = inputs @ weight.T
     return float((inputs @ (round_trip(weight * scale) / scale).T - output).norm() / output.norm())
 

@@ -276,7 +276,7 @@ def _run_alike(schedule: Schedule, logs: dict[str, Log], right: dict[str, Log]) 
 
 
 def _sign(log: Log, right: Log) -> tuple[int, object] | None:
-    """Return the first difference of a trial: its step, and the plan or the error there."""
+    """Return the step of the first difference in a trial, with its plan or its error, or None without a difference."""
     number = _find_difference(log, right)
     return None if number is None else (number, log.plans[number] if number < len(log.plans) else log.error)
 

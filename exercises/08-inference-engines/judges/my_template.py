@@ -1,4 +1,4 @@
-"""Judge my_template.yaml of 8.4 by what a prefix cache finds of the prompts, compared with all orders of the fields."""
+"""Judge my_template.yaml of 8.4 by the share of the prompts that a prefix cache finds, compared with all field orders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SHARED = ("tools", "system", "documents", "history")  # from what all requests s
 
 
 def judge(part: Part) -> None:
-    """Judge the list of fields, then what is found with it."""
+    """Judge the list of fields, then the share that is found with it."""
     file = read_template(part.document.data)
     if file.faults:
         raise Verdict("failed", "not-an-order", f"{part.file.name}: {file.faults[0]}")

@@ -1,4 +1,4 @@
-"""Keep a guess with probability p / q. Replace the first rejected guess by a token drawn from max(0, p - q)."""
+"""Solve the rule of 8.5: keep a guess with probability p / q, and replace the first rejected one by one from max(0, p - q)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 8.8: the formulas of the lesson."""
+"""Solve the capacities of 8.8 by the formulas of the lesson."""
 
 from __future__ import annotations
 

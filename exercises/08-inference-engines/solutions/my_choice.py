@@ -1,4 +1,4 @@
-"""Each rank sends its best score and the token that has it, both in 64 bits."""
+"""Solve the choice of a token in 8.7: each rank sends its best score and its token, both in 64 bits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 
 def choose(scores: torch.Tensor, first: int, group: dist.ProcessGroup | None = None) -> int:
-    """Return the token of the best pair."""
+    """Return the token with the highest score of all ranks, the lowest of several."""
     place = int(scores.argmax())
     pair = torch.stack([scores[place].double(), torch.tensor(float(place + first), dtype=torch.float64, device=scores.device)])
     pairs = [torch.empty_like(pair) for _ in range(dist.get_world_size(group))]

@@ -1,4 +1,4 @@
-"""A solution of 8.1: numbers of one layer first, then all layers, tokens and requests."""
+"""Solve the costs of 8.1: count the numbers of one layer first, then all layers, tokens and requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 8.6: the step follows from the exponent, which is at least -6."""
+"""Solve the conversion of 8.6 by the step between neighbours, which follows from the exponent, at least -6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row for each token and rank, with the gates, in the order of the ranks; each rank adds up the outputs of its experts."""
+"""Solve the experts of 8.7: send a token once to each rank, with its gates. Each rank adds up the outputs of its experts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def forward(
     compute: Callable[[int, torch.Tensor], torch.Tensor],
     group: dist.ProcessGroup | None = None,
 ) -> torch.Tensor:
-    """Return the sum of what the ranks have computed for each token."""
+    """Return for each token the sum of the outputs of all ranks."""
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
     each = experts // ranks
     needs = torch.zeros(len(x), ranks, dtype=torch.bool, device=x.device)

@@ -1,4 +1,4 @@
-"""A solution of 8.6: one range for each group, which includes 0."""
+"""Solve the groups of 8.6 with one range for each group, which includes 0."""
 
 from __future__ import annotations
 

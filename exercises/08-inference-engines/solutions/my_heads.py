@@ -1,4 +1,4 @@
-"""Look for the holders of each head, and let the one with the least work so far send it."""
+"""Solve the hand-over of 8.7: of the holders of each head, the one with the least work so far sends it."""
 
 from __future__ import annotations
 

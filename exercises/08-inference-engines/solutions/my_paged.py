@@ -1,4 +1,4 @@
-"""The online softmax over pages: highest score, sum of weights and weighted values so far."""
+"""Solve the attention of 8.2 by the online softmax over pages: highest score, sum of weights and weighted values so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table and a length for each request, and a count of users for each page."""
+"""Solve the allocator of 8.2 with a table and a length for each request, and a count of users for each page."""
 
 from __future__ import annotations
 

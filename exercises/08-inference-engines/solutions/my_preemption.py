@@ -1,4 +1,4 @@
-"""A solution of 8.3: one cost is the difference between two steps, the other counts the bytes and the copies twice."""
+"""Solve the costs of preemption in 8.3: the difference between two steps, and the time of bytes and copies both ways."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Rows = list[tuple[int, int]]
 
 
 def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
-    """Return how many nanoseconds longer the step takes."""
+    """Return how many nanoseconds longer the step takes with the recomputed tokens."""
     return clock.ns([*rows, (0, tokens)]) - (clock.ns(rows) if rows else 0)
 
 

@@ -1,4 +1,4 @@
-"""A solution of 8.4: a chain of hashes, and one dictionary that is the queue of free pages."""
+"""Solve the prefix cache of 8.4 with a chain of hashes, and with one dictionary as the queue of free pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine with the least to compute: its load, and the tokens of this prompt that it has not kept."""
+"""Solve the router of 8.8: choose the engine with the smallest sum of its load and the tokens of the prompt that it lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 8.6: the formula of SmoothQuant, and the search of AWQ."""
+"""Solve the scales of 8.6 by the formula of SmoothQuant and the search of AWQ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def smooth(activation, weight, alpha):
 
 
 def search(weight, inputs, round_trip):
-    """Return the best of 21 powers of the mean input."""
+    """Return the scales with the smallest error among 21 powers of the mean input."""
     size = inputs.abs().mean(0).clamp(min=1e-5)
     least, best = float("inf"), torch.ones_like(size)
     for twentieth in range(21):

@@ -1,4 +1,4 @@
-"""The rule in its order, with a place in the list of running requests."""
+"""Solve the scheduler of 8.3 rule by rule, with an index into the list of running requests."""
 
 from __future__ import annotations
 

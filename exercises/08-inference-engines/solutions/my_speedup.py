@@ -1,4 +1,4 @@
-"""A step yields at least k tokens if its first k - 1 guesses are accepted, so the mean is a sum of powers of alpha."""
+"""Solve the formulas of 8.5 by a sum: the first k - 1 guesses of a step are all accepted with probability alpha ** (k - 1)."""
 
 from __future__ import annotations
 

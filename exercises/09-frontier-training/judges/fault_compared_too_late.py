@@ -15,7 +15,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Require that replay sees the flipped bit, and nothing else."""
+    """Require that the replay reports the flipped bit, and no other difference."""
     if part.metrics["false_alarms"]:
         raise part.wrong("still", count=part.metrics["false_alarms"])
     if not part.metrics["silent_seen_by_replay"]:

@@ -8,7 +8,7 @@ WAYS = {"still": Way("two layers are in memory while the first is computed and t
 
 
 def judge(part: Part) -> None:
-    """Judge two layers: the second arrives while the first is computed."""
+    """Judge the memory of two layers. The second is gathered while the first is computed."""
     issues = [("gather", 0), ("forward", 0), ("free", 0), ("gather", 1), ("forward", 1), ("free", 1)]
     spans = [(0.0, 1.0), (1.0, 5.0), (5.0, 5.0), (1.0, 2.0), (5.0, 9.0), (9.0, 9.0)]
     count = part.call(part.function("measure_exposure"), issues, spans).whole_at_once

@@ -1,4 +1,4 @@
-"""Judge a repaired copy: the hybrid plan has all of its iterations, and ends at 1."""
+"""Judge a repaired copy: the hybrid plan has all of its iterations, and brings singular values to 1."""
 
 from __future__ import annotations
 

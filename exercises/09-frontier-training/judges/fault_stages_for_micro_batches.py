@@ -1,4 +1,4 @@
-"""Judge a repaired copy: what ranks hold is counted in micro-batches with all layers of a rank."""
+"""Judge a repaired copy: the unit of held memory is one micro-batch with all layers of a rank."""
 
 from __future__ import annotations
 

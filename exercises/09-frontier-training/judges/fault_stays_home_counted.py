@@ -1,4 +1,4 @@
-"""Judge a repaired copy: the bytes of each rank must be those that go to other ranks."""
+"""Judge a repaired copy: only the bytes that a rank sends to other ranks count."""
 
 from __future__ import annotations
 

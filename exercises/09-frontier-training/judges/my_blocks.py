@@ -168,7 +168,7 @@ def _judge_scales(part: Part, case: str, kind: str, largest: float, blocks: torc
 
 
 def _find_wrong_codes(exact: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
-    """Return which scales are not the nearest numbers of E4M3 under one float32. Near a tie, the neighbouring number counts as
+    """Return a mask of the scales that are not the nearest E4M3 number times one float32. Near a tie, the neighbour is right as
     well.
     """
     ratio = exact / exact.amax() * 448

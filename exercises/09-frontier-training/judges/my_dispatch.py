@@ -1,4 +1,4 @@
-"""Judge my_dispatch.py of 9.2 on real ranks: what experts compute, what comes back, bytes, outputs and gradients."""
+"""Judge my_dispatch.py of 9.2 on real ranks: rows that experts compute and return, bytes, outputs and gradients."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _place(trial: Trial, rank: int) -> slice:
 
 
 class _Watch:
-    """List what one rank's experts get, and what goes back."""
+    """Record the rows that one rank's experts get, and the rows that they send back."""
 
     def __init__(self, part: Part, trial: Trial, rank: int, size: int) -> None:
         from exchange import Exchange
@@ -198,7 +198,7 @@ class _Watch:
 
 
 def _run(part: Part, forward: Any, trial: Trial, rank: int, size: int) -> dict[str, Any]:
-    """Return what the learner's layer does on this rank, forward and backward."""
+    """Return the outputs, gradients, rows and bytes of the learner's layer on this rank."""
     import torch
 
     x, chosen, weights, _ = _draw(trial)
@@ -225,7 +225,7 @@ def _run(part: Part, forward: Any, trial: Trial, rank: int, size: int) -> dict[s
 
 
 def _check_graph(part: Part, trial: Trial, output: Any) -> None:
-    """Raise the verdict on every rank if the outputs depend on different numbers of exchanges: a backward pass would hang."""
+    """Raise the verdict if the ranks' outputs depend on different numbers of exchanges. Then a backward pass would hang."""
     import torch.distributed as dist
 
     nodes, waiting = set(), [output.grad_fn]
@@ -281,7 +281,7 @@ def _check_bytes(part: Part, trial: Trial, results: list[dict[str, Any]], chosen
 
 
 def _name_rows(part: Part, trial: Trial, results: list[dict[str, Any]]) -> None:
-    """Raise the verdict on rows that reach an expert other than the chosen one, or go back in the wrong order."""
+    """Raise the verdict if a row reaches an expert other than the chosen one, or if rows go back in the wrong order."""
     x, chosen, _, _ = _draw(trial)
     numbers = {tuple(row): token for token, row in enumerate(x.tolist())}
     each = trial.experts // len(trial.tokens)
@@ -311,7 +311,7 @@ def _list_outputs(results: list[dict[str, Any]]) -> list[Any]:
 
 
 def _name_values(part: Part, trial: Trial, result: Any, outputs: Any, weights: Any) -> None:
-    """Raise the verdict on wrong outputs of rows that were computed and sent back as they should be."""
+    """Raise the verdict if an output is wrong although its rows were computed and sent back correctly."""
     import torch
 
     def equals(left: Any, right: Any) -> bool:

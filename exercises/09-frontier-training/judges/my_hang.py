@@ -93,7 +93,7 @@ def _waiting(job: Any) -> dict[int, dict[str, Any]]:
 
 
 def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
-    """Raise the verdict on wrong answers, by what they have in common."""
+    """Raise the verdict on wrong answers: the mistake that explains them, or how many are wrong."""
     _, (rank, word), case = wrong[0]
     values = {"case_name": case, "blamed": rank, "word": word}
     if all(answer[0] == its.culprit for its, answer, _ in wrong):
@@ -131,7 +131,7 @@ def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
 
 
 def _is_in_majority(job: Any, rank: Any) -> bool:
-    """Return whether this rank waits with the operation that most of its group have called."""
+    """Return whether this rank waits in the same operation as most ranks of its group."""
     waiting = _waiting(job)
     if rank not in waiting:
         return False
@@ -141,7 +141,7 @@ def _is_in_majority(job: Any, rank: Any) -> bool:
 
 
 def _is_missing_somewhere(job: Any, rank: int) -> bool:
-    """Return whether others wait for this rank."""
+    """Return whether other ranks wait in a group for this rank."""
     numbers = {entry["group"]: entry["number"] for entry in job.records[rank]}
     return any(
         rank in job.members[entry["group"]] and numbers.get(entry["group"], -1) < entry["number"]

@@ -161,7 +161,7 @@ def _work(shape: Any) -> int:
 
 
 def _train(part: Part, sharded: Any, rank: int, size: int) -> dict[str, Any]:
-    """Return this rank's weights after each step, the shapes that it orthogonalised, and what it kept and sent in the last."""
+    """Return this rank's weights after each step, and the orthogonalised shapes and kept and sent numbers of the last one."""
     import torch
     from shard_bytes import SentBytes, count_kept_numbers
 
@@ -192,7 +192,7 @@ def _train(part: Part, sharded: Any, rank: int, size: int) -> dict[str, Any]:
 
 
 def _check_equal(part: Part, size: int, answers: list[dict[str, Any]]) -> None:
-    """Raise the verdict on ranks whose weights differ, or on changes to parameters that are not Muon's."""
+    """Raise the verdict if the weights of two ranks differ, or if a parameter changed that is not Muon's."""
     import torch
 
     case = f"step 1 on {size} ranks"
@@ -253,7 +253,7 @@ def _reference(size: int, way: str = "") -> list[dict[str, Any]]:
 
 
 def _check_weights(part: Part, size: int, answers: list[dict[str, Any]]) -> None:
-    """Raise the verdict on weights that are not Muon's."""
+    """Raise the verdict if weights differ from those of Muon in one process."""
     import torch
 
     rows = [{name: torch.tensor(values, dtype=torch.float64) for name, values in row.items()} for row in answers[0]["weights"]]
@@ -285,7 +285,7 @@ def _check_weights(part: Part, size: int, answers: list[dict[str, Any]]) -> None
 
 
 def _check_costs(part: Part, size: int, answers: list[dict[str, Any]]) -> None:
-    """Raise the verdict on work that is not shared, on momentum that several ranks keep, and on bytes that no rank needs."""
+    """Raise the verdict if a rank has too much work, if two ranks keep the same momentum, or if too many bytes are sent."""
     case = f"{size} ranks"
     hidden = [SHAPES[name] for name in SHAPES if _is_hidden(name)]
     for name in filter(_is_hidden, SHAPES):

@@ -171,7 +171,7 @@ def _check_together(part: Part, orders: list[list[Slot]], name: str) -> None:
 
 
 def _explain_gap(part: Part, orders: list[list[Slot]], name: str, values: dict[str, float | int]) -> None:
-    """Raise the verdict on orders that fit and whose bubble is too large: which stage starts or delays too little, if any."""
+    """Raise the verdict on orders with too large a bubble. It names a stage with too few early forwards or late weights."""
     stages = len(orders)
     starts, delays = [_count_ahead(order) for order in orders], [_count_delayed(order) for order in orders]
     stage = max(range(stages), key=lambda number: stages - number - starts[number])

@@ -126,7 +126,7 @@ def _multiply_elements(x: Any, triple: tuple[float, float, float]) -> Any:
 
 
 def _check_values(part: Part, matrix: Any, plan: Any, result: Any, case: str) -> None:
-    """Raise the verdict on a result that is not the polynomial of the singular values."""
+    """Raise the verdict if the singular values of the result are not the polynomials of the matrix's singular values."""
     import torch
 
     norm = matrix.norm()
@@ -156,7 +156,7 @@ def _check_values(part: Part, matrix: Any, plan: Any, result: Any, case: str) ->
 
 
 def _check_flops(part: Part, rows: int, columns: int, iterations: int, flops: int, case: str) -> None:
-    """Raise the verdict on more products than necessary, or on hardly any."""
+    """Raise the verdict if the iterations use more FLOPs than needed, or fewer than two products with the matrix."""
     m, n = sorted((rows, columns))
     limit = iterations * (4 * m * m * n + 2 * m**3)
     slack = 2 * m * m * n  # a product before the first iteration

@@ -230,7 +230,7 @@ CASES = [(name, causal) for causal in (False, True) for name in CUTS]
 
 
 def _run(forward: Any, backward: Any, rank: int, ranks: int, name: str, causal: bool) -> dict[str, Any]:
-    """Return outputs, gradients and counts of one rank."""
+    """Return the output, gradients, and counts of messages and tensors of one rank."""
     shape = Shape(12 * ranks, 4, 2, 8)
     positions = [CUTS[name](shape.length, ranks, other) for other in range(ranks)]
     messages, blocks, alive = Messages(rank, ranks), [0], [0]
@@ -326,7 +326,7 @@ def _judge_gradients(
 
 
 def _name_way(part: Part, case: str, key: str, results: list[Any], rank: int, ranks: int) -> None:
-    """Raise the verdict with the mistake that has the same results on every rank and in every case."""
+    """Raise the verdict for the known mistake whose results equal the learner's on every rank and in every case."""
     ways = list(plant_ways(WAYS, __file__))
 
     def run_planted(number: int, size: int) -> list[list[Any]]:

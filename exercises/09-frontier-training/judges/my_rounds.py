@@ -1,4 +1,4 @@
-"""Judge my_rounds.py of 9.1 on virtual ranks: every sum, the messages of each round, and what crosses the nodes."""
+"""Judge my_rounds.py of 9.1 on virtual ranks: every sum, the messages of each round, and the bytes between nodes."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _judge(part: Part, trial: Trial) -> None:
 
 
 def _judge_ports(part: Part, trial: Trial, does: str) -> None:
-    """Raise the verdict on a rank with two messages in one direction in a round."""
+    """Raise the verdict if a rank has two messages in one direction in the same round."""
     for number, messages in enumerate(trial.rounds):
         ranks = Counter(message.source if does == "sends" else message.target for message in messages)
         rank, count = max(ranks.items(), key=lambda pair: pair[1], default=(0, 0))
@@ -232,7 +232,7 @@ def _judge_crossing(part: Part, trial: Trial, per_node: int) -> None:
 
 
 def _judge_bytes(part: Part, trial: Trial) -> None:
-    """Raise the verdict on a rank that sends more than 2(n-1)/n of the numbers."""
+    """Raise the verdict if a rank sends more than 2(n-1)/n of the numbers."""
     sent: Counter[int] = Counter()
     for messages in trial.rounds:
         for message in messages:
@@ -245,7 +245,7 @@ def _judge_bytes(part: Part, trial: Trial) -> None:
 
 
 def _count_parts(rounds: Any, ranks: int, numbers: int) -> list[list[list[int]]]:
-    """Return, for each rank and number after the rounds, how often each rank's value is in it."""
+    """Return [rank][number][source]: how often the value of rank `source` is in the number after all rounds."""
     from rounds import execute
 
     result = execute(rounds, [[BASE**rank] * numbers for rank in range(ranks)])
@@ -253,7 +253,7 @@ def _count_parts(rounds: Any, ranks: int, numbers: int) -> list[list[list[int]]]
 
 
 def _judge_sums(part: Part, trial: Trial) -> None:
-    """Raise the verdict on numbers that are not the sum of all ranks."""
+    """Raise the verdict if a number is not the sum over all ranks."""
     ranks, numbers = trial.ranks, trial.numbers
     parts = _count_parts(trial.rounds, ranks, numbers)
     full = [1] * ranks
@@ -294,7 +294,7 @@ def _judge_pattern(part: Part, trial: Trial, parts: list[list[list[int]]]) -> No
 
 
 def _judge_owners(part: Part, trial: Trial, per_node: int) -> None:
-    """Raise the verdict on the first number that leaves a node unfinished."""
+    """Raise the verdict if a number leaves a node before all ranks of the node are in its sum."""
     for number, messages in enumerate(trial.rounds):
         crossing = [message for message in messages if _crosses(message, per_node) and message.last > message.first]
         if not crossing:

@@ -127,7 +127,7 @@ def _judge_time(part: Part, seconds: Any, arguments: tuple[str, int, int, float,
 
 
 def _judge_choice(part: Part, choose: Any, offered: tuple[str, ...], ranks: int, size: int) -> Case:
-    """Return the case of one choice. Raise the verdict on an algorithm that is not possible."""
+    """Return the case of one choice. Raise the verdict if the chosen algorithm is not possible."""
     latency, speed = LINKS[0]
     name = f"choose({list(offered)}, {ranks}, {size}, {latency}, {speed})"
     result = part.call(choose, list(offered), ranks, size, latency, speed, case=name)

@@ -94,13 +94,13 @@ def _slower(seed: int) -> float:
 
 
 def _relative(job: Any, compute: Any, *, by_stage: bool = True) -> int:
-    """Return the rank whose computing is the longest, compared with its stage or with all."""
+    """Return the rank that computes the longest, relative to its stage or to all ranks."""
     stages = compute.transpose(0, 1).flatten(1).median(1).values
     return int((compute / (stages[None, :, None] if by_stage else compute.median())).argmax())
 
 
 def _explain(part: Part, answers: list[Any], wrong: list[Any]) -> None:
-    """Raise the verdict on wrong answers, by what they have in common."""
+    """Raise the verdict on wrong answers: the mistake that explains them, or how many are right."""
     gpu_jobs = [(job, answer, case) for job, answer, case in answers if job.sick[0] == "gpu"]
     first, (kind, number), name = wrong[0]
     values = {"case_name": name, "blamed": number, "kind": kind, "right": first.sick[1], "steps": STEPS}

@@ -155,7 +155,7 @@ def _judge_layer(part: Part, shape: tuple[int, int, int]) -> None:
 
 
 def _name_product(part: Part, case: str, shape: tuple[int, int, int], results: tuple[torch.Tensor | None, ...]) -> None:
-    """Raise the verdict on the way that gives the same wrong product, if there is one."""
+    """Raise the verdict for the known mistake that has the same wrong product, if there is one."""
     x, weight, gradient = make_layer(*shape)
     for way, module in plant_ways(WAYS, __file__):
         if way == "always-the-nearest":
@@ -218,7 +218,7 @@ def _judge_stochastic(part: Part, bits: int, x: float) -> None:
 
 
 def _name_neighbour(part: Part, case: str, values: dict[str, Any], call: tuple[int, float], result: torch.Tensor) -> None:
-    """Raise the verdict on results that are not neighbours of x."""
+    """Raise the verdict if a result is not one of the two neighbours of x."""
     bits, x = call
     numbers = set(result.unique().tolist())
     for way, module in plant_ways(WAYS, __file__):

@@ -71,7 +71,7 @@ def judge(part: Part) -> None:
 
 
 def _ask(part: Part, settings: Callable[..., Any], kind: str, shape: Any, base: Any, case: str) -> tuple[float, float]:
-    """Return the size of the first values as the model uses them, and of a step. Raises Verdict unless all are numbers."""
+    """Return the size of the initial values with these settings, and of a step. Raises Verdict if the answer is not numeric."""
     values = part.call(settings, kind, shape, base, case=case)
     try:
         deviation, rate, times = (float(value) for value in values)
@@ -97,7 +97,7 @@ def _near(answer: tuple[float, float], right: tuple[float, float]) -> bool:
 def _explain(
     part: Part, kind: str, shape: Any, base: Any, answer: tuple[float, float], right: tuple[float, float], case: str
 ) -> None:
-    """Raise the verdict on settings with another effect."""
+    """Raise the verdict on wrong settings: the mistake that has the same effect, or both effects."""
     ratio, wider = base[0] / shape[0], shape[0] / base[0]
     ways: dict[str, dict[str, tuple[float, float]]] = {
         "embedding": {"rate-everywhere": (1.0, base[1] / shape[1])},

@@ -1,4 +1,4 @@
-"""A solution of 9.8."""
+"""Solve 9.8 by the formulas of FLOPs, and by the hours of training behind each saved state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def hfu(mfu_percent: float, recomputed: float) -> float:
 
 
 def goodput_percent(log: list[dict[str, Any]]) -> float:
-    """Note how many hours each saved state has behind it, and continue from those of the state that is loaded."""
+    """Return the kept hours in percent. Each saved state has its hours of training, and a load continues from them."""
     kept, saved = 0.0, {0: 0.0}
     for entry, following in pairwise(log):
         if entry["event"] == "trains":

@@ -1,4 +1,4 @@
-"""A solution of 9.5: the largest magnitude of a block decides its scale."""
+"""Solve the scales of 9.5 from the largest magnitude of each block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs sorted by expert, counts there, rows there, rows grouped by expert and ungrouped, rows back."""
+"""Solve the dispatch of 9.2: sort pairs by expert, exchange counts and rows, group rows by expert, and send them back."""
 
 from __future__ import annotations
 

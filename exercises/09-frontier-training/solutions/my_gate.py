@@ -1,4 +1,4 @@
-"""Choose by probability plus bias, weight by probability; sum counts and probabilities over ranks; step by the sign."""
+"""Solve the gate of 9.2: choose by probability plus bias, weight by probability, and step by a sign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 9.8: compare operations at the same number, then look for the rank that is missing and does not wait."""
+"""Solve the hang of 9.8: compare operations with the same number, then find the missing rank that does not wait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def find_culprit(records: list[list[dict[str, Any]]], members: dict[str, list[int]]) -> tuple[int, str]:
-    """Return the rank and what it did."""
+    """Return the culprit's rank and its fault, "stopped" or "differs"."""
     waiting = {rank: record[-1] for rank, record in enumerate(records) if record and record[-1]["state"] == "waiting"}
     places: dict[tuple[str, int], list[int]] = defaultdict(list)
     for rank, entry in waiting.items():

@@ -1,4 +1,4 @@
-"""A solution of 9.7: the largest matrix first, each to the rank with the least work."""
+"""Solve the sharded Muon of 9.7: give each matrix, the largest first, to the rank with the least work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def count_flops(matrix: torch.Tensor) -> int:
 
 
 class ShardedMuon:
-    """Each matrix has an owner, which has its momentum."""
+    """Muon on ranks. One rank owns each matrix and its momentum."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""ZB-H1: 1F1B in which stage s computes its weight gradients s micro-batches later, to fill its gaps at the end."""
+"""Solve the order of 9.4 by ZB-H1: 1F1B, but stage s computes its weight gradients s micro-batches later."""
 
 from __future__ import annotations
 

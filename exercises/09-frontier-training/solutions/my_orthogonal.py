@@ -1,4 +1,4 @@
-"""A solution of 9.7: a square matrix of the short side holds the squares of the singular values."""
+"""Solve the iteration of 9.7 with the product of the matrix and its transpose, on the short side."""
 
 from __future__ import annotations
 

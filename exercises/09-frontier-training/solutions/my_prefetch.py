@@ -1,4 +1,4 @@
-"""Both directions in one loop: gather up to `ahead` layers further than the one that is computed."""
+"""Solve the order of issue of 9.6 with one loop for both directions: gather up to `ahead` layers before their turn."""
 
 from __future__ import annotations
 

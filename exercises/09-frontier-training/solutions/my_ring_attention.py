@@ -1,4 +1,4 @@
-"""A solution of 9.3: each rank begins with its own keys, and in step s it holds those of rank - s."""
+"""Solve the ring of 9.3: each rank begins with its own keys, and in step s it holds those of rank - s."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def share(length, ranks, rank):
 
 
 def merge(out, lse, part, part_lse):
-    """Weight both results by their shares of the whole sum."""
+    """Return the merged result and its logsumexp. The weight of each part is its share of the whole sum."""
     both = torch.logaddexp(lse, part_lse)
     base = both.masked_fill(both == -math.inf, 0.0)  # a query that has seen nothing
     return out * (lse - base).exp() + part * (part_lse - base).exp(), both
 
 
 def forward(q, k, v, positions, rank, causal, send_on, block):
-    """Merge block by block."""
+    """Return the output and its logsumexp, merged block by block."""
     ranks = len(positions)
     out, lse = torch.zeros_like(q), q.new_full((*q.shape[:-1], 1), -math.inf)
     for step in range(ranks):
@@ -35,7 +35,7 @@ def forward(q, k, v, positions, rank, causal, send_on, block):
 
 
 def backward(gradient, q, k, v, out, lse, positions, rank, causal, send_on, gradients):
-    """Let the gradients of keys travel with their keys, and one hop further."""
+    """Return the gradients. Those of keys and values travel with the keys, and then one hop further to their rank."""
     ranks = len(positions)
     of_q, of_k, of_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     for step in range(ranks):

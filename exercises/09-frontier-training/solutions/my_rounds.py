@@ -1,4 +1,8 @@
-"""Halves by the bits of a rank, the lowest first; and a ring in each node, a ring for each chunk, a ring in each node."""
+"""Solve both all-reduces of 9.1.
+
+Halving takes its partners by the bits of a rank, the lowest first. The hierarchical all-reduce has rings inside each node, then
+rings between nodes, then rings inside each node again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds times latency, plus bytes over bandwidth."""
+"""Solve the times of 9.1 by a formula: rounds times latency, plus bytes over bandwidth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 9.8: medians over the steps, compared within a stage."""
+"""Solve the slow job of 9.8 with medians over the steps, compared within a stage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def find_slow(seconds: dict[str, torch.Tensor]) -> tuple[str, int | None]:
-    """Return what is sick, and its number."""
+    """Return the kind of the sick part, and its number."""
     compute = seconds["compute"].median(0).values
     stages = compute.transpose(0, 1).flatten(1).median(1).values
     relative = compute / stages[None, :, None]

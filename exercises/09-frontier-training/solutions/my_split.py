@@ -1,4 +1,4 @@
-"""A product that stores its inputs and the gradient of its output, and multiplies them later."""
+"""Solve the split backward of 9.4: store each layer's input and output gradient, and multiply them later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 9.5: every operand is cast along the dimension over which its product sums."""
+"""Solve the training step of 9.5: cast every operand along the dimension over which its product sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def forward(x, weight, cast, multiply):
 
 
 def backward(gradient, weight, context, cast, multiply):
-    """Return a sum over the outputs, and a sum over the tokens."""
+    """Return the gradients of x, a sum over the outputs, and of the weight, a sum over the tokens."""
     columns = context[0]
     of_x = multiply(cast(gradient), cast(weight.T))
     of_weight = multiply(cast(gradient.T), columns)

@@ -1,4 +1,4 @@
-"""Go round the three queues until nothing moves: each does its next work once all that it needs has a time."""
+"""Solve the timeline of 9.6: visit the three queues in turn, and time the next work of each once its inputs have times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 9.3: cut heads and join tokens, then cut tokens and join heads."""
+"""Solve the exchange of heads of 9.3: cut heads and join tokens, then cut tokens and join heads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def attention(q, k, v, positions, all_to_all, block):
-    """Exchange q, k and v, compute this rank's heads, and exchange the result back."""
+    """Return the output: exchange q, k and v, compute this rank's heads, and exchange the result back."""
     ranks = len(positions)
 
     def turn(x, cut, join):

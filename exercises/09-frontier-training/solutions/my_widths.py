@@ -1,4 +1,4 @@
-"""A solution of 9.7: hidden matrices get a smaller rate, the head a smaller output."""
+"""Solve the settings of 9.7: hidden matrices get a smaller rate, the head a smaller output."""
 
 from __future__ import annotations
 

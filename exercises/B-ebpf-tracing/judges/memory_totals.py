@@ -19,7 +19,7 @@ PAGE_BYTES = 2 * 4 * 448 * 2 * 16  # bytes of the blocks whose allocation fails:
 
 
 def refuse_open(part: Part) -> None:
-    """Raise the verdict on a part that is not written yet, or that cannot be tried on this computer."""
+    """Raise the verdict if the part is not written yet, or if this computer cannot run it."""
     if allocations.is_open(part.file):
         raise Verdict("open", sentence="nothing in it counts allocations yet")
     if sys.platform != "linux":
@@ -88,7 +88,7 @@ def _count_sizes(ledger: dict[str, Any]) -> dict[int, int]:
 
 
 def judge_probes(part: Part, names: list[str]) -> None:
-    """Raise the verdict on a tracer that probes other functions than those of memory."""
+    """Raise the verdict if the tracer probes functions other than those of memory."""
     if names:
         raise part.wrong("not-only-memory", names=", ".join(names[:4]))
 

@@ -84,7 +84,7 @@ def _explain(
     requests: list[tuple[int, int]], trace: Counter[str], *, weights_missed: bool = True, base: int = 0, totals: bool = False,
     **mistakes: Any,
 ) -> list[Any]:  # fmt: skip
-    """Return the explanation, with the mistakes that the keywords name."""
+    """Return the right explanation of a trace, or the one of a solution with the mistakes that the keywords name."""
     weights = Counter(load_weights=LAYERS)
     counts = [weights, *(_count(*request, **mistakes) for request in requests)]
 

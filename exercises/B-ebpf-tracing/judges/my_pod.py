@@ -28,7 +28,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Say what the first fault does, and name the policies that the others break."""
+    """Raise the verdict for the first broken policy, and note the other broken policies."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: the tracer would count nothing")
     try:

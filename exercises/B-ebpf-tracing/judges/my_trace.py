@@ -102,7 +102,7 @@ def _refuse(reason: str) -> Verdict:
 
 
 def _judge_keys(part: Part, maps: dict[str, Any]) -> None:
-    """Raise the verdict on keys of @size that are not addresses of blocks."""
+    """Raise the verdict if a key of @size is not the address of a block."""
     blocks = maps.get("@size")
     if not isinstance(blocks, dict) or not blocks:
         return

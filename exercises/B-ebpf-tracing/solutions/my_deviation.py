@@ -1,4 +1,4 @@
-"""The course's solution of my_deviation.py: it compares the trace with the sum of calls that each cause would leave."""
+"""Solve the deviations of B.2: compare the trace with the sum of calls that each cause would leave."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ KERNELS = ("embed_tokens", "rms_norm", "qkv_gemm", "attention", "mlp_gemm", "sam
 
 
 def count_request(layers: int, prompt: int, tokens: int) -> Counter[str]:
-    """Count the calls of one request: a pass for each token, of which the first computes the prompt."""
+    """Return the calls of one request: a pass for each token, of which the first computes the prompt."""
     passes = tokens
     calls = Counter(dict.fromkeys(("qkv_gemm", "attention", "mlp_gemm"), layers * passes))
     calls.update(rms_norm=2 * layers * passes, embed_tokens=passes, sample_token=passes)
@@ -18,7 +18,7 @@ def count_request(layers: int, prompt: int, tokens: int) -> Counter[str]:
 
 
 def explain(layers: int, requests: list[tuple[int, int]], trace: dict[str, int]) -> tuple[str, int]:
-    """Compare the trace with the sum for each cause. If no sum fits, calls were lost."""
+    """Return the cause whose sum of calls equals the trace, and its number. If no sum fits, calls were lost."""
     counts = [Counter(load_weights=layers), *(count_request(layers, *request) for request in requests)]
     whole = sum(counts, Counter())
     observed = Counter(trace)

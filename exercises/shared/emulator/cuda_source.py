@@ -171,7 +171,7 @@ def _find_dynamic(text: str, code: str) -> Iterator[Edit]:
 
 
 def _keep_lines(text: str) -> str:
-    """Return what to put after the replacement of a text, so that the next line keeps its number."""
+    """Return the line ends to put after the replacement of a text, so that the next line keeps its number."""
     marker = next(reversed(list(_MARKER.finditer(text))), None)  # of a macro, such as __align__
     return f"\n{marker[0]}" + "\n" * text.count("\n", marker.end()) if marker else "\n" * text.count("\n")
 

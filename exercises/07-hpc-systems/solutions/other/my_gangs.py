@@ -1,4 +1,4 @@
-"""A solution of 7.5 that looks at the nodes that the first gang does not need when its turn comes."""
+"""Solve the scheduler of 7.5 with the nodes that the first waiting gang will not need when it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the highest layer to the lowest: a file is seen if nothing above hides it."""
+"""Solve the view of 7.4 from the highest layer to the lowest: a program sees a file if nothing above hides it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 7.3: a thread reads the next window in advance, in large blocks, and keeps the wanted records."""
+"""Solve the reader of 7.3 with a thread that reads the next window in advance, in large blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 7.1: it lists every set of instances that fits on one GPU, then fills GPUs with the fullest sets."""
+"""Solve the sharing of 7.1 with all sets of instances that fit on one GPU: cover the instances with the fewest sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 
 def way(service: dict, card: dict) -> str:
-    """Choose the way by a table of the needs."""
+    """Return the way of sharing, by a table of the needs."""
     alone = max(service["gib"] / card["gib"], service["percent"] / 100) > 0.5
     if alone or (service["isolated"] and not card["profiles"]):
         return "none"

@@ -1,4 +1,4 @@
-"""Another solution of 7.2: it builds groups and rings step by step, and drops those that cannot become the best."""
+"""Solve the topology of 7.2: extend groups and rings step by step, and drop those that cannot become the best."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 8.5: it draws all random numbers first, and searches in the cumulated remainder."""
+"""Solve the rule of 8.5 with all random numbers drawn first, and a search in the cumulated remainder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 8.8, by the residual time of the service that is under way when a request arrives."""
+"""Solve the capacities of 8.8 by the residual time of the service that is under way when a request arrives."""
 
 from __future__ import annotations
 

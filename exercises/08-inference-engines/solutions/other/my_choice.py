@@ -1,4 +1,4 @@
-"""Two all-reduces: the highest score, then the lowest token that has it."""
+"""Solve the choice of a token in 8.7 by two all-reduces: the highest score, then the lowest token with this score."""
 
 from __future__ import annotations
 

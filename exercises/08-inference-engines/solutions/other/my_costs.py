@@ -1,4 +1,4 @@
-"""Another solution of 8.1: a list of layers and of matrices, added up one by one."""
+"""Solve the costs of 8.1 with lists of layers and of matrices, added up one by one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def windows(card: Any) -> list[int]:
-    """Return how far each layer looks back; 10**12 without a window."""
+    """Return how many tokens each layer looks back; 10**12 without a window."""
     return [card.window] * card.windowed_layers + [10**12] * (card.layers - card.windowed_layers)
 
 
@@ -20,7 +20,7 @@ def matrices(card: Any) -> list[tuple[str, int, int]]:
 
 
 def cache_bytes(card: Any, tokens: int, number_bytes: float) -> int:
-    """Return the bytes of all layers."""
+    """Return the bytes of the cache, layer by layer."""
     total = 0
     for window in windows(card):
         numbers = (

@@ -1,4 +1,4 @@
-"""Another solution of 8.6, on bits: 20 of the 23 fraction bits are rounded away; near 0, adding a large number rounds."""
+"""Solve the conversion of 8.6 on bits: round away 20 of the 23 fraction bits. Near 0, add a large number to round."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NEAR_ZERO = 1.5 * 2.0**14  # float32 numbers around it are 2**-9 apart
 
 
 def to_e4m3(x):
-    """Return the rounded numbers, chosen by their size."""
+    """Return the rounded numbers. The size of a number decides how it is rounded."""
     x = x.float()
     bits = x.contiguous().view(torch.int32)
     last = (bits >> 20) & 1

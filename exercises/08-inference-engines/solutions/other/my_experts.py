@@ -1,4 +1,4 @@
-"""Another solution of 8.7: each pair of ranks sends in turn, and a token goes to a rank once, with its gates."""
+"""Solve the experts of 8.7 with one pair of ranks after the other. A token goes to a rank once, with its gates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def forward(
     compute: Callable[[int, torch.Tensor], torch.Tensor],
     group: dist.ProcessGroup | None = None,
 ) -> torch.Tensor:
-    """Return the sum of what the ranks have computed for this rank's tokens, each already weighted."""
+    """Return the sum of the ranks' weighted outputs for this rank's tokens."""
     ranks, rank, k = dist.get_world_size(group), dist.get_rank(group), chosen.shape[1]
     each = experts // ranks
     goes = [((chosen // each) == other).any(1).nonzero().flatten() for other in range(ranks)]

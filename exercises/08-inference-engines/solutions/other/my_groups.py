@@ -1,4 +1,4 @@
-"""Another solution of 8.6, group by group: a row of columns at a time, and bytes by arithmetic."""
+"""Solve the groups of 8.6 one block of columns at a time, and pack codes into bytes by arithmetic."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Another solution of 8.7, by arithmetic alone: a head's copies are neighbours, and they send in turn."""
+"""Solve the hand-over of 8.7 by arithmetic alone: neighbouring ranks hold copies of a head, and they send in turn."""
 
 from __future__ import annotations
 
 
 def heads_of(rank: int, ranks: int, heads: int) -> list[int]:
-    """Return the heads between the rank's two ends on a line of `heads`."""
+    """Return the heads in the rank's part of the line from 0 to `heads`."""
     copies = max(1, ranks // heads)
     each = max(1, heads // ranks)
     return [rank // copies * each + place for place in range(each)]

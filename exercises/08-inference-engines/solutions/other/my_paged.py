@@ -1,4 +1,4 @@
-"""Two passes over the pages: first the logarithm of the sum of the weights, then the weighted values. One query at a time."""
+"""Solve the attention of 8.2 in two passes over the pages: the logarithm of the sum of weights, then the weighted values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 8.2, without counts: a page's users are the requests whose table has it; others are free."""
+"""Solve the allocator of 8.2 without counts: the users of a page are the requests whose table contains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 8.3: it computes in seconds, one direction after the other."""
+"""Solve the costs of preemption in 8.3 in seconds, one direction after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Rows = list[tuple[int, int]]
 
 
 def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
-    """Return how many nanoseconds longer the step takes."""
+    """Return how many nanoseconds longer the step takes with the recomputed tokens."""
     before = clock.ns(rows) if rows else 0
     nothing = 0
     return clock.ns((*rows, (nothing, tokens))) - before

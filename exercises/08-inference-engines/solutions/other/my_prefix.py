@@ -1,4 +1,4 @@
-"""Another solution of 8.4: a tree whose edges are the tokens of a page, and a queue that skips pages in use."""
+"""Solve the prefix cache of 8.4 with a tree whose edges are the tokens of a page, and a queue that skips pages in use."""
 
 from __future__ import annotations
 

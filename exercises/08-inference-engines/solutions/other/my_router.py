@@ -1,4 +1,4 @@
-"""A weighted sum of two shares: of the prompt that is missing, and of the load of the busiest engine."""
+"""Solve the router of 8.8 by the sum of two shares: of the prompt that an engine lacks, and of the largest load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 8.6: it uses logarithms, and compares the outputs themselves."""
+"""Solve the scales of 8.6 with logarithms, and with a comparison of the outputs themselves."""
 
 from __future__ import annotations
 

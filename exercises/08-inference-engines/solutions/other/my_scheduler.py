@@ -1,4 +1,4 @@
-"""Another solution of 8.3 with a deque: running requests leave its front for the plan, and victims leave its end."""
+"""Solve the scheduler of 8.3 with a deque: planned requests leave it at the front, preempted ones at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closed form of the sum, and the least time of a token."""
+"""Solve the formulas of 8.5 by the closed form of the sum, and by the least time for each token."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def expected_tokens(alpha, gamma):
 
 
 def best_gamma(alpha, step_ns, draft_ns, largest):
-    """Find the number of guesses with the least time for each token."""
+    """Return the number of guesses with the least time for each token."""
     times = [(draft_ns * gamma + step_ns(1 + gamma)) / expected_tokens(alpha, gamma) for gamma in range(largest + 1)]
     return times.index(min(times))

@@ -1,4 +1,4 @@
-"""Another solution of 9.8: forward first, then everything as multiples of it."""
+"""Solve 9.8 with multiples of the forward pass's FLOPs, and with a list of the saved states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def hfu(mfu_percent: float, recomputed: float) -> float:
 
 
 def goodput_percent(log: list[dict[str, Any]]) -> float:
-    """Return the percentage, from a list of (step, hours up to it) that loses its end when an earlier state is loaded."""
+    """Return the percentage from a list of (step, hours). Loading a state removes all later entries."""
     history, since = [(0, 0.0)], None
     for entry in log:
         if since is not None:

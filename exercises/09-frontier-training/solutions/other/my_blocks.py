@@ -1,4 +1,4 @@
-"""Another solution of 9.5: the power of two from the exponent, and codes of scales before their values."""
+"""Solve the scales of 9.5 from exponents: powers of two by the exponent, and E4M3 scales as codes before values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def scales(blocks, largest, kind):
 
 
 def fake_quantise(x, name, block, kind):
-    """Keep the blocks as a further dimension."""
+    """Return the rounded tensor, with the blocks as a further dimension in between."""
     blocks = x.unflatten(-1, (-1, block))
     scale = scales(blocks.flatten(0, -2), FORMATS[name].largest, kind).view(*blocks.shape[:-1], 1)
     return (scale * round_to(blocks / scale, name)).flatten(-2)

@@ -1,4 +1,4 @@
-"""Another solution of 9.2: lists of rows for each rank and expert, and inverse permutations instead of copies by index."""
+"""Solve the dispatch of 9.2 with lists of rows for each rank and expert, and inverse permutations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def forward(
     exchange: Callable[[torch.Tensor, list[int], list[int]], torch.Tensor],
     compute: Callable[[torch.Tensor, list[int]], torch.Tensor],
 ) -> torch.Tensor:
-    """Return, for each token, the sum of what its places in the queue of pairs brought back."""
+    """Return for each token the weighted sum of the rows that come back for its pairs."""
     k = chosen.shape[1]
     queue = torch.cat([(chosen.flatten() == expert).nonzero().flatten() for expert in range(experts)])
     counts = torch.tensor([int((chosen == expert).sum()) for expert in range(experts)])

@@ -1,4 +1,4 @@
-"""A softmax of the chosen scores alone, one sum over ranks for everything, and comparisons instead of a sign."""
+"""Solve the gate of 9.2 with a softmax of the chosen scores alone, one sum over ranks, and comparisons instead of a sign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 9.8: begin at any waiting rank, and go from each rank to one that it waits for."""
+"""Solve the hang of 9.8 along a chain: begin at any waiting rank, and follow each rank to one that it waits for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def find_culprit(records: list[list[dict[str, Any]]], members: dict[str, list[int]]) -> tuple[int, str]:
-    """Return the end of the chain."""
+    """Return the rank at the end of the chain, and its fault."""
     last = [{entry["group"]: entry for entry in record} for record in records]
     rank = next(rank for rank, record in enumerate(records) if record and record[-1]["state"] == "waiting")
     visited: set[int] = set()

@@ -1,4 +1,4 @@
-"""Another solution of 9.7: all matrices of an owner travel as one flat tensor, there and back."""
+"""Solve the sharded Muon of 9.7: send all matrices of an owner as one flat tensor in each direction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 
 class ShardedMuon:
-    """The matrices of each rank are one flat message."""
+    """Muon on ranks. The matrices of each rank are one flat message."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class ShardedMuon:
         weight_decay: float,
         orthogonalise: Callable[[torch.Tensor], torch.Tensor],
     ) -> None:
-        """Fill the ranks from a heap of loads."""
+        """Assign each matrix to a rank, by a heap of loads."""
         self.settings, self.orthogonalise = (lr, momentum, weight_decay), orthogonalise
         hidden = [p for name, p in parameters.items() if p.ndim == 2 and name.split(".")[0] not in ("embedding", "head")]
         self.shares: list[list[torch.Tensor]] = [[] for _ in range(dist.get_world_size())]
@@ -39,7 +39,7 @@ class ShardedMuon:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Send, update, send back."""
+        """Reduce the gradients to their owners, update there, and send the new weights to all."""
         rate, momentum, decay = self.settings
         for owner, share in enumerate(self.shares):
             if not share:

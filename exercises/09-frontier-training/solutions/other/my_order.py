@@ -1,4 +1,4 @@
-"""A stage that counts its work: if more than `stage` weight gradients wait, one of them is next; else forward if possible."""
+"""Solve the order of 9.4 by counting: if more than `stage` weight gradients wait, compute one; else a forward if possible."""
 
 from __future__ import annotations
 

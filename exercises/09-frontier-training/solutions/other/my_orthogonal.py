@@ -1,4 +1,4 @@
-"""Another solution of 9.7: one small matrix for each iteration, multiplied on the short side, without a transpose."""
+"""Solve the iteration of 9.7 with one small matrix for each iteration on the short side, without a transpose."""
 
 from __future__ import annotations
 

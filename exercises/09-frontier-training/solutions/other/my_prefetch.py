@@ -1,4 +1,4 @@
-"""The first gathers, then one further gather before each computation, as long as there are layers."""
+"""Solve the order of issue of 9.6: the first gathers, then one more before each computation, until all are gathered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 9.3: the keys' owners travel with them in a list, and partial softmaxes are merged with sigmoids."""
+"""Solve the ring of 9.3: send the owners of keys with the keys in a list, and merge partial softmaxes by sigmoids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def share(length, ranks, rank):
-    """Return the pieces in another order of the ranks: the middle ones first."""
+    """Return an early piece and its mirror, with the middle pieces for the first rank."""
     size = length // (2 * ranks)
     early = ranks - 1 - rank
     late = 2 * ranks - 1 - early
@@ -14,13 +14,13 @@ def share(length, ranks, rank):
 
 
 def merge(out, lse, part, part_lse):
-    """Use the fact that exp(a) / (exp(a) + exp(b)) is the sigmoid of a - b."""
+    """Return the merged result and its logsumexp. The weight exp(a) / (exp(a) + exp(b)) is the sigmoid of a - b."""
     difference = torch.nan_to_num(part_lse - lse, nan=0.0)
     return torch.lerp(out, part, torch.sigmoid(difference).expand_as(out)), torch.logaddexp(lse, part_lse)
 
 
 def forward(q, k, v, positions, rank, causal, send_on, block):
-    """Begin with this rank's own keys, then receive one rank's after the other."""
+    """Return the output and its logsumexp: merge this rank's own keys, then those of one rank after the other."""
     latest = int(positions[rank].max())
     out, lse = block(q, k, v, positions[rank], positions[rank])
     owners = list(range(len(positions)))
@@ -34,7 +34,7 @@ def forward(q, k, v, positions, rank, causal, send_on, block):
 
 
 def backward(gradient, q, k, v, out, lse, positions, rank, causal, send_on, gradients):
-    """Send the sums of the keys' gradients separately from the keys."""
+    """Return the gradients. The sums of the keys' gradients travel separately from the keys."""
     ranks, latest = len(positions), int(positions[rank].max())
     of_q = torch.zeros_like(q)
     sums = [torch.zeros_like(k), torch.zeros_like(v)]

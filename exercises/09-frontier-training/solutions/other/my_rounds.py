@@ -1,4 +1,4 @@
-"""Another solution of 9.1: recursion on intervals of numbers, and halves instead of rings inside a node if possible."""
+"""Solve both all-reduces of 9.1: recursion on intervals of numbers, and direct exchanges inside a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Round after round: the messages of each, added up."""
+"""Solve the times of 9.1 by adding up the time of the largest message of each round."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def _list_messages(algorithm: str, ranks: int, size_bytes: int) -> list[float]:
 
 
 def seconds(algorithm: str, ranks: int, size_bytes: int, latency_s: float, bytes_per_s: float) -> float:
-    """Return the sum over the rounds."""
+    """Return the sum of the times of all rounds."""
     return sum(latency_s + message / bytes_per_s for message in _list_messages(algorithm, ranks, size_bytes))
 
 
 def choose(algorithms: Sequence[str], ranks: int, size_bytes: int, latency_s: float, bytes_per_s: float) -> str:
-    """Return the first of the sorted times."""
+    """Return the algorithm with the least time, the first after sorting."""
     times = []
     for name in algorithms:
         try:

@@ -1,4 +1,4 @@
-"""Another solution of 9.8: for each kind, how far the worst is above a typical one, counted over the steps."""
+"""Solve the slow job of 9.8: for each kind, compare the worst part with a typical one in every step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def find_slow(seconds: dict[str, torch.Tensor]) -> tuple[str, int | None]:
-    """Return what is sick, and its number."""
+    """Return the kind of the sick part, and its number."""
     steps, dp, pp, tp = seconds["compute"].shape
     for p in range(pp):
         stage = seconds["compute"][:, :, p]

@@ -1,4 +1,4 @@
-"""A product that stores a function for each layer, which computes the gradient of its weight later."""
+"""Solve the split backward of 9.4: store a function for each layer, which computes its weight's gradient later."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class SplitLinear(torch.autograd.Function):
 
 
 def compute_weights(store: list[Callable[[], None]]) -> None:
-    """Call what was stored."""
+    """Call the stored functions, which add the gradients of the weights."""
     while store:
         store.pop()()

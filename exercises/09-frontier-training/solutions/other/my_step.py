@@ -1,4 +1,4 @@
-"""A solution of 9.5: products from the values, the weight's gradient transposed, and random bits below the last one kept."""
+"""Solve the training step of 9.5 with a product of values, a transposed weight gradient, and random bits below the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask for the end of each issue, which asks for the ends of what it needs."""
+"""Solve the timeline of 9.6 by recursion: the end of each issue follows from the ends of its inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 9.3: tokens are brought into the order of the sequence, and back."""
+"""Solve the exchange of heads of 9.3: sort tokens by position before attention, and restore their order afterwards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def attention(q, k, v, positions, all_to_all, block):
-    """Sort the tokens by position before attention, and undo it after."""
+    """Return the output. Tokens are sorted by position before attention, and their order is restored afterwards."""
     ranks, order = len(positions), torch.cat(positions)
     place = order.argsort()
     full = []

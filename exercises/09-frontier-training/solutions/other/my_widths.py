@@ -1,4 +1,4 @@
-"""Another solution of 9.7: the head begins smaller and learns more slowly, instead of a smaller output."""
+"""Solve the settings of 9.7 with a smaller, slower head instead of a smaller output."""
 
 from __future__ import annotations
 

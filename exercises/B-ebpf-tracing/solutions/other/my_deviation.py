@@ -1,4 +1,4 @@
-"""Another solution: it reasons from the names that differ, and counts the calls of a request pass by pass."""
+"""Solve the deviations of B.2 by trying which requests explain the trace, with calls counted pass by pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KERNELS = {  # launches of a pass, and of each layer in it
 
 
 def count(layers: int, requests: list[tuple[int, int]]) -> dict[str, int]:
-    """Count the calls of the requests, token by token."""
+    """Return the calls of the requests by name, counted token by token."""
     calls = dict.fromkeys([*KERNELS, "copy_prompt", "grow_cache", "allocate_logits"], 0)
     for prompt, tokens in requests:
         calls["copy_prompt"] += 1
@@ -26,7 +26,7 @@ def count(layers: int, requests: list[tuple[int, int]]) -> dict[str, int]:
 
 
 def explain(layers: int, requests: list[tuple[int, int]], trace: dict[str, int]) -> tuple[str, int]:
-    """Look at the weights first, then at the prompts, then at the launches."""
+    """Return the cause and its number. Try missing requests first, then a repeated one, and last double or lost calls."""
     calls = count(layers, requests)
     loaded = trace.get("load_weights", 0) == layers
 
