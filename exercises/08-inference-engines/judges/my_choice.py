@@ -18,6 +18,7 @@ WAYS = {
         " on",
         ("return int(max((pair.tolist() for pair in pairs), key=lambda pair: (pair[0], -pair[1]))[1])",
          "return place + first"),
+        "the ranks return different tokens, {tokens}, but all ranks of a group need the same one",
     ),
     "all-scores": Way(
         "a rank passes {sent:,} bytes to collectives, but 16 are enough: of its scores, only the best one can win",
@@ -114,7 +115,7 @@ def _check(part: Part, trial: Trial, results: list[tuple[Any, int]]) -> None:
         if set(result) == {(right - START) % each}:
             raise part.wrong("number-in-a-slice", trial.name, **values)
         if len(set(result)) > 1:
-            raise part.wrong("own-best", trial.name, tokens=", ".join(map(str, result)))
+            raise part.wrong("own-best", trial.name, output=result, tokens=", ".join(map(str, result)))
         if answer in equals:
             raise part.wrong("last-of-equals", trial.name, **values)
         if trial.dtype == "bfloat16" and abs(answer - right) < START // 100:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 from gpucourse.judge import Part, Verdict, Way
@@ -12,6 +13,8 @@ WAYS = {
         "only {computed} of {needed} pairs of row and expert were computed: all_to_all_single cuts the rows in the order of "
         "the ranks, so sort them by rank first",
         ("owners, rows = needs.T.nonzero(as_tuple=True)", "rows, owners = needs.nonzero(as_tuple=True)"),
+        "only {computed} of {needed} pairs of row and expert were computed: expert {expert} has computed {rows} rows, but "
+        "{tokens} tokens chose it",
     ),
     "own-sizes": Way(
         "rank {rank} expects {expected} rows from rank {other}, which sends {sent}: gloo would end both processes. Exchange "
@@ -201,7 +204,10 @@ def _list_owners(layer: Layer, chosen: Any) -> Any:
 def _name_rows(part: Part, layer: Layer, computed: list[tuple[int, Any]], needed: list[tuple[int, Any]]) -> None:
     """Raise the verdict if an expert lacks a row of one of its tokens, or gets a row of another token."""
     if len(computed) < len(needed):
-        raise part.wrong("not-sorted", layer.name, computed=len(computed), needed=len(needed))
+        rows, tokens = (Counter(expert for expert, _ in pairs) for pairs in (computed, needed))
+        expert = next(expert for expert in range(layer.experts) if rows[expert] < tokens[expert])
+        raise part.wrong("not-sorted", layer.name, output=sorted(computed), computed=len(computed), needed=len(needed),
+                         expert=expert, rows=rows[expert], tokens=tokens[expert])  # fmt: skip
     for expert, row in computed:
         if all(expert != other or row != its for other, its in needed):
             raise part.wrong("rows-of-other-tokens", layer.name, expert=expert, k=K)
