@@ -41,7 +41,12 @@ while [ "$1" != -- ]; do
         continue
         ;;
     esac
-    mkdir -p "$root$target"
+    if [ -d "$source" ]; then
+        mkdir -p "$root$target"
+    else
+        mkdir -p "$root${target%/*}"
+        : >>"$root$target"
+    fi
     case $source in
     */tracing) mount -t tracefs none "$root$target" 2>/dev/null || mount --bind "$source" "$root$target" ;; # on this computer tracefs may not be mounted
     *) mount --bind "$source" "$root$target" ;;

@@ -194,10 +194,10 @@ class Pod:
         return ",".join(["-all", *(f"+{capability}" for capability in sorted((usual | requested) & supported))])
 
     def node_places(self, name: str) -> list[tuple[str, str, bool]]:
-        """Return the node's folders for a tracer (at most two) that the container mounts and this computer has."""
+        """Return the node's folders and files for a tracer that the container mounts and this computer has."""
         mounted = policies.mounts(self.manifest, name).items()
         return [(source, path, read_only) for path, (source, read_only) in mounted
-                if source in (policies.BTF, policies.TRACEFS) and Path(source).is_dir()
+                if source in (policies.BTF, policies.TYPES, policies.TRACEFS) and Path(source).exists()
                 and path.startswith("/") and ".." not in path and "=" not in path]  # fmt: skip
 
 

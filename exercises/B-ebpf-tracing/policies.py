@@ -11,6 +11,7 @@ import manifests
 
 ENGINE, TRACER = "engine", "tracer"
 BTF, TRACEFS = "/sys/kernel/btf", "/sys/kernel/tracing"
+TYPES = f"{BTF}/vmlinux"  # the file of BTF that bpftrace reads
 RIGHTS = ("SYS_ADMIN", "SYS_PTRACE")
 NODE_GPUS = 1
 
@@ -104,8 +105,8 @@ def check(pod: Mapping[str, Any]) -> list[Policy]:
         Policy("root", _complain_of_user(pod)),
         Policy("rights", _complain_of_rights(capabilities_added)),
         Policy("least", _complain_of_too_much(pod, capabilities_added)),
-        Policy("btf", _complain_of_place(places, BTF, "the types of the kernel", read_only=True)),
-        Policy("tracefs", _complain_of_place(places, TRACEFS, "the list of probes of the kernel", read_only=False)),
+        Policy("btf", _complain_of_place(places, {BTF, TYPES}, "the types of the kernel", read_only=True)),
+        Policy("tracefs", _complain_of_place(places, {TRACEFS}, "the list of probes of the kernel", read_only=False)),
     ]  # fmt: skip
 
 
@@ -172,7 +173,7 @@ def _complain_of_too_much(pod: Mapping[str, Any], additions: set[str]) -> str:
             return f"{key} gives both containers a part of the node that neither needs"
     if manifests.mapping(engine, "securityContext").get("privileged") or capabilities(pod, ENGINE) or mounts(pod, ENGINE):
         return "the engine gets privileges or folders of the node, but it answers requests from strangers and needs none"
-    if others := sorted({source for source, _ in mounts(pod, TRACER).values()} - {BTF, TRACEFS}):
+    if others := sorted({source for source, _ in mounts(pod, TRACER).values()} - {BTF, TYPES, TRACEFS}):
         return f"the tracer mounts {others[0]} of the node, which it does not need"
     if manifests.mapping(tracer, "securityContext").get("privileged"):
         return "privileged gives the tracer all privileges and all devices, even the GPU: two capabilities are enough"
@@ -183,9 +184,10 @@ def _complain_of_too_much(pod: Mapping[str, Any], additions: set[str]) -> str:
     return f"the tracer asks for {', '.join(extra)}, which it does not need" if extra else ""
 
 
-def _complain_of_place(places: Mapping[str, tuple[str, bool]], path: str, purpose: str, *, read_only: bool) -> str:
-    if places.get(path, ("", False))[0] != path:
+def _complain_of_place(places: Mapping[str, tuple[str, bool]], paths: set[str], purpose: str, *, read_only: bool) -> str:
+    found = {path: is_read_only for path, (source, is_read_only) in places.items() if path == source and path in paths}
+    if not found:
         return f"the tracer does not see {purpose} of the node in the folder where bpftrace looks for it"
-    if read_only and not places[path][1]:
-        return f"{path} is mounted with write access, but the tracer only reads it"
+    if writable := [path for path, is_read_only in found.items() if read_only and not is_read_only]:
+        return f"{writable[0]} is mounted with write access, but the tracer only reads it"
     return ""

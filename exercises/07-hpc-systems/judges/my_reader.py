@@ -18,6 +18,11 @@ WAYS = {
     "still-one-by-one": Way(
         "all records came, but with {percent:.0f}% of the read calls of the provided reader, and at most {most}% are allowed. "
         "Sort within a window: then one read returns neighbours",
+        ("for run in divide(numbers):", "for run in ([number] for number in order[start : start + window]):"),
+    ),
+    "gaps-not-bridged": Way(
+        "the records are sorted, but neighbours in a window are rarely adjacent in the file. {percent:.0f}% of the read calls "
+        "remain, and at most {most}% are allowed: what else may one call fetch?",
         ("GAP = 16", "GAP = 1"),
     ),
     "twice-at-the-edge": Way(
@@ -89,7 +94,8 @@ def judge(part: Part) -> None:
     if calls is not None:
         percent = 100 * calls / RECORDS
         if percent > MAX_PERCENT:
-            raise part.wrong("still-one-by-one", percent=percent, most=MAX_PERCENT)
+            way = "gaps-not-bridged" if _is_sorted(used, window) else "still-one-by-one"
+            raise part.wrong(way, percent=percent, most=MAX_PERCENT)
         part.note(f"{RECORDS:,} records with {calls:,} read calls")
 
 

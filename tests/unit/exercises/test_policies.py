@@ -36,12 +36,20 @@ def find_broken(pod: dict[str, Any]) -> list[str]:
         ("      readinessProbe:\n", "      securityContext: {privileged: true}\n      readinessProbe:\n", ["least"]),
         ("path: /sys/kernel/btf, type", "path: /sys/kernel, type", ["least", "btf"]),
         ("mountPath: /sys/kernel/btf, readOnly: true", "mountPath: /sys/kernel/btf", ["btf"]),
+        ("mountPath: /sys/kernel/btf, readOnly: true", "mountPath: /sys/kernel/btf/vmlinux, readOnly: true", ["btf"]),
         ("hostPath: {path: /sys/kernel/tracing, type: Directory}", "emptyDir: {}", ["tracefs"]),
         ("limits: {nvidia.com/gpu: 1}", "requests: {nvidia.com/gpu: 1}", ["gpu"]),
     ],
 )
 def test_check_finds_the_policy_that_is_broken(old: str, new: str, policy: list[str]) -> None:
     assert find_broken(solved_with(old, new)) == policy
+
+
+@pytest.mark.parametrize(("access", "broken"), [(", readOnly: true", []), ("", ["btf"])])
+def test_check_accepts_the_only_file_that_the_tracer_reads(access: str, broken: list[str]) -> None:
+    text = SOLVED.replace("mountPath: /sys/kernel/btf, readOnly: true", f"mountPath: /sys/kernel/btf/vmlinux{access}")
+    text = text.replace("path: /sys/kernel/btf, type: Directory", "path: /sys/kernel/btf/vmlinux, type: File")
+    assert find_broken(policies.find_pod(manifests.read(text))) == broken
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 3, {"a": [1]}, [None, 7, {"name": 3}]])
