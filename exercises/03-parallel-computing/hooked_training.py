@@ -15,6 +15,7 @@ import ranks
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
 if TYPE_CHECKING:
@@ -130,13 +131,17 @@ def shrink(rms: float) -> float:
 
 
 def train_with_own_hook(world: World, **setting: float) -> dict[str, object]:
-    """Train with the hook of my_hook.py, with gradients of usual size and with tiny ones. Return its row on this rank."""
+    """Train with the hook of my_hook.py, with gradients of usual size and with tiny ones. Return its row on this rank.
+
+    In the first step, AllReduce sends the gradients: DDP makes its final buckets after that step, and an error belongs to one
+    bucket.
+    """
     torch.backends.cuda.matmul.allow_tf32 = False
     sent = count_sent()  # before my_hook.py can import all_reduce by name
     hook = importlib.import_module("my_hook").half_hook
-    usual = train(world, sent, Setting(**setting), _drop_annotations(hook), {}, dist.group.WORLD)
+    usual = train(world, sent, Setting(**setting), _start_in_second_step(hook), {}, dist.group.WORLD)
     tiny = train(
-        world, sent, Setting(**setting), _drop_annotations(hook), {}, dist.group.WORLD, scale=shrink(usual["first_rms"])
+        world, sent, Setting(**setting), _start_in_second_step(hook), {}, dist.group.WORLD, scale=shrink(usual["first_rms"])
     )
     return {
         "hook": "yours", "bytes_first_step": usual["bytes_first_step"], "bytes_per_step": usual["bytes"],
@@ -146,10 +151,16 @@ def train_with_own_hook(world: World, **setting: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _drop_annotations(hook: Callable) -> Callable:
-    """Return the hook without its annotations, which DDP would check."""
+def _start_in_second_step(hook: Callable) -> Callable:
+    """Return a hook that is AllReduce in the first step, and `hook` in all others. It has no annotations, which DDP would
+    check."""
+    has_begun = False
 
     def call(state, bucket):
-        return hook(state, bucket)
+        nonlocal has_begun
+        if has_begun:
+            return hook(state, bucket)
+        has_begun = bucket.is_last()
+        return allreduce_hook(dist.group.WORLD, bucket)
 
     return call

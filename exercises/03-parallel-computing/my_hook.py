@@ -20,7 +20,8 @@ def half_hook(errors: dict[int, torch.Tensor], bucket: Any) -> torch.futures.Fut
 
     `bucket.buffer()` is a flat float32 tensor with this rank's gradients; `bucket.index()` is the number of the bucket. DDP
     calls the hook in every step for every bucket, always with the same `errors`. This dictionary is empty at first, and yours.
-    What one step loses by rounding must reach the model in a later step.
+    What one step loses by rounding must reach the model in a later step. A bucket keeps its number and its length: 3.8 uses
+    your hook from the second step on, after DDP has made its final buckets.
 
     Return a future of the mean over all ranks, in float32. It may be the bucket's own buffer. Gradients may be as large as
     60,000, and float16 ends at 65,504. Send at most 2 bytes per number to all_reduce.

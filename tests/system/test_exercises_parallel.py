@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.ui.loglines import leave_out_tables
+from tests.course import FOLDERS
 from tests.system.exercising import (
     check_healthy,
     check_plots_and_tables,
@@ -165,6 +166,21 @@ def test_each_hook_sends_its_bytes_and_the_rest_is_left_out_with_the_reason(tmp_
         saved = plain["wire_bytes"] - row["wire_bytes"]
         pays_below = pytest.approx(saved * 8 / (compressing / 1e3) / 1e9) if compressing else None
         assert row["pays_below_gbps"] == pays_below
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solution", ["my_hook.py", "other/my_hook.py"])
+@pytest.mark.parametrize(("hidden", "bucket_mb"), [("512", "0.5"), ("64", "0.01")])
+def test_own_hook_trains_when_ddp_makes_new_buckets_after_the_first_step(
+    tmp_path: Path, solution: str, hidden: str, bucket_mb: str
+) -> None:
+    hook = (FOLDERS.exercises / "03-parallel-computing" / "solutions" / solution).read_text()
+    small = {"hidden": hidden, "bucket_mb": bucket_mb, "batch_size": "32", "steps": "20", "hook": "none"}
+    run = run_exercise("3.8", tmp_path / "work", ranks=2, files={"my_hook.py": hook}, **small)
+    check_healthy(run, tmp_path)
+    row = run.metrics["yours"]["rows"][0]
+    assert row["messages_per_step"] > 1, "otherwise DDP has kept its first bucket"
+    assert row["bytes_first_step"] == 2 * row["bytes_per_step"], "AllReduce sends the first step"
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from gpucourse.judge import Case, Part, Way
 
 NAMES = ["bottleneck", "efficiency", "losses_ms", "overhead_grows"]
 CAUSES = ["communication", "slower computing"]
-STEPS = 21
+STEPS, FEW_STEPS = 21, 11
 WAYS = {
     "weak-as-strong": Way(
         "your weak efficiency compares steps: {workers} workers train {workers} times as many samples in a step, so compare "
@@ -95,6 +95,7 @@ class Curve(NamedTuple):
     scatter: float  # how far steps are from the typical one, as a share of it
     bottleneck: str | None
     grows: bool | None
+    steps: int = STEPS
 
 
 CURVES = (
@@ -112,6 +113,13 @@ CURVES = (
     Curve("weak, wide scatter", False, ((1, 10, 0), (2, 10.6, 10.1), (4, 11.4, 10.2)), 0.4, None, None),
     Curve("strong, wide scatter", True, ((1, 100, 0), (2, 53, 51.5), (4, 31, 28), (8, 23, 17)), 0.4, None, False),
     Curve("strong, only two points", True, ((1, 60, 0), (2, 41, 31)), 0.01, "communication", False),
+    Curve("weak, large loss, few steps", False, ((1, 10, 0), (2, 12, 10.1), (4, 14, 10.2)), 0.6, None, None, FEW_STEPS),
+    Curve("weak, small loss, hardly any scatter", False, ((1, 10, 0), (2, 10.2, 10), (4, 10.32, 10.01)), 0.001, "communication",
+          None),
+    Curve("strong, ten points more, wide scatter", True, ((1, 100, 0), (2, 52.5, 51.2), (4, 32.5, 28.7), (8, 25.6, 19)), 0.4,
+          None, False),
+    Curve("strong, one point more, hardly any scatter", True, ((1, 100, 0), (2, 55, 54.9), (4, 32.9, 32.7), (8, 22.13, 22)),
+          0.001, "slower computing", True),
 )  # fmt: skip
 
 
@@ -144,17 +152,17 @@ def make_curve(curve: Curve) -> list[dict[str, Any]]:
     """Return the points as `diagnose` gets them. The median of each list is the typical time. In each list of several workers
     one step is slow by accident."""
     return [
-        {"workers": n, "samples": 64 if curve.strong else 64 * n, "step_s": _scatter(step, curve.scatter, slow=n > 1),
-         "silent_s": _scatter(silent, curve.scatter, slow=True) if n > 1 else []}
+        {"workers": n, "samples": 64 if curve.strong else 64 * n, "step_s": _scatter(curve, step, slow=n > 1),
+         "silent_s": _scatter(curve, silent, slow=True) if n > 1 else []}
         for n, step, silent in curve.points
     ]  # fmt: skip
 
 
-def _scatter(milliseconds: float, scatter: float, *, slow: bool) -> list[float]:
+def _scatter(curve: Curve, milliseconds: float, *, slow: bool) -> list[float]:
     """Return times around the typical one in a fixed order that looks random."""
-    half = STEPS // 2
-    places = [(8 * number) % STEPS - half for number in range(STEPS)]
-    factors = [1 + scatter * place / half for place in places]
+    half = curve.steps // 2
+    places = [(8 * number) % curve.steps - half for number in range(curve.steps)]
+    factors = [1 + curve.scatter * place / half for place in places]
     if slow:
         factors[places.index(half)] = 6.0
     return [milliseconds * factor / 1e3 for factor in factors]

@@ -247,6 +247,9 @@ SWEEPS: dict[str, tuple[dict[int, Rounds], float]] = {
     "a sweep with one slow round": (
         {8: _make_rounds(640, 0.5), 16: _make_rounds(700, 0.5, accident=420), 4: _make_rounds(400, 0.5)}, 99.0,
     ),
+    "a sweep whose smaller batch size has one lucky round": (
+        {8: _make_rounds(604, 0.5, accident=790), 16: _make_rounds(725, 0.4), 4: _make_rounds(402, 0.5)}, 99.0,
+    ),
     "a sweep with a small and certain difference": (
         {8: _make_rounds(640, 0.2), 16: _make_rounds(660, 0.2), 4: _make_rounds(400, 0.2)}, 99.0,
     ),
@@ -296,7 +299,9 @@ def _list_choice_cases(
         "promise-exceeded": _choose(rates, [batch for batch in good if shares[batch] > percent]),
         "throughput-decides": _choose(speeds, good), "noise-decides": best or None,
         "lucky-round": _choose(rates, good, by=max), "largest": _choose(rates, good, take=max),
-        "one-accident": min((b for b in good if max(rates[b]) >= min(rates[best])), default=None),
+        ("lucky-round", "of a smaller batch"): min((b for b in good if max(rates[b]) >= median(rates[best])), default=None),
+        "one-accident": min((b for b in good if _quarter(rates[b], 75) >= min(rates[best])), default=None),
+        ("one-accident", "of both"): min((b for b in good if max(rates[b]) >= min(rates[best])), default=None),
         **{
             ("fixed-share", share): min(
                 (b for b in good if median(rates[b]) >= (1 - share) * median(rates[best])), default=None
