@@ -245,7 +245,8 @@ def _changing_steps(part: Part, hook: Any, rank: int) -> float:
 
 
 def _check_drift(part: Part, drift: float) -> None:
-    """Check that the sent values lack only the rounding of the last gradients, whatever the gradients were. Raises Verdict."""
+    """Check that the sum of the sent values differs from the sum of the gradients by no more than the rounding of the last
+    step. Raises Verdict."""
     if drift > ROUNDING:
         says = (
             f"over {CHANGING} steps, the sum of the values sent is up to {drift:.3g} off. With error feedback, only the "

@@ -45,7 +45,7 @@ SHARED = ("tools", "system", "documents", "history")  # from what all requests s
 
 
 def judge(part: Part) -> None:
-    """Judge the list of fields, then the share that is found with it."""
+    """Judge the list of fields, then the share of the prompts' tokens that a prefix cache finds with this order."""
     file = read_template(part.document.data)
     if file.faults:
         raise Verdict("failed", "not-an-order", f"{part.file.name}: {file.faults[0]}")

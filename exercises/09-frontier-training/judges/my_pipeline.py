@@ -1,4 +1,5 @@
-"""Judge my_pipeline.yaml of 9.4 by the clock of pipelines: limits, the step among all schedules that fit, and reasons."""
+"""Judge my_pipeline.yaml of 9.4. By the clock of pipelines, the schedule must keep the limits, and no other schedule that fits
+may have a shorter step. Then the reasons are judged."""
 
 from __future__ import annotations
 

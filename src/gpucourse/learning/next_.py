@@ -249,7 +249,8 @@ def _choose_after_run(paths: WorkspacePaths, module: Module, evidence: ExerciseE
 
 
 def _find_needed_exercise(command: str, record: RunRecord) -> str:
-    """Return the other exercise that a command runs, because the failed run needs its results; otherwise an empty string."""
+    """Return the exercise that `command` runs, if the failed run of another exercise needs its results. Otherwise return an
+    empty string."""
     match = re.fullmatch(r"gpucourse run (\S+)", command)
     return match[1] if match and match[1] != record.exercise else ""
 
