@@ -119,7 +119,7 @@ def expand(word: str) -> list[str]:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with a script and two bundles. The learner's workspace is the stored one."""
+    """Return a folder with scripts and two bundles. The learner's workspace is the stored one."""
     desk, home, workspace = tmp_path / "desk", tmp_path / "home", tmp_path / "workspace"
     desk.mkdir()
     home.mkdir()
@@ -138,7 +138,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(desk)
-    for name in ("train.py", "mine.py"):
+    for name in ("train.py", "mine.py", FILLED["FILE"]):
         (desk / name).write_text("print('trained')\n")
     for name in ("my.cu", "a.cu", "b.cu", "transpose.cu", "padded.cu"):
         (desk / name).write_text(PROGRAM)

@@ -29,29 +29,33 @@ def _no_wait_for_the_disk() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
+build_tree_once, get_command_once = functools.cache(app.tree), functools.cache(typer.main.get_command)
+read_module_once, read_document_once = functools.cache(catalog.read_module), functools.lru_cache(maxsize=32)(read_document)
+
+
+@pytest.fixture(scope="module", autouse=True)
 def _parsers_are_built_once() -> Iterator[None]:
-    """Build the parser of each command only once. A process of the program builds one, in 1 to 40 ms."""
+    """Build the parser of each command only once. A process of the program builds one, in 1 to 40 ms. System tests in this
+    process build their own, because they may add a target."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "tree", functools.cache(app.tree))
-        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        patch.setattr(app, "tree", build_tree_once)
+        patch.setattr(typer.main, "get_command", get_command_once)
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _manifests_are_read_once() -> Iterator[None]:
     """Read each manifest of the course of this repository only once, and parse the same text of another course only once. A
     command reads one or more, in 0.04 s each.
     """
     read, course = catalog.read_module, find_course({}).modules
-    read_once = functools.cache(read)
 
     def read_module(folder: Path, exercises: Path) -> Module:
-        return (read_once if folder.parent == course else read)(folder, exercises)
+        return (read_module_once if folder.parent == course else read)(folder, exercises)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalog, "read_module", read_module)
-        patch.setattr("gpucourse.course.written.read_document", functools.lru_cache(maxsize=32)(read_document))
+        patch.setattr("gpucourse.course.written.read_document", read_document_once)
         yield
 
 
