@@ -36,7 +36,7 @@ count_processes
 echo "engine $engine $library"
 [ "$way" != look ] || exit 0
 if [ ! -r /sys/kernel/btf/vmlinux ]; then
-    echo "no types of the kernel: /sys/kernel/btf does not exist"
+    echo "no types of the kernel: /sys/kernel/btf/vmlinux cannot be read"
     exit 4
 fi
 

@@ -16,13 +16,13 @@ from gpucourse.judge import Case, Part, Verdict, Way
 
 WAYS = {
     "still-one-by-one": Way(
-        "all records came, but with {percent:.0f}% of the read calls of the provided reader, and at most {most}% are allowed. "
-        "Sort within a window: then one read returns neighbours",
+        "all records came, but nearly each of them has a read call of its own. The calls are {percent:.0f}% of the provided "
+        "reader's, and at most {most}% are allowed. If you sort a window, one call can return neighbours",
         ("for run in divide(numbers):", "for run in ([number] for number in order[start : start + window]):"),
     ),
     "gaps-not-bridged": Way(
-        "the records are sorted, but neighbours in a window are rarely adjacent in the file. {percent:.0f}% of the read calls "
-        "remain, and at most {most}% are allowed: what else may one call fetch?",
+        "{percent:.0f}% of the provided reader's read calls remain, and at most {most}% are allowed. Neighbours in a sorted "
+        "window are rarely adjacent in the file: what else may one call fetch?",
         ("GAP = 16", "GAP = 1"),
     ),
     "twice-at-the-edge": Way(
@@ -71,7 +71,7 @@ WAYS = {
          "                ready.append(mapped[number * size : (number + 1) * size])\n"),
     ),
 }  # fmt: skip
-RECORDS, SIZE, BATCH, WINDOWS, MAX_PERCENT = 3000, 1024, 64, 8, 25
+RECORDS, SIZE, BATCH, WINDOWS, MAX_PERCENT, ONE_BY_ONE_PERCENT = 3000, 1024, 64, 8, 25, 99
 
 
 def judge(part: Part) -> None:
@@ -94,7 +94,7 @@ def judge(part: Part) -> None:
     if calls is not None:
         percent = 100 * calls / RECORDS
         if percent > MAX_PERCENT:
-            way = "gaps-not-bridged" if _is_sorted(used, window) else "still-one-by-one"
+            way = "still-one-by-one" if percent >= ONE_BY_ONE_PERCENT else "gaps-not-bridged"
             raise part.wrong(way, percent=percent, most=MAX_PERCENT)
         part.note(f"{RECORDS:,} records with {calls:,} read calls")
 
