@@ -60,8 +60,9 @@ WAYS = {
         ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
     ),
     "mapped-at-random": Way(
-        "you mapped the file and took records in the random order: each page that is not in memory yet is then read "
-        "separately, which no read call shows. Sort within a window here, too",
+        "there are fewer read calls than windows, so the file is mapped, and each page is read when it is touched, which no "
+        "read call shows. Your records came in the random order, so nothing shows that you touch pages in the order of the "
+        "file: yield each window in that order, or use read calls",
         ("            numbers = sorted(order[start : start + window])\n            for run in divide(numbers):\n"
          "                shard.seek(run[0] * size)\n"
          "                piece = shard.read((run[-1] - run[0] + 1) * size)\n"
