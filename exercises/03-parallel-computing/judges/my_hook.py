@@ -34,8 +34,8 @@ WAYS = {
         ),
     ),
     "whole": Way(
-        "{bytes:,} bytes were sent for {count:,} numbers. That is {each:.3g} bytes per number, but float16 needs 2. Send "
-        "the float16 tensor, not the tensor from which you made it",
+        "{bytes:,} bytes were sent for {count:,} numbers, {more:,} more than float16 needs. Send the float16 tensor, not the "
+        "tensor from which you made it",
         ("(target / ranks).half()", "(target / ranks)"),
     ),
     "bfloat16": Way(
@@ -161,12 +161,19 @@ def _one_step(part: Part, hook: Any, counts: Any, rank: int, size: int) -> dict[
             f"{name} times": (answer / mean).mean().item(),
             f"{name} off": ((answer - mean).abs().max() / largest).item(),
         }
-    return result | {"bytes": counts.bytes, "bfloat16": float("torch.bfloat16" in counts.types)}
+    is_whole = len(counts.calls) == 1 and counts.types == {"torch.float32"} and counts.bytes == 4 * result["count"]
+    is_bfloat16 = "torch.bfloat16" in counts.types
+    return result | {"bytes": counts.bytes, "whole": float(is_whole), "bfloat16": float(is_bfloat16)}
 
 
 def _check_step(part: Part, case: str, size: int, step: dict[str, float]) -> None:
-    if step["bytes"] > 2 * step["count"]:
-        raise part.wrong("whole", case, bytes=int(step["bytes"]), count=1001, each=step["bytes"] / step["count"])
+    sent, count = int(step["bytes"]), int(step["count"])
+    more = sent - 2 * count
+    if step["whole"]:
+        raise part.wrong("whole", case, bytes=sent, count=count, more=more)
+    if more > 0:
+        says = f"{sent:,} bytes were sent for {count:,} numbers, {more:,} more than float16 needs: it needs 2 for each number"
+        raise Verdict("failed", "other", says, case)
     if step["bfloat16"]:
         raise part.wrong("bfloat16", case)
     if size > 1 and abs(step["usual times"] / size - 1) < 0.01:

@@ -101,8 +101,9 @@ WAYS = {
         ),
     ),
     "noise-decides": Way(
-        "you took the highest median, {given}. The rounds of {right} differ from its rounds by no more than rounds of one "
-        "batch size do, so this measurement cannot tell them apart, and the smaller one makes its requests wait less",
+        "you took the batch size with the highest goodput, {given}. The rounds of {right} differ from its rounds by no more "
+        "than rounds of one batch size do, so this measurement cannot tell them apart, and the smaller one makes its requests "
+        "wait less",
         ("return min(batch for batch in rates if quarter(rates[batch], 75) >= slow_round)", "return best"),
     ),
     "lucky-round": Way(

@@ -227,11 +227,18 @@ def _name_values(part: Part, layer: Layer, result: Any, outputs: Any, gates: Any
     ways = torch.cat([weighted, of_one_rank[:, None]], 1)
     if bool(((result[:, None] - ways).abs().amax(-1).amin(-1) <= TOLERANCE).all()):
         raise part.wrong("overwrites", layer.name, k=K)
-    first = result[0]
-    coefficients = torch.linalg.lstsq(outputs[0].T, first[:, None]).solution
-    if torch.allclose(outputs[0].T @ coefficients, first[:, None], rtol=0, atol=1e-9):
+    weights = (torch.linalg.pinv(outputs.mT) @ result[..., None])[..., 0]  # lstsq refuses a result that is not a number
+    is_sum = ((outputs * weights[..., None]).sum(1) - result).abs().amax(-1) <= TOLERANCE
+    if bool(is_sum.all()) and bool(((weights[..., None] - gates.flatten()).abs().amin(-1) <= TOLERANCE).all()):
         raise part.wrong("gates-in-another-order", layer.name)
+    is_right = (result - weighted.sum(1)).abs().amax(-1) <= TOLERANCE
+    token = is_right.tolist().index(False)
+    rank = next(rank for rank in range(len(layer.tokens)) if token < _place(layer, rank).stop)
     text = (
         "the experts get the right rows, but the outputs are wrong: does each row of the result add up its own token's outputs?"
     )
+    if is_sum[token]:
+        given, right = (" and ".join(f"{weight:z.4g}" for weight in rows[token].tolist()) for rows in (weights, gates))
+        number = token - _place(layer, rank).start
+        text = f"on rank {rank}, the weights of the outputs of token {number} are {given}, but its gates are {right}"
     raise Verdict("failed", "other", text, layer.name)
