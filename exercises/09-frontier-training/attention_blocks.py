@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 
 class Shape(NamedTuple):
-    """The sizes of an attention. Groups of heads / kv_heads query heads share a head of keys and values."""
+    """The sizes of an attention. Each head of keys and values is shared by `heads / kv_heads` query heads."""
 
     length: int
     heads: int

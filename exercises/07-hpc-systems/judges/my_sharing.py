@@ -1,4 +1,5 @@
-"""Judge my_sharing.py of 7.1: ways and profiles by rule, places by the driver's geometry and by the number of GPUs."""
+"""Judge my_sharing.py of 7.1: the way of sharing and the MIG profile must be those of the course's rules. The placements must be
+allowed by the driver, on as few GPUs as possible."""
 
 from __future__ import annotations
 

@@ -97,7 +97,8 @@ def _near(answer: tuple[float, float], right: tuple[float, float]) -> bool:
 def _explain(
     part: Part, kind: str, shape: Any, base: Any, answer: tuple[float, float], right: tuple[float, float], case: str
 ) -> None:
-    """Raise the verdict on wrong settings: the mistake that has the same effect, or both effects."""
+    """Raise the verdict on wrong settings. It names the known mistake with the same effect. If there is none, it says by which
+    factors the first values and the step are off."""
     ratio, wider = base[0] / shape[0], shape[0] / base[0]
     ways: dict[str, dict[str, tuple[float, float]]] = {
         "embedding": {"rate-everywhere": (1.0, base[1] / shape[1])},

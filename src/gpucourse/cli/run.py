@@ -358,7 +358,8 @@ def _refuse_bytes(*words: str) -> None:
             word.encode()
         except UnicodeEncodeError as error:
             raise UsageError(
-                f"{printable(word)}: not text in UTF-8", hint="rename the file; bytes can be passed on with --env NAME"
+                f"{printable(word)}: not text in UTF-8",
+                hint="rename the file; put a value into an environment variable NAME, and pass it on with --env NAME",
             ) from error
 
 

@@ -1,6 +1,6 @@
-"""The interface for judge files: the learner's part, its functions, and comparisons that name the wrong way.
+"""The interface for judge files: the learner's part, its functions, and comparisons that say which known mistake was made.
 
-A judge file has a dictionary `WAYS` of the wrong ways that it recognises, and a function `judge(part)`. The function returns if
+A judge file has a dictionary `WAYS` of the mistakes that it recognises, and a function `judge(part)`. The function returns if
 the part is right. Otherwise it raises `Verdict`, usually through `Part.wrong`, `Part.compare` or `Part.call`.
 """
 
