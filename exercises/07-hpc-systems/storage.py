@@ -61,7 +61,8 @@ def find_filesystem(path: Path) -> str | None:
 
 
 def deliver(make: shards.Reader, order: list[int]) -> tuple[shards.Delivery, shards.Cost]:
-    """Read the file twice with one reader. Return what the checks found in the first pass, and the cost of the second, unchecked one."""
+    """Read the file twice with one reader. Return what the checks found in the first pass, and the cost of the second pass,
+    which is not checked."""
     delivery = shards.check_delivery(make(path, args.record, list(order), args.batch, window), order, args.batch, window)
     shards.forget(path)
 

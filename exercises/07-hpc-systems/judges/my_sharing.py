@@ -1,5 +1,5 @@
-"""Judge my_sharing.py of 7.1: the way of sharing and the MIG profile must be those of the course's rules. The placements must be
-allowed by the driver, on as few GPUs as possible."""
+"""Judge my_sharing.py of 7.1: the way of sharing and the MIG profile must be those of the course's rules. The driver must allow
+the placements, on as few GPUs as possible."""
 
 from __future__ import annotations
 
