@@ -28,9 +28,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import Module
 
 ROOT = Path(__file__).parent.parent
 SHARED = "GPUCOURSE_TESTS_SHARED"
@@ -221,7 +224,11 @@ def load(library: str) -> None:
         importlib.import_module(name)
     if library == "gpucourse":
         _read_models()
-        _read_manifests()
+        from gpucourse.course import catalog
+        from gpucourse.course.locate import find_course
+
+        cast("Any", catalog).read_module = make_manifest_reader()
+        list(catalog.load(find_course({})).iterate())
     gc.freeze()  # otherwise, garbage collection in a fork would copy all this memory
 
 
@@ -234,15 +241,15 @@ def _read_models() -> None:
         account.client(service)
 
 
-def _read_manifests() -> None:
-    """Read the manifests of the course, which the program reads once per process, in 0.03 s each."""
+def make_manifest_reader() -> Callable[[Path, Path], Module]:
+    """Return a function like `catalog.read_module` that reads each manifest of this repository's course only once. A process of
+    the program reads one or more, in 0.03 s each."""
     from gpucourse.course import catalog
     from gpucourse.course.locate import find_course
 
-    read, course = catalog.read_module, find_course({})
+    read, course = catalog.read_module, find_course({}).modules
     read_once = functools.cache(read)
-    catalog.read_module = lambda folder, exercises: (read_once if folder.parent == course.modules else read)(folder, exercises)
-    list(catalog.load(course).iterate())
+    return lambda folder, exercises: (read_once if folder.parent == course else read)(folder, exercises)
 
 
 def _list_modules() -> Iterator[str]:

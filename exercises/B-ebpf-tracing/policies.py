@@ -185,9 +185,11 @@ def _complain_of_too_much(pod: Mapping[str, Any], additions: set[str]) -> str:
 
 
 def _complain_of_place(places: Mapping[str, tuple[str, bool]], paths: set[str], purpose: str, *, read_only: bool) -> str:
-    found = {path: is_read_only for path, (source, is_read_only) in places.items() if path == source and path in paths}
-    if not found:
+    read_only_by_path = {
+        path: is_read_only for path, (source, is_read_only) in places.items() if path == source and path in paths
+    }
+    if not read_only_by_path:
         return f"the tracer does not see {purpose} of the node in the folder where bpftrace looks for it"
-    if writable := [path for path, is_read_only in found.items() if read_only and not is_read_only]:
+    if writable := [path for path, is_read_only in read_only_by_path.items() if read_only and not is_read_only]:
         return f"{writable[0]} is mounted with write access, but the tracer only reads it"
     return ""

@@ -12,10 +12,9 @@ import typer
 
 from gpucourse.cli import app
 from gpucourse.course import catalog
-from gpucourse.course.locate import find_course
 from gpucourse.judge.client import Judge
-from gpucourse.model.manifest import Module
 from gpucourse.outside.yaml_reader import read_document
+from tests.forks import make_manifest_reader
 from tests.learning import Learning
 
 
@@ -30,7 +29,7 @@ def _no_wait_for_the_disk() -> Iterator[None]:
 
 
 build_tree_once, get_command_once = functools.cache(app.tree), functools.cache(typer.main.get_command)
-read_module_once, read_document_once = functools.cache(catalog.read_module), functools.lru_cache(maxsize=32)(read_document)
+read_module_once, read_document_once = make_manifest_reader(), functools.lru_cache(maxsize=32)(read_document)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,16 +44,9 @@ def _parsers_are_built_once() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _manifests_are_read_once() -> Iterator[None]:
-    """Read each manifest of the course of this repository only once, and parse the same text of another course only once. A
-    command reads one or more, in 0.04 s each.
-    """
-    read, course = catalog.read_module, find_course({}).modules
-
-    def read_module(folder: Path, exercises: Path) -> Module:
-        return (read_module_once if folder.parent == course else read)(folder, exercises)
-
+    """Read each manifest of the course of this repository only once, and parse the same text of another course only once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalog, "read_module", read_module)
+        patch.setattr(catalog, "read_module", read_module_once)
         patch.setattr("gpucourse.course.written.read_document", read_document_once)
         yield
 

@@ -38,8 +38,7 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
 
     A result counts only for the very file that was judged, and only if the learner has edited it. A wrong part is open again
     once the learner's own file equals the course's. A passed part becomes `error` if the run in its result did not use this
-    file. No code of the learner runs. Raises NewerFormat if a newer
-    gpucourse stored the results.
+    file. No code of the learner runs. Raises NewerFormat if a newer gpucourse stored the results.
     """
     stored = _read_kept(context.paths, exercise.id).parts
     module, _ = context.catalog.exercise(exercise.id)
