@@ -50,7 +50,7 @@ def new_run(paths: WorkspacePaths, place: str, now: Callable[[], str] = _format_
 
     `place`: the exercise, or the result of `script_place` for a learner's own script.
 
-    The id of a new run sorts after every earlier id, even if the clock was set back.
+    The time in the id of a new run is never before the time in an earlier id, even if the clock was set back.
     """
     import secrets
 
