@@ -59,9 +59,9 @@ def with_stand_in_checksums(script: str) -> str:
         text = (TERRAFORM / f"modules/node/packages/{name}.txt").read_text(encoding="utf-8")
         sums = sorted(hashlib.sha256(line.encode()).hexdigest() for line in text.splitlines() if not line.startswith("#"))
         digest = hashlib.sha256("".join(f"{line}\n" for line in sums).encode()).hexdigest()
-        first = text.splitlines()[0]
-        assert script.count(first) == 1
-        script = script.replace(first, f"# {sys.version_info.major}.{sys.version_info.minor} {digest}")
+        real_checksums = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+        assert script.count(real_checksums) == 1
+        script = script.replace(real_checksums, f"# {sys.version_info.major}.{sys.version_info.minor} {digest}\n")
     return script
 
 

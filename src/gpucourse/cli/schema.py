@@ -5,6 +5,7 @@ python -m gpucourse.cli.schema > docs/json.schema.json
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Sequence
@@ -118,6 +119,10 @@ def _make_definitions(kinds: Sequence[type]) -> dict[str, Any]:
         for kind in _list_subclasses(Struct)
     }
     for name, definition in definitions.items():
+        if description := definition.get("description"):
+            definition["description"] = inspect.cleandoc(
+                description
+            )  # only since Python 3.13 a docstring comes without its indent
         if properties := definition.get("properties"):
             definition["required"] = [key for key in properties if key not in optional.get(name, ())]
             for value in properties.values():
