@@ -79,7 +79,7 @@ def test_deploy_and_destroy_continue_after_ctrl_c(learner: Learner) -> None:
 def test_ctrl_c_while_planning_leaves_nothing(tmp_path: Path) -> None:
     """Plan with a Terraform that runs until it is interrupted."""
     terraform, began = tmp_path / "terraform", tmp_path / "began"
-    real = shlex.quote(any_terraform().argv[0])
+    real = shlex.join(any_terraform().argv)
     terraform.write_text(
         f'#!/bin/sh\ncase "$1" in plan) touch {shlex.quote(str(began))}; exec sleep 300 ;; *) exec {real} "$@" ;; esac\n'
     )
