@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from gpucourse.workspace.settings import Settings
+from tests.parts import need
 from tests.ports import take_port
 from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
@@ -48,6 +49,7 @@ def test_every_command_of_the_page_is_typed_here() -> None:
 
 @needs_torch
 def test_the_commands_go_as_far_as_they_can(learner: Learner) -> None:
+    need("ssh")
     python = learner.workspace.parent / "python"  # one stand-in for torch in all commands: none of them tests it
     python.write_text(f'#!/bin/sh\ncase "$2" in *device_count*) echo \'{NO_GPU}\' ;; *) exec {sys.executable} "$@" ;; esac\n')
     python.chmod(0o755)

@@ -20,6 +20,7 @@ from gpucourse.cli.boundary import run_command
 from gpucourse.remote import collect, patience
 from tests.liar import Liar, Lie, as_json, liar
 from tests.lies import SECRET, list_rows
+from tests.parts import need
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
 
@@ -138,6 +139,7 @@ def deploy_words(node: Liar, module: str) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    need("ssh")
     root = tmp_path_factory.mktemp("hostile")
     (root / "home").mkdir()
     (root / "script.py").write_text("print('hello')\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.judge.client import Judge, JudgeAnswer
+from tests.parts import need
 from tests.waiting import STUCK_S
 
 EXERCISES = Path(__file__).parents[3] / "exercises"
@@ -52,6 +53,8 @@ VERSIONS = {  # folder, file, the change to the solution, the verdict
 @pytest.mark.parametrize("name", VERSIONS)
 def test_proof_judges_a_version_by_what_it_does(judge: Judge, tmp_path: Path, name: str) -> None:
     folder, file, old, new, is_right = VERSIONS[name]
+    if file.endswith(".c"):
+        need("cc")
     answer = judge_version(judge, tmp_path, folder, file, old, new)
     assert answer.word == ("passed" if is_right else "failed"), answer.says
 

@@ -12,6 +12,7 @@ import pytest
 from gpucourse.errors import MissingError, NoAnswer
 from gpucourse.labs.hosts.nodes import _examine, enter
 from gpucourse.remote.fleet import Fleet
+from tests.parts import need
 from tests.unit.labs.aws.fakes import context_in
 from tests.unit.remote.test_host_probe import HEAD, LocalLink
 
@@ -45,6 +46,7 @@ def test_examine_names_the_setting_for_a_machine_without_that_python(tmp_path: P
 
 
 def test_enter_says_how_to_try_a_machine_with_plain_ssh(tmp_path: Path) -> None:
+    need("ssh")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     context, _events = context_in(tmp_path)
