@@ -1,4 +1,4 @@
-"""The block of 5.12 with a dynamic length from the first call on; the step is a number that torch may keep as a symbol."""
+"""Another solution of 5.12: the length is dynamic from the first call on, and torch may keep the step as a symbol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace reader of 5.11 by one sweep over all beginnings and ends."""
+"""Another solution of 5.11: it sweeps once over all beginnings and ends."""
 
 from __future__ import annotations
 
