@@ -1,4 +1,4 @@
-"""A solution of 6.2: rings among the ranks of a node, across nodes and of all ranks, and how often each is used."""
+"""A solution of 6.2: it counts the rings among the ranks of a node, across nodes and of all ranks, and adds up their bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from zero_step import Counts, Plan
 
 
 def count(plan: Plan) -> Counts:
-    """Go through the parts of a step."""
+    """Return the bytes of a plan, added up over the parts of a step."""
     n, per_node, nodes, p = plan.nodes * plan.per_node, plan.per_node, plan.nodes, plan.parameters
     among = {"whole": 1, "node": per_node, "all": n}
     inside = across = 0.0
