@@ -21,7 +21,10 @@ Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Counts:
-    """The costs of one step: operations, two for each multiply-add, and bytes. `cache_held`: bytes of the caches after it."""
+    """The costs of one step: operations, two for each multiply-add, and bytes.
+
+    `cache_held`: bytes of the caches after the step.
+    """
 
     operations: int
     weights_read: int

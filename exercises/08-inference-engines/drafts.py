@@ -95,7 +95,10 @@ class LookupDraft:
     """Guesses that the text continues as it did when its last three tokens occurred in it before."""
 
     def guess(self, text: list[int], gamma: int, _uniform: Callable[[], float], *, greedy: bool) -> tuple[list[int], list[Row]]:
-        """Return the tokens that followed then, or none if the three are new. Prefer a place that `gamma` tokens follow."""
+        """Return the tokens after an earlier place with the same last three tokens, or none if there is no such place.
+
+        Prefer a place that `gamma` tokens follow.
+        """
         del greedy  # a guess without a model is always certain
         ends = [end for end in range(len(text) - 1, 2, -1) if text[end - 3 : end] == text[-3:]]
         if not ends:

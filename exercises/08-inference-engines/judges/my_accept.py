@@ -216,7 +216,7 @@ def _list_shares(shares: Sequence[float]) -> str:
 
 
 def _judge_chance(part: Part, verify: Verify) -> None:
-    """Judge that the same numbers yield the same tokens, and that the rows stay as they are."""
+    """Check that the same numbers yield the same tokens, and that the rows stay as they are."""
     for draft, q, p, _ in list_drafts():
         q_copy, p_copy = [list(row) for row in q], [list(row) for row in p]
         for point in GRID[:8]:

@@ -14,7 +14,7 @@ def wait_s(per_s: float, service_s: list[float]) -> float:
 
 
 def count_inside(per_s: float, ttft_s: float, tpot_s: float, answer: int) -> float:
-    """Return rate times time inside."""
+    """Return the arrival rate times the time that a request stays inside."""
     return per_s * (ttft_s + (answer - 1) * tpot_s)
 
 
