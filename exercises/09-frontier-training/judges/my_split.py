@@ -155,7 +155,7 @@ def _check_memory(part: Part, layer: Any) -> None:
 
 
 class _Held:
-    """Lives as long as the graph that holds it."""
+    """An object that lives as long as the graph that holds it."""
 
 
 def _make_graph() -> tuple[Any, weakref.ref[_Held]]:
