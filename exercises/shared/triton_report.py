@@ -256,7 +256,7 @@ class BoundedOutput(io.StringIO):
     """Keep what a program prints. Raises EndedEarly after a megabyte."""
 
     def write(self, text: str) -> int:
-        """Append a text."""
+        """Append a text, and return its length."""
         if self.tell() + len(text) > MAX_OUTPUT:
             raise EndedEarly(f"the program printed more than {MAX_OUTPUT >> 20} MB and was ended")
         return super().write(text)
