@@ -60,7 +60,7 @@ class Delivery:
 
 
 def check_delivery(batches: Iterator[Sequence[bytes | memoryview]], order: list[int], batch: int, window: int) -> Delivery:
-    """Take all batches, and return how they differ from the order. A batch is checked before the next is requested."""
+    """Take all batches and compare them with the order. A batch is checked before the next is requested."""
     arrivals: list[int] = []
     wrong_count, sizes = 0, []
     for records in batches:
@@ -171,7 +171,7 @@ class Cost:
 
 
 def measure(call: Callable[[], object]) -> Cost:
-    """Return the cost of a call, by the computer's clocks and /proc/self/io."""
+    """Measure the cost of a call with the computer's clocks and /proc/self/io."""
     io_before, cpu, start = _count_io(), time.process_time(), time.perf_counter()
     call()
     seconds, cpu_s, io_after = time.perf_counter() - start, time.process_time() - cpu, _count_io()
