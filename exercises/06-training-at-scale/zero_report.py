@@ -84,8 +84,8 @@ def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | Non
 
 
 def summarise(rows: Sequence[Row]) -> Row:
-    """Return figures over all stages: spreads, the stage that holds the least, stages 2 and 3 in percent of 0, and the
-    bytes of 3.
+    """Return figures over all stages: spreads, the stage that holds the least, the bytes of stages 2 and 3 in percent of
+    those of stage 0, and the bytes of stage 3.
 
     A figure is None if a stage that it needs is not among the rows.
     """

@@ -34,7 +34,8 @@ class CutCache(ContiguousCache):
 
 
 def predict(model: SmallModel, cache: CutCache, new: Sequence[int], *, greedy: bool) -> torch.Tensor:
-    """Return the distribution after each new token, [new, vocabulary]; with `greedy` all of it is on the likeliest token."""
+    """Return the distribution after each new token, [new, vocabulary]; with `greedy`, the likeliest token has the
+    probability 1."""
     start = len(cache)
     scores = model.forward(torch.tensor(new), torch.arange(start, start + len(new)), cache.attend).double()
     return torch.nn.functional.one_hot(scores.argmax(-1), scores.shape[-1]).double() if greedy else scores.softmax(-1)

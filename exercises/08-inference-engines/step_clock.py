@@ -70,7 +70,7 @@ class Clock:
         return round(self.sheet.fp16 * 10**12) * self.compute_percent // 100
 
     def ns(self, rows: Iterable[tuple[int, int]]) -> int:
-        """Return the nanoseconds of a step: for each request, the tokens in its cache and the new tokens."""
+        """Return the nanoseconds of a step. Each row is a request: the tokens in its cache, and its new tokens."""
         pairs = list(rows)
         return self.overhead_ns + max(self.read_ns(pairs), self.compute_ns(pairs))
 

@@ -350,7 +350,7 @@ class KernelMemory:
         return forget_lanes
 
     def _select_lanes(self, pointers: Any, mask: Any) -> np.ndarray:
-        """Return which lanes take part, in the shape of the pointers. A block pointer's mask has no handle."""
+        """Return which lanes take part, in the shape of the pointers. The mask is an array, or an object with one in `data`."""
         return np.broadcast_to(True if mask is None else getattr(mask, "data", mask), pointers.data.shape).astype(bool)
 
     def _share_out(self, pointers: Any, active: np.ndarray, note: Callable[..., None], does: str) -> None:

@@ -287,10 +287,8 @@ def _judge_gradients(part: Part, steps: list[Step], size: int, name: str) -> Non
 
 
 def _mix(step: Step) -> list[Any]:
-    """Return the gradients of a part that does not send all: this rank's own if the part returned it, otherwise the right one.
-
-    Return the right ones if the part returned this rank's own for all.
-    """
+    """Return, for a part that does not send all gradients, this rank's own gradient if the part returned it, otherwise the
+    mean over the ranks. If the part returned this rank's own gradients for all parameters, return the means."""
     mixed = [
         own if own is not None and answer == own else right
         for answer, own, right in zip(step.given, step.own, step.right, strict=True)

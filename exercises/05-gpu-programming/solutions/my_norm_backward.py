@@ -1,4 +1,5 @@
-"""A solution of 5.6's backward pass: it draws the mask first, because dropout came last, and needs two means of each row."""
+"""A solution of 5.6's backward pass: it draws the mask first, because dropout is the last operation of the forward pass,
+and needs two means of each row."""
 
 from __future__ import annotations
 

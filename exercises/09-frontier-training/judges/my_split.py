@@ -111,7 +111,7 @@ def _check_weight(part: Part, gradient: Any, right: Any, layer: int, name: str) 
 
 
 def _check_stage(part: Part, layer: Any, compute_weights: Any) -> None:
-    """Judge three layers and two micro-batches, whose weights are computed after both backward passes."""
+    """Judge three layers and two micro-batches, whose weight gradients are computed after both backward passes."""
     name, size = "3 layers, 2 micro-batches", 4
     weights = [_draw(size, size, phase=number).requires_grad_() for number in range(3)]
     copies = [weight.detach().clone().requires_grad_() for weight in weights]
