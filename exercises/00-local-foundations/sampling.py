@@ -75,7 +75,7 @@ def count_seen(shares: Sequence[Sequence[int]], batch_size: int, sampler: str) -
 
 
 def find_fault(row: dict[str, Any]) -> str:
-    """Return a sentence on the fault of a training run, or `right`."""
+    """Return a sentence about what is wrong with a training run, or `right`."""
     if row["samples_missing"]:
         return f"{row['samples_missing']} samples belonged to no rank in an epoch"
     if row["samples_twice"] != row["samples_twice_expected"]:

@@ -98,7 +98,7 @@ class YourSplit(WholeBackward):
         output.backward(gradient)
 
     def compute_weights(self, store: list[Any]) -> None:
-        """Let the learner add the gradients."""
+        """Let the learner's part add the gradients of the weights."""
         self.part.compute_weights(store)
 
 

@@ -241,7 +241,7 @@ class NoMeasurements:
         testing.Mark.run = self.skip
 
     def run_once(self, function: Callable[[], Any], *_: Any, quantiles: Sequence[float] | None = None, **_options: Any) -> Any:
-        """Run the function, and return NaN, or a list of it for several quantiles."""
+        """Run the function, and return NaN, or a list of NaN for several quantiles."""
         self.was_used = True
         function()
         times = [math.nan] * len(quantiles or (0.5,))

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 
 def block(x, residual, weight, bias, gate, warm_up):
-    """Return the block. `warm_up` is a tensor of one number."""
+    """Return the result of the block. `warm_up` is a tensor of one number."""
     h = functional.layer_norm(x, x.shape[-1:], weight, bias)
     rms = h.square().mean().sqrt()
     h = h * torch.clamp(LIMIT / rms, max=1.0)

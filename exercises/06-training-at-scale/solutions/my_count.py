@@ -12,7 +12,7 @@ def count(plan: Plan) -> Counts:
     inside = across = 0.0
 
     def ring(group: str, numbers: float, width: float, times: float = 1) -> None:
-        """Add an all-gather or a reduce-scatter."""
+        """Add the bytes of an all-gather or a reduce-scatter."""
         nonlocal inside, across
         size = {"node": per_node, "across": nodes, "all": n}[group]
         sent = times * (size - 1) / size * numbers * width

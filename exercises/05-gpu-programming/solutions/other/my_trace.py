@@ -57,7 +57,7 @@ def thread_calls(events: list[Event]) -> dict[int, tuple[Event, Event | None]]:
 
 
 def gaps(events: list[Event]) -> Iterator[tuple[float, Event, Event | None]]:
-    """Yield each gap's length, the launch after it and the call before that."""
+    """Yield the length of each gap, the launch that ends it, and the call before that launch."""
     pairs = thread_calls(events)
     for start, end, words in sweep(events):
         if not words:
