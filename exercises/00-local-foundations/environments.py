@@ -21,7 +21,7 @@ def count_free_gpus(nodes: int) -> list[int]:
 
 
 def list_places(nodes: int) -> list[tuple[int, int]]:
-    """Return node and local rank of each process that has to be started, in the order of the ranks."""
+    """Return the node and the local rank of each process that has to be started, in the order of the ranks."""
     return [(node, index) for node in range(nodes) for index in range(UNEVEN[node % len(UNEVEN)][1])]
 
 

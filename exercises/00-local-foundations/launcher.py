@@ -66,7 +66,7 @@ port = os.environ.get("MASTER_PORT") or ("29500" if alone else str(free_port()))
 
 
 def describe_process(node: int, local_rank: int) -> dict[str, str]:
-    """Return everything that a process is told about itself."""
+    """Return the variables that tell a process which one it is."""
     rank = node * args.nproc_per_node + local_rank  # the processes of earlier nodes come first, then mine
     return {
         "RANK": str(rank),                             # my number among all processes; SLURM_PROCID

@@ -41,7 +41,9 @@ def loss_of(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def count(every_share: Sequence[Sequence[Sequence[int]]], samples: int) -> dict[str, int | None]:
-    """Return counts of the faults of shares, by name. `every_share[rank][epoch]` lists the samples of a rank in an epoch.
+    """Return how often each fault occurs in the shares, by name.
+
+    `every_share[rank][epoch]` lists the samples of a rank in an epoch.
 
     `samples_missing` and `samples_twice` are counts of the worst epoch. The last two counts are None if they prove nothing:
     with one epoch or few samples, an order or a share can repeat by chance.
@@ -73,7 +75,7 @@ def count_seen(shares: Sequence[Sequence[int]], batch_size: int, sampler: str) -
 
 
 def find_fault(row: dict[str, Any]) -> str:
-    """Return what is wrong with a training run, or `right`."""
+    """Return a sentence about what is wrong with a training run, or `right`."""
     if row["samples_missing"]:
         return f"{row['samples_missing']} samples belonged to no rank in an epoch"
     if row["samples_twice"] != row["samples_twice_expected"]:

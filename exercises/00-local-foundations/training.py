@@ -107,7 +107,7 @@ def change_by_the_future(model: nn.Module, held_out: torch.Tensor, vocabulary: i
 
 @torch.no_grad()
 def make_up(model: nn.Module, text: Text, length: int = 240) -> str:
-    """Generate text: repeatedly draw the next character from the model's probabilities and append it."""
+    """Return a text that the model makes up: repeatedly draw the next character from its probabilities and append it."""
     dice, numbers_so_far = torch.Generator().manual_seed(SEED), [int(text.training[0])]  # the first character of the text
     for _ in range(length):
         chances = model(torch.tensor([numbers_so_far[-CONTEXT:]], device=text.device))[0, -1].softmax(dim=-1).cpu()

@@ -118,12 +118,14 @@ def experiment(n: int) -> dict:
     )
 
     def copy_there_and_back() -> torch.Tensor:
-        """Copy both matrices to the device, and the product back. The last copy waits for the device, so an ordinary clock is
-        enough."""
+        """Copy both matrices to the device, and return the product, copied back.
+
+        The last copy waits for the device, so an ordinary clock is enough.
+        """
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
     def copies_only() -> torch.Tensor:
-        """Make only the copies, without computing the product."""
+        """Make only the copies, without computing the product. Return the copy of the product."""
         a.to(device, copy=True), b.to(device, copy=True)
         return product.to("cpu", copy=True)
 

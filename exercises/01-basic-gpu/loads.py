@@ -21,13 +21,13 @@ class Work:
 
 
 def idle(_device: torch.device, seconds: float) -> Work:
-    """Do nothing."""
+    """Do nothing for `seconds`, and return the work, which is 0."""
     time.sleep(seconds)
     return Work(seconds)
 
 
 def copying(device: torch.device, seconds: float) -> Work:
-    """Copy within the device's memory. Every byte is read and written, but nothing is computed."""
+    """Copy within the device's memory, and return the work. Every byte is read and written, but nothing is computed."""
     source = torch.randn((256 << 20) // 4 if device.type == "cuda" else (64 << 20) // 4, device=device)
     target = torch.empty_like(source)
     count, elapsed_s = _repeat(lambda: target.copy_(source), device, seconds)
@@ -35,7 +35,7 @@ def copying(device: torch.device, seconds: float) -> Work:
 
 
 def arithmetic(device: torch.device, seconds: float) -> Work:
-    """Multiply matrices: many operations for each byte."""
+    """Multiply matrices, which takes many operations for each byte, and return the work."""
     n = 4096 if device.type == "cuda" else 768
     dtype = torch.float16 if device.type == "cuda" else torch.float32
     a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
@@ -44,8 +44,10 @@ def arithmetic(device: torch.device, seconds: float) -> Work:
 
 
 def busywork(device: torch.device, seconds: float) -> Work:
-    """Keep the device busy without a floating-point operation. On a GPU, one thread counts clock cycles; on a CPU, all cores
-    compute hashes."""
+    """Keep the device busy without a floating-point operation, and return the work.
+
+    On a GPU, one thread counts clock cycles; on a CPU, all cores compute hashes.
+    """
     if device.type == "cuda":
         _, elapsed_s = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
         return Work(elapsed_s)

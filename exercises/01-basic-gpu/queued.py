@@ -114,7 +114,7 @@ def time_with_yours(_world: None, sizes: list[int], dtype: str) -> list[dict[str
 
 
 def find_fault(device: Device, n: int, figure: float, calls: int) -> str:
-    """Return a sentence on the fault of a figure, or `right`."""
+    """Return a sentence about what is wrong with a figure, or `right`."""
     limits = device.seconds_per_call(calls)
     if device.waits > 2 * SAMPLES + 4:
         return f"size {n}: it waited {device.waits} times in {SAMPLES} samples of {calls} calls"

@@ -71,7 +71,7 @@ class MessageLog:
     parameters: int = 0
 
     def restart(self) -> None:
-        """Forget everything, because another step begins."""
+        """Clear the record before another step."""
         self.sizes, self.early, self.complete = [], [], 0
 
     def add(self, size: int) -> None:
@@ -202,7 +202,7 @@ def time_messages(world: ranks.World, hidden: int) -> float:
 
 
 def train_and_measure(world: ranks.World, *, samples: int, batch: int, hidden: int, epochs: int, steps: int) -> dict[str, Any]:
-    """Train as the exercise does, but with the learner's share_gradients, and measure it as a way of sending."""
+    """Train as the exercise does, but with the learner's share_gradients, and return its row as a way of sending."""
     log = count_all_reduces()
     from my_ddp import share_gradients  # after the counting has begun: the part may import all_reduce by name
 

@@ -88,8 +88,10 @@ def find_error(by_way: dict[str, torch.Tensor], way: str) -> float | None:
 
 
 def compute_saving(key: str) -> float | None:
-    """Return the ratio of a figure (`key`) of a sync after every micro-step to that of the learner's groups: infinity if the
-    latter is 0, None if there is no part."""
+    """Return a figure (`key`) with a sync after every micro-step, divided by the same figure of the learner's groups.
+
+    Return infinity if the learner's figure is 0, and None if there is no part.
+    """
     return (rows[1][key] / yours[key] if yours[key] else math.inf) if yours else None
 
 

@@ -35,8 +35,9 @@ def make_samples(world: World, per_rank: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 def make_last_group(world: World, per_rank: int, count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return the first `count` samples of each rank. Some of them do not count: none on rank 0, a quarter on rank 1, half on
-    rank 2, and so on.
+    """Return the first `count` samples of each rank.
+
+    Samples that do not count: none on rank 0, a quarter on rank 1, half on rank 2, and so on.
     """
     group = [(images[:count], labels[:count].clone()) for images, labels in make_all_samples(world, per_rank)]
     for rank, (_, labels) in enumerate(group):

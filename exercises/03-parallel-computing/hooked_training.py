@@ -125,8 +125,10 @@ def train(
 
 
 def shrink(rms: float) -> float:
-    """Return the power of two by which the loss is multiplied so that gradients of this size become tiny. The learning rate is
-    divided by it, so in float32 the training is the same, to the last bit."""
+    """Return the power of two by which the loss is multiplied so that gradients with the root mean square `rms` become tiny.
+
+    The learning rate is divided by it, so in float32 the training is the same, to the last bit.
+    """
     return 2.0 ** round(math.log2(TINY / rms))
 
 

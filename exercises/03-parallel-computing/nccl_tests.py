@@ -66,8 +66,10 @@ def find() -> str | None:
 
 
 def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeout_s: float = 600) -> list[Row]:
-    """Time AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of the program's
-    output."""
+    """Time AllReduce over the GPUs of this node, from `low` to `high` bytes, and return the rows.
+
+    Raises RuntimeError with the end of the program's output.
+    """
     command = [program, "-b", str(low), "-e", str(high), "-f", str(factor), "-g", str(gpus), "-n", "20", "-w", "5"]
     try:
         process = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)

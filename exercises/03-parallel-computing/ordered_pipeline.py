@@ -68,8 +68,10 @@ def train(
 ) -> dict[str, object]:
     """Measure my_schedule.py with each number of micro-batches in `sweep`, then train with `micro_batches`.
 
-    `shares` has the first layer of each rank and the one after its last. `shape` has the samples of a batch, the width and the
-    layers.
+    Return the results of both.
+
+    `shares` has, for each rank, its first layer and the layer after its last one. `shape` has the samples of a batch, the
+    width and the layers.
     """
     torch.set_num_threads(1)
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -162,7 +164,7 @@ class _Pipeline:
         return loss if last else None
 
     def _receive(self, source: int, kind: str, order: Order, samples: int):
-        """Yield what `source` sends in this direction, in its order."""
+        """Yield the tensors that `source` sends in this direction, in the order of its pieces."""
         for number in [number for piece_kind, number in order if piece_kind == kind]:
             tensor = torch.empty(samples, self._x.shape[1], device=self._x.device)
             dist.recv(tensor, source, group=self._groups[kind])

@@ -26,8 +26,7 @@ def read_curves(_: ranks.World | None, curves: dict[str, Samples]) -> dict[str, 
 
 
 def typical_error_percent(samples: Samples, latency: float, bandwidth: float) -> float | None:
-    """Return the distance of the line from the median of a size, above or below it, in percent: the geometric mean over all
-    sizes.
+    """Return how far the medians of the sizes typically are from the line, in percent: the geometric mean over all sizes.
 
     Return None if latency or bandwidth is not above 0.
     """

@@ -1,4 +1,4 @@
-"""Figures of a scaling curve: speed-up and efficiency; and what the learner says about two curves."""
+"""Figures of a scaling curve: speed-up and efficiency; and the learner's diagnosis of two curves."""
 
 from __future__ import annotations
 

@@ -103,8 +103,10 @@ def slowest(per_worker: list[list[float]]) -> list[float]:
 
 
 def measure(mode: str, n: int) -> dict[str, object]:
-    """Return the trial of n workers as a row. Times are those of the slowest worker. Rates are added later, once the rates of
-    one worker are known."""
+    """Measure n workers, and return a row with the results.
+
+    Times are those of the slowest worker. Rates are added later, once the rates of one worker are known.
+    """
     batch = args.batch_size if mode == "weak" else args.batch_size // n
     group = dist.new_group(range(n)) if n > 1 else None  # every rank must call this, even a rank outside the group
     own_trial = trial(n, batch, group) if rank < n else None

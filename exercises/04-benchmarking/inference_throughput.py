@@ -134,7 +134,7 @@ def find_limits(answered: list[tuple[list[Answer], float]]) -> dict[str, float]:
 
 
 def find_good_percent(answered: list[tuple[list[Answer], float]]) -> float:
-    """Return the percentage of the requests of some rounds that keep both limits."""
+    """Return the percentage of the requests of these rounds that keep both limits."""
     return best_setting.compute_good_percent([request for answers, _ in answered for request in list_requests(answers)], slo)
 
 

@@ -42,7 +42,7 @@ def impossible(dtype: str, device: torch.device) -> str | None:
 
 
 def prepare(dtype: str, n: int, device: torch.device, seed: int) -> Product:
-    """Create two random matrices and the memory for their product, so that the call itself allocates nothing."""
+    """Return the product of two random matrices. Its memory is allocated here, so the call itself allocates nothing."""
     torch.manual_seed(seed)
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)

@@ -22,7 +22,7 @@ def dtypes(capability: tuple[int, int]) -> list[str]:
 
 
 def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
-    """Compute peaks from the device's own cores, clock and bus. A peak is None if a number for it is missing."""
+    """Return peaks, computed from the device's own cores, clock and bus. A peak is None if a number for it is missing."""
     capability = f"{props.major}.{props.minor}"
     clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
     device_clock = getattr(props, "clock_rate", None)

@@ -35,7 +35,7 @@ class Reader(nn.Module):
 
 
 def attend_plainly(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Compute causal attention with the whole matrix of scores."""
+    """Return causal attention, computed with the whole matrix of scores."""
     hidden = torch.ones(LENGTH, LENGTH, dtype=torch.bool, device=q.device).triu(1)
     return (q @ k.mT * D**-0.5).masked_fill(hidden, float("-inf")).softmax(-1) @ v
 

@@ -69,7 +69,7 @@ class Call:
     result: Any = None
 
     def has_work_outside(self, arguments: Arguments) -> bool:
-        """Return whether a tensor of the arguments enters no graph, or the result comes out of none."""
+        """Return whether a tensor of the arguments enters no graph, or the result comes from no graph."""
         entering = {tensor.data_ptr() for tensor in self.inputs}
         leaving = {tensor.data_ptr() for tensor in self.outputs}
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]

@@ -57,14 +57,14 @@ out.mkdir(parents=True, exist_ok=True)
 
 # --- the experiment: habits ----------------------------------------------------------------------------------------------
 def print_something(x: torch.Tensor) -> torch.Tensor:
-    """Double, print, add one."""
+    """Double `x`, print something, and add one."""
     y = x * 2
     print("called")
     return y + 1
 
 
 def decide_by_value(x: torch.Tensor) -> torch.Tensor:
-    """Double, and add or subtract one by the sign of the sum."""
+    """Double `x`, and add or subtract one, by the sign of the sum."""
     y = x * 2
     if y.sum() > 0:
         return y + 1
@@ -75,19 +75,19 @@ losses: list[torch.Tensor] = []
 
 
 def keep_in_a_list(x: torch.Tensor) -> torch.Tensor:
-    """Double, and keep the sum in a list that grows."""
+    """Double `x`, and keep the sum in a list that grows."""
     y = x * 2
     losses.append(y.sum())
     return y
 
 
 def use_a_number(x: torch.Tensor, number: int) -> torch.Tensor:
-    """Multiply by a Python number."""
+    """Multiply `x` by a Python number."""
     return x * number
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
-    """Double."""
+    """Return twice `x`."""
     return x * 2
 
 
@@ -126,7 +126,7 @@ inputs = [arguments for calls in series.values() for arguments in calls]
 def describe(version: str, calls: list[compilations.Call]) -> dict[str, Any]:
     """Return what a version of the block compiled in its first call and in each series of later calls.
 
-    A series without a graph to run, because all of its calls are plain Python, has None.
+    The figure of a series is None if all of its calls are plain Python, so that no graph runs.
     """
     later, of_series = iter(calls[1:]), {}
     for name, items in series.items():

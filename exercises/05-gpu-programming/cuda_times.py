@@ -74,7 +74,10 @@ class Compilation:
 
 
 def start(pool: ThreadPoolExecutor, files: list[Path], device: torch.device, folder: Path) -> Compilation:
-    """Start compiling the kernels with nvcc, if it is installed. On a computer with a GPU, also compile whole programs."""
+    """Start compiling the kernels with nvcc, if it is installed, and return the compilation.
+
+    On a computer with a GPU, also compile whole programs.
+    """
     arch = ARCH
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -105,7 +108,8 @@ class Times:
 
 
 def time_all(work: Compilation, rows: list[dict[str, Any]], elements: int, block: int, stride: int) -> Times:
-    """Time every kernel that computes the right values and stays inside its arrays. Without a GPU and nvcc, time nothing."""
+    """Return the times of every kernel that computes the right values and stays inside its arrays; none without a GPU and
+    nvcc."""
     if work.device.type != "cuda":
         return Times("not measured: GB/s, which need a GPU" + ("" if work.nvcc else f"; {nvcc.ABSENT}"))
     if work.nvcc is None:

@@ -69,8 +69,10 @@ def _overlap(
 
 
 def _time_plans(signals: torch.Tensor, length: int, device: torch.device) -> dict[str, float]:
-    """Time a transform that has to create its plan, and one that does not. Events enclose the call, so they include the CPU's
-    work."""
+    """Return the times of a transform that has to create its plan, and of one that does not.
+
+    Events enclose the call, so they include the CPU's work.
+    """
     cache = torch.backends.cuda.cufft_plan_cache[device.index or 0]
     cache.clear()
     first, second = bench.time_each(lambda: torch.fft.rfft(signals, length), device, 2)

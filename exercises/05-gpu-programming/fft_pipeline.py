@@ -88,7 +88,7 @@ refused_count = 0
 
 
 def filter_slowly(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
-    """Filter as the provided part does: transform the template again for each signal, and use whatever length results."""
+    """Return the scores as the provided part computes them: it transforms the template again for each signal, at any length."""
     length = these.shape[1] + pulse.shape[0] - 1
     scores = []
     for signal in these:
@@ -104,7 +104,7 @@ def filter_on_a_ring(these: torch.Tensor, pulse: torch.Tensor) -> torch.Tensor:
 
 
 def transform_and_back(rows: torch.Tensor, spectrum: torch.Tensor) -> torch.Tensor:
-    """Transform each row, multiply, and transform back: what a piece costs, wherever the pieces of a signal begin."""
+    """Return each row after a transform, a product with `spectrum`, and the inverse transform, as for one piece of a signal."""
     return torch.fft.irfft(torch.fft.rfft(rows) * spectrum, rows.shape[1])
 
 

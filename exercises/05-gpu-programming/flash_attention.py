@@ -70,8 +70,7 @@ compilation = Compilation("my_attention", [
 
 
 def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Compute attention with the whole matrix of scores, in as few PyTorch operations as possible: product and scale,
-    softmax, product."""
+    """Return attention from the whole matrix of scores, in few PyTorch operations: product and scale, softmax, product."""
     scores = torch.baddbmm(q[:1, :1, :1], q, k.mT, beta=0, alpha=scale)  # 0 times its first argument
     return torch.bmm(scores.softmax(-1), v)
 

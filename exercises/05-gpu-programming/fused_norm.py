@@ -84,7 +84,7 @@ backward_compilation = Compilation("my_norm_backward", [
 
 
 def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -> torch.Tensor:
-    """Run the two operations that PyTorch launches on a GPU.
+    """Return the result of the two operations that PyTorch launches on a GPU.
 
     PyTorch's dropout on a CPU consists of other operations: it draws a mask as large as the tensor, divides, and multiplies.
     """
@@ -93,7 +93,10 @@ def eager(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, p: float) -
 
 
 def eager_backward(grad: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, kept: tuple) -> torch.Tensor:
-    """Run the two operations of PyTorch's backward pass, for the gradient of x alone. `kept`: what the forward pass kept."""
+    """Return the gradient of x alone, from the two operations of PyTorch's backward pass.
+
+    `kept`: what the forward pass kept.
+    """
     mean, scale, mask = kept
     grad = torch.ops.aten.native_dropout_backward(grad, mask, 1 / (1 - args.p))
     return torch.ops.aten.native_layer_norm_backward(grad, x, x.shape[1:], mean, scale, weight, None, [True, False, False])[0]
@@ -133,7 +136,8 @@ def call(inputs: tuple, p: float, seed: int, memory: KernelMemory | None = None)
 
 
 def judge_mask(inputs: tuple, norm: torch.Tensor, row: dict) -> None:
-    """Add to this length's row what dropout keeps and drops, and whether the mask repeats. Only dropped places may be 0."""
+    """Add to this length's row the share of numbers that dropout keeps, their error, and how the mask depends on seed and
+    row."""
     dropped = call(inputs, args.p, SEED)
     few_inputs = (inputs[0][:FEW], *inputs[1:])
     if (

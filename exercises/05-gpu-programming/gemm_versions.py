@@ -68,7 +68,7 @@ say(f"tiles of {args.tile} x {args.tile}, counted at n = {', '.join(map(str, cou
 
 
 def count_versions(program: emulator.Program) -> list[dict]:
-    """Count the accesses of every version at every counted size, in the emulator."""
+    """Return the counted accesses of every version at every counted size, from the emulator."""
     rows = []
     for n in counted_sizes:
         result = program.run(str(n), limit_s=COUNT_LIMIT_S, every=True)
@@ -134,7 +134,10 @@ def time_library(n: int) -> dict[str, float]:
 
 
 def time_versions(folder: Path) -> tuple[list[dict], list[dict]]:
-    """Time every version and the library at every size on the GPU. Skip programs that failed to build or did not end."""
+    """Return the times of every version and of the library at every size on the GPU.
+
+    Skip programs that failed to build or did not end.
+    """
     sheet, program = gpus.find(torch.cuda.get_device_name(device)), folder / "gemm_timed"
     major, minor = torch.cuda.get_device_capability(device)
     try:

@@ -62,7 +62,7 @@ class CudaDevice:
         return event
 
     def wait(self, stream: torch.cuda.Stream, event: torch.cuda.Event) -> None:
-        """Let everything that is queued in `stream` from now on wait for `event`."""
+        """Make everything that is queued in `stream` from now on wait for `event`."""
         stream.wait_event(event)
 
     def count_wrong(self) -> int:
@@ -133,7 +133,9 @@ def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines
 
 
 def measure(run: Run, sequential: Run, chunks: int, buffers: int, megabytes: int, ratio: float) -> dict[str, Any]:
-    """Time the learner's pipeline on a GPU, and the same work in one stream. The kernel takes `ratio` times as long as a copy.
+    """Return the times of the learner's pipeline on a GPU, and of the same work in one stream.
+
+    The kernel takes `ratio` times as long as a copy.
 
     An impossible figure is None and is counted in `refused`: a copy faster than the link, or a pipeline faster than its
     engines.

@@ -44,7 +44,7 @@ def make_model(width: int) -> nn.Module:
 def train_on_cpu(
     model: nn.Module, inputs: list[list[float]], labels: list[int], batch_size: int, *_: object, steps: int, clip: float = CLIP
 ) -> torch.Tensor:
-    """Train with the provided loop, which is right on a CPU. Every other loop is compared with it."""
+    """Train with the provided loop, which is right on a CPU, and return the losses. Every other loop is compared with it."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     losses = []
     for step in range(steps):
@@ -125,7 +125,10 @@ def _autocast_without_a_device() -> Iterator[None]:
 
 
 def run_on_meta(train: Train) -> MetaRun:
-    """Run three steps of `train` on the meta device. The result contains the error of `train`, if any."""
+    """Run three steps of `train` on the meta device, and return the outcome.
+
+    The result contains the error of `train`, if any.
+    """
     batch_size, model, device = 4, make_model(16), torch.device("meta")
     inputs, labels = make_data(batch_size, batches=2)
     operations, last, starts = Operations(), _LastCall(), []
@@ -192,7 +195,7 @@ class Observation:
 
 
 def watch(train: Train, device: torch.device, dtype: torch.dtype, *, width: int, batch_size: int, steps: int) -> Observation:
-    """Run `train` for a few steps and record what it does. Raises the errors of `train` and `convert_losses`."""
+    """Run `train` for a few steps, and return what was observed. Raises the errors of `train` and `convert_losses`."""
     model, data = make_model(width), make_data(batch_size)
     weight = next(model.parameters())
     norms: dict[str, torch.Tensor] = {}

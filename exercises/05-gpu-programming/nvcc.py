@@ -135,7 +135,7 @@ def _list_pip_folders() -> list[Path]:
 def compile_cubin(
     nvcc: str, source: Path, arch: str, cubin: Path, defines: Mapping[str, object] | None = None
 ) -> list[CompiledKernel]:
-    """Compile the kernels of `source` and of its included files for one architecture. Raises NvccFailed."""
+    """Compile the kernels of `source` and of its included files for one architecture, and return them. Raises NvccFailed."""
     return read_ptxas(_call(nvcc, source, arch, cubin, defines, "-Xptxas", "-v", "-cubin"))
 
 

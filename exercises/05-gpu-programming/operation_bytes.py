@@ -27,7 +27,11 @@ def make_tensors(rows: int, width: int, device: torch.device) -> list[torch.Tens
 
 @dataclass(frozen=True)
 class Trace:
-    """Operations in their order, each as (names of what it reads, names of what it writes); the bytes of each name; results."""
+    """A trace of a computation.
+
+    `operations` has, for each operation in order, the names of the tensors that it reads and of those that it writes.
+    `bytes_of` has the bytes of each tensor, `results` the names of the results.
+    """
 
     operations: list[tuple[list[str], list[str]]]
     bytes_of: dict[str, int]

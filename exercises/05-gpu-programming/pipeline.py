@@ -56,7 +56,7 @@ def make_order(samples: int, epoch: int) -> torch.Tensor:
 def train_delivered(
     rows: list[list[int]], labels: list[int], epochs: int, device: torch.device, repairs: Collection[int] = ()
 ) -> Outcome:
-    """Run the training of my_training.py as delivered, but repair the faults in `repairs`."""
+    """Run the training of my_training.py as delivered, but repair the faults in `repairs`. Return the outcome."""
     precision = torch.float32 if 2 in repairs else torch.float64
     model = make_model().to(precision).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)

@@ -175,7 +175,7 @@ def read_traces() -> tuple[str | None, list[dict]]:
 
 
 def name_measured_limit(name: str, flops: float, moved_bytes: float) -> str | None:
-    """Return what your find_limit says about a kernel as this run measured it, as a trace of a single launch.
+    """Return the limit that your find_limit names for a kernel that this run measured, given as a trace of a single launch.
 
     Stalls are not measured. So it is called for a kernel that never stalls and for one that always does, and both answers count
     if they differ.

@@ -133,7 +133,7 @@ def write_profile(train, name: str) -> float | None:
 def repair_one_by_one() -> list[dict]:
     """Return two factors for each fault: the speed-up from this repair alone, and the slow-down from this fault alone.
 
-    Each time is the better of two.
+    Each time is the shorter of two.
     """
     everything, data = set(FAULTS), pipeline.make_data(min(args.samples, ABLATED), SEED)
     versions: list[set[int]] = [set(), everything]

@@ -96,7 +96,7 @@ class Planter:
         )
 
     def answers(self) -> dict[str, Any]:
-        """Return what is right for the events."""
+        """Return the right answers for the events."""
         busy = sorted(self.computing | self.exchanging)
         gaps = [(after - before - 1, after) for before, after in pairwise(busy) if after > before + 1]
         longest_us, end = max(gaps, default=(0, 0))

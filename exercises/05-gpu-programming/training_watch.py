@@ -134,7 +134,7 @@ class _Door:
 
 
 def watch(train: pipeline.Train, samples: int, seed: int, epochs: int, device: torch.device) -> Observation:
-    """Run `train` on new data and record what it does. Raises the errors of `train` and `convert_outcome`."""
+    """Run `train` on new data, and return what was observed. Raises the errors of `train` and `convert_outcome`."""
     rows, labels = pipeline.make_data(samples, seed)
     operations = Operations(train.__code__.co_filename)
     door, counted_rows = _Door(operations), [Row(row) for row in rows]

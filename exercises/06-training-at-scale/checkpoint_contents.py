@@ -114,8 +114,8 @@ def list_files(contents: Metadata, folder: Path) -> list[dict[str, Any]]:
 
 
 def damage(root: Path, folder: Path, step: int) -> list[Path]:
-    """Create two newer folders that are not whole checkpoints: a save that was cut off, and a copy of `folder` that was cut
-    off."""
+    """Create and return two newer folders that are not whole checkpoints: a save that was cut off, and a copy of `folder`
+    that was cut off."""
     save, copy = checkpoints.choose_folder(root, step), checkpoints.choose_folder(root, step + 1)
     for target in (save, copy):
         target.mkdir()

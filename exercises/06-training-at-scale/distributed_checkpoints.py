@@ -158,7 +158,10 @@ def continue_training(training: Training | None) -> dict[str, Any]:
 
 
 def continue_with_weights_only() -> dict[int, float]:
-    """Make the usual mistake on purpose: restore step, generator and weights, but begin with new moments."""
+    """Make the usual mistake on purpose: restore step, generator and weights, but begin with new moments.
+
+    Return the losses by step.
+    """
     weights_model = build(world, size, args.width, args.layers, OTHER_SEED)
     weights = get_model_state_dict(weights_model.model)
     checkpoints.load({"model": weights}, weights_only, weights_model.group)

@@ -377,7 +377,7 @@ except RuntimeError:  # a rank that does not train in this life notices here
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 def describe_lives() -> list[dict[str, object]]:
-    """Describe each life: where it began, how soon its first step was done, where it ended, and which steps the next life
+    """Return a row for each life: its ranks, loop, first and last step, times and end, and the steps that the next life
     repeated."""
     rows, every_loss, lives = [], read_notes("losses.jsonl"), read_notes("lives.jsonl")
     failed_lives = {row["life"] for row in read_notes("part.jsonl")}
@@ -398,7 +398,7 @@ def describe_lives() -> list[dict[str, object]]:
 
 
 def compare_losses(every_loss: list[dict[str, object]]) -> dict[str, object]:
-    """Return how far the losses differ from those of the run without a crash, and from each other in repeated steps."""
+    """Return the largest differences of the losses: from those of the run without a crash, and in steps that were repeated."""
     first, repeated = {}, []
     for row in every_loss:
         if row["step"] in first:

@@ -83,7 +83,10 @@ half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloa
 
 
 def describe(way: str, wire: str, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the row of one training run from the results of all ranks. The fullest rank counts, and the slowest."""
+    """Return the row of one training run from the results of all ranks.
+
+    Bytes are those of the fullest rank, and times those of the slowest.
+    """
     numbers, first = args.layers * results[0]["block_numbers"], results[0]
     share_bytes, number_bytes = 4 * numbers / size, 2 if wire == "bfloat16" else 4
     row = {

@@ -70,7 +70,7 @@ def make_optimizer(weights: Iterable[nn.Parameter], shape: Shape) -> torch.optim
 
 
 def train_alone(world: ranks.World, shape: Shape) -> Reference:
-    """Train the whole model on rank 0, and send the results to all ranks. The other ranks wait without using a core."""
+    """Train the whole model on rank 0, and return the results on all ranks. The other ranks wait without using a core."""
     model, losses, seconds = shape.build().to(world.device), torch.zeros(shape.steps, dtype=torch.float64), []
     if world.rank == 0:
         optimizer = make_optimizer(model.parameters(), shape)
@@ -122,7 +122,7 @@ def run_layout(
     mesh: torch.Tensor | None = None,
     prepare: Prepare | None = None,
 ) -> LayoutResult:
-    """Train with that layout, and compare the result with one process.
+    """Train with that layout, and return the results, compared with those of one process.
 
     `mesh` has the rank at each place (dp, pp, tp). Without it, ranks are counted as in `lay_out`.
     `prepare(stage, mesh)` may change this rank's stage before training, for example by checkpointing or by fully_shard over

@@ -78,7 +78,8 @@ def mib(size: int | None) -> float | None:
 
 
 def run_menu() -> list[tuple[Technique, Measurement]]:
-    """Run every technique on a simulated device that is never full, or on a GPU with its own memory."""
+    """Return every technique with its measurement, on a simulated device that is never full, or on a GPU with its own
+    memory."""
     results = []
     for technique in MENU:
         step = functools.partial(train, technique)

@@ -103,7 +103,7 @@ def find_bottleneck(milliseconds: Mapping[str, float]) -> str:
 def summarise(
     result: LayoutResult, layout: Layout, shape: Shape, nodes: Sequence[str], alone_losses: Sequence[float], *, on_gpu: bool
 ) -> dict[str, object]:
-    """Describe a layout in one row: whether it trains as one process does, what it sends, and where its time goes.
+    """Return a layout's row: its differences from one process, the bytes that it sends, its times, and its bottleneck.
 
     Bytes are for the rank with the most, and times for the slowest rank.
     """

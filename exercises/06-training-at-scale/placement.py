@@ -62,7 +62,7 @@ def build() -> nn.ModuleList:
 
 
 def train(chosen: Sequence[int]) -> Row:
-    """Take one step in which the chosen blocks are recomputed.
+    """Take one step in which the chosen blocks are recomputed, and return its row.
 
     `stored` has the activations that forward leaves of each block, `peak` the most activations when the backward of a block
     begins, both in bytes. `operations` counts the whole step, `forward` each block's forward.

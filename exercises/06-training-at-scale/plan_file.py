@@ -18,7 +18,7 @@ MAX_NUMBER = 10**9
 
 
 class PlanFile(DecisionFile):
-    """The content of the file. The keys of `ranks` are ranks.dp and so on."""
+    """The content of my_plan.yaml. The keys of `ranks` are ranks.dp and so on."""
 
     @property
     def plan(self) -> Plan | None:

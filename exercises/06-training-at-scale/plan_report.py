@@ -45,7 +45,8 @@ def describe_work(work: Work, valid: list[tuple[float, Plan]]) -> dict[str, Any]
 
 
 def describe_plan(work: Work, plan: Plan, valid: list[tuple[float, Plan]]) -> dict[str, Any]:
-    """Return everything that the formulas say about a plan.
+    """Return the figures of a plan by formula: the rules that it breaks, memory and bytes in GB, the bubble, times, and its
+    rank.
 
     Values that need the time of a step are None if the GPU lacks the precision. The rank is None if no plan is valid.
     """

@@ -56,7 +56,9 @@ def is_sharded(plan: Plan) -> bool:
 
 
 def run_plan(world: ranks.World, plan: Plan, shape: Shape, single: Reference, flops_of_step: float) -> dict[str, Any]:
-    """Train `shape` by the plan, and compare it with one process. `flops_of_step` are the model's, on all ranks.
+    """Train `shape` by the plan, and return the results, compared with those of one process.
+
+    `flops_of_step` are the model's, on all ranks.
 
     Every rank calls it and gets the same result.
     """

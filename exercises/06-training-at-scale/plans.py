@@ -119,9 +119,10 @@ def stage_parameters(work: Work, plan: Plan, stage: int) -> float:
 
 
 def _divide_parameters(work: Work, plan: Plan, stage: int) -> tuple[tuple[float, int], tuple[float, int]]:
-    """Return the parameters that a GPU holds before ZeRO, and how many GPUs hold the same ones: outside experts, and in them.
+    """Return two pairs, one for parameters outside the experts and one for those in them.
 
-    All dp x cp ranks with the same layers hold the same parameters, but only one in ep of them the same experts.
+    Each pair has the parameters that a GPU holds before ZeRO, and how many GPUs hold the same ones. All dp x cp ranks with
+    the same layers hold the same parameters, but only one in ep of them the same experts.
     """
     shape, experts = work.shape, work.shape.layers / plan.pp * work.shape.expert_parameters
     numbers = shape.layers / plan.pp * (shape.layer_parameters - shape.expert_parameters)
@@ -266,8 +267,7 @@ def save_interval_times(work: Work, plan: Plan) -> tuple[float, float]:
 
 # --- rules -----------------------------------------------------------------------------------------------------------------
 def find_problems(work: Work, plan: Plan) -> dict[str, str]:
-    """Return the rules that a plan breaks, including memory, by name, each with its numbers. If the plan can run, none is
-    returned."""
+    """Return the rules that a plan breaks, each with its numbers, by the rule's name; {} if the plan can run."""
     shape, cluster = work.shape, work.cluster
     holders, total = plan.dp * plan.cp, memory(work, plan)["total"] / 1e9
     interleaved = plan.schedule == "interleaved"

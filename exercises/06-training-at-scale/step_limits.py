@@ -1,4 +1,4 @@
-"""Three clusters of 6.3, and how long computing waits for messages on them: exposed.json, which a replay recorded."""
+"""Three clusters of 6.3, and how long computing waits for messages on them. A replay recorded these waits in exposed.json."""
 
 from __future__ import annotations
 

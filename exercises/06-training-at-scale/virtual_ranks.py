@@ -24,7 +24,7 @@ PARTS = {  # torch's names for what memory is used for
 def shard(model: nn.Module, mesh: object, *, free_after_forward: bool, **options: object) -> None:
     """Shard `model` in place with FSDP, first block by block, then the remaining weights.
 
-    Weights that are not freed stay whole from forward to backward. `options` are further ones of fully_shard.
+    Weights that are not freed stay whole from forward to backward. `options` are passed on to fully_shard.
     """
     for block in model.blocks:
         fully_shard(block, mesh=mesh, reshard_after_forward=free_after_forward, **options)

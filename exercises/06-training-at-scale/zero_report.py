@@ -63,9 +63,9 @@ def describe_sharded(rank_numbers: Sequence[int], counts: Mapping[str, Any], par
 
 
 def compare_prediction(rows: Sequence[Row], virtual: Sequence[Row], ranks: int) -> None:
-    """Add to each row how far its peak on a GPU is from the prediction for that many ranks.
+    """Add to each row the difference between the predicted and the measured peak on a GPU, in percent of the measured one.
 
-    The value is None if peak or prediction is missing.
+    The value is None if one of the two is missing.
     """
     for row in rows:
         peak = next((item["peak_bytes"] for item in virtual if (item["ranks"], item["stage"]) == (ranks, row["stage"])), None)
@@ -84,7 +84,11 @@ def compare_wire(rows: Sequence[Row], collectives: Sequence[Row]) -> float | Non
 
 
 def summarise(rows: Sequence[Row]) -> Row:
-    """Return figures over all stages. A figure is None if a stage that it needs is not among the rows."""
+    """Return figures over all stages: spreads, the stage that holds the least, the bytes of stages 2 and 3 in percent of
+    those of stage 0, and the bytes of stage 3.
+
+    A figure is None if a stage that it needs is not among the rows.
+    """
     of = {row["stage"]: row for row in rows}
 
     def percent(key: str, stage: int) -> float | None:

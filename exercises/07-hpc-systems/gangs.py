@@ -254,7 +254,7 @@ def _ask(schedule: Scheduler, decision: _Decision) -> object:
 
 
 def keep_order(queue: list[dict], free: dict[str, int], _running: list[dict], size: int) -> dict[str, Place]:
-    """Start gangs in the order of the queue, up to the first that has to wait."""
+    """Return the gangs that start: those at the front of the queue, up to the first that has to wait."""
     starts: dict[str, Place] = {}
     for gang in queue:
         if not (place := _take(gang["nodes"], free, size)):
@@ -264,7 +264,7 @@ def keep_order(queue: list[dict], free: dict[str, int], _running: list[dict], si
 
 
 def take_what_fits(queue: list[dict], free: dict[str, int], _running: list[dict], size: int) -> dict[str, Place]:
-    """Start every gang for which enough nodes are free now, even if others wait in front of it."""
+    """Return the gangs that start: every gang for which enough nodes are free, even if others wait in front of it."""
     return {gang["name"]: place for gang in queue if (place := _take(gang["nodes"], free, size))}
 
 

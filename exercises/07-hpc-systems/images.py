@@ -58,7 +58,10 @@ def without_comments(text: str) -> str:
 
 
 def _join(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Join each line that ends in a backslash to the next. A comment continues only in another comment."""
+    """Return the lines, with each line that ends in a backslash joined to the next.
+
+    A comment continues only in another comment.
+    """
     whole: list[tuple[int, str]] = []
     goes_on = False
     for number, line in lines:

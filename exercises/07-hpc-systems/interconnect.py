@@ -80,7 +80,7 @@ def time_ring(table: topology.Links, order: list[int]) -> float:
 
 
 def end_part(*_: object) -> None:
-    """Raise TimeoutError, in your part."""
+    """Raise TimeoutError inside your part, because its time is over."""
     raise TimeoutError(f"it took {LIMIT_S} s of the processor")
 
 

@@ -21,7 +21,10 @@ Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Counts:
-    """The costs of one step: operations, two for each multiply-add, and bytes. `cache_held`: bytes of the caches after it."""
+    """The costs of one step: operations, two for each multiply-add, and bytes.
+
+    `cache_held`: bytes of the caches after the step.
+    """
 
     operations: int
     weights_read: int
@@ -202,7 +205,7 @@ def attend_grouped(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, 
 
 
 def count_step(decoder: Decoder, rows: Sequence[tuple[int, int]]) -> Counts:
-    """Return the costs of one step of the decoder with the rows (past, new)."""
+    """Return the costs of one step of the decoder. `rows` has, for each request, its past tokens and its new ones."""
     caches = [Cache(decoder.card, past, decoder.device, decoder.dtype) for past, _ in rows]
     operations, reads = _count(decoder.kinds, lambda: decoder.step(rows, decoder.attend(caches, rows)))
     decoder.kinds.forget("cache")

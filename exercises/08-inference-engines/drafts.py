@@ -34,7 +34,8 @@ class CutCache(ContiguousCache):
 
 
 def predict(model: SmallModel, cache: CutCache, new: Sequence[int], *, greedy: bool) -> torch.Tensor:
-    """Return the distribution after each new token, [new, vocabulary]; with `greedy` all of it is on the likeliest token."""
+    """Return the distribution after each new token, [new, vocabulary]; with `greedy`, the likeliest token has the
+    probability 1."""
     start = len(cache)
     scores = model.forward(torch.tensor(new), torch.arange(start, start + len(new)), cache.attend).double()
     return torch.nn.functional.one_hot(scores.argmax(-1), scores.shape[-1]).double() if greedy else scores.softmax(-1)
@@ -95,7 +96,10 @@ class LookupDraft:
     """Guesses that the text continues as it did when its last three tokens occurred in it before."""
 
     def guess(self, text: list[int], gamma: int, _uniform: Callable[[], float], *, greedy: bool) -> tuple[list[int], list[Row]]:
-        """Return the tokens that followed then, or none if the three are new. Prefer a place that `gamma` tokens follow."""
+        """Return the tokens after an earlier place with the same last three tokens, or none if there is no such place.
+
+        Prefer a place that `gamma` tokens follow.
+        """
         del greedy  # a guess without a model is always certain
         ends = [end for end in range(len(text) - 1, 2, -1) if text[end - 3 : end] == text[-3:]]
         if not ends:

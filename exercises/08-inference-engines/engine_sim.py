@@ -32,7 +32,7 @@ def simulate(
     trace: Sequence[Request], schedule: Schedule, clock: StepClock, *, pages: int, budget: int, max_requests: int,
     pool: PagePool | None = None, max_steps: int = MAX_STEPS, observe: Callable[[Step], object] | None = None,
 ) -> Run:  # fmt: skip
-    """Run a copy of the trace on one engine until all requests are answered.
+    """Run a copy of the trace on one engine until all requests are answered, and return the run.
 
     `pool` replaces a pool of `pages` pages. `observe` is called with each step after the engine has planned it and before it
     computes it. Raises PlanError if a plan cannot be computed, if nothing moves for 50 steps, or after `max_steps`.

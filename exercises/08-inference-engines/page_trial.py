@@ -1,4 +1,4 @@
-"""Several answers over one prompt, in pages: the difference of their scores from those of each text alone, and their numbers of
+"""Several answers over one prompt, in pages: how far their scores are from those of each text alone, and their numbers of
 pages and copies.
 
 The prompt is computed in pieces. Then it is forked for each answer, and all answers grow together, a token in each step. The

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def simulate(schedule: Schedule, settings: Row, **changes: Any) -> Run:
-    """Run a trace on the simulated clock. `settings` are the script's; `changes` replaces some of them."""
+    """Run a trace on the simulated clock, and return the run. `settings` are the script's; `changes` replaces some of them."""
     values = settings | changes
     trace = make_trace("chat", values["requests"], values["per_s"])
     limits = {name: values[name] for name in ("pages", "budget", "max_requests")}

@@ -16,7 +16,7 @@ SIDES = ("prefill", "decode")
 
 
 class ServiceFile(DecisionFile):
-    """The content of the file."""
+    """The content of my_service.yaml."""
 
     @property
     def plan(self) -> Plan | None:

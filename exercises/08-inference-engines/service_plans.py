@@ -72,8 +72,10 @@ class Load:
     max_gpus: int = 8 * MAX_ENGINES
 
     def count_least(self) -> int:
-        """Return how many requests a trace needs at least: five times as many as are inside at the same time. A shorter trace
-        ends before the service is as full as it is in the long run."""
+        """Return how many requests a trace needs at least: five times as many as are in the service at the same time.
+
+        A shorter trace ends before the service is as full as it is in the long run.
+        """
         inside_s = (self.ttft_ms + _ANSWER_TOKENS * self.tpot_ms) / 1e3
         return round(_TIMES_INSIDE * self.per_s * inside_s)
 

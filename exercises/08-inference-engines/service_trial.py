@@ -119,7 +119,8 @@ def find_overload_percent(requests: int) -> float:
 
 
 def describe_means(load: Load, service: Service) -> Row:
-    """Return the means of a served trace: rate, TTFT, TPOT, lengths, and how many requests were inside."""
+    """Return the means of a served trace: rate, TTFT, TPOT, lengths, and how many requests were in the service at the same
+    time."""
     requests, count = service.requests, len(service.requests)
     ttft_ns = sum(request.token_times_ns[0] - request.arrived_ns for request in requests)
     gaps = sum(request.answer_tokens - 1 for request in requests)

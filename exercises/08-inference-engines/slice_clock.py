@@ -66,7 +66,7 @@ class SliceClock:
         return link.latency_ns + -(-sent * 10**9 // link.bytes_per_s)
 
     def ns(self, rows: Iterable[tuple[int, int]]) -> int:
-        """Return the nanoseconds of a step: for each request, the tokens in its cache and the new tokens."""
+        """Return the nanoseconds of a step. Each row is a request: the tokens in its cache, and its new tokens."""
         pairs = list(rows)
         scores = sum(count * past + count * (count + 1) // 2 for past, count in pairs)
         return self.ns_of_sums(sum(count for _, count in pairs), sum(past + count for past, count in pairs), scores)

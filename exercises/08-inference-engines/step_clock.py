@@ -41,7 +41,7 @@ class Clock:
 
     @cached_property
     def sheet(self) -> gpus.Gpu:
-        """The GPU's row of gpus.json."""
+        """Return the GPU's row of gpus.json."""
         gpu = gpus.find(GPUS[self.gpu])
         if gpu is None:
             raise KeyError(f"{GPUS[self.gpu]} is not in gpus.json")
@@ -49,13 +49,13 @@ class Clock:
 
     @cached_property
     def weight_bytes(self) -> int:
-        """Bytes of the weights that a step reads: all but the embeddings, of which it reads single rows."""
+        """Return the bytes of the weights that a step reads: all but the embeddings, of which it reads single rows."""
         card = CARDS[self.card]
         return BYTES * (card.parameters - card.vocabulary * card.width)
 
     @cached_property
     def cache_bytes(self) -> int:
-        """Bytes that the cache keeps for one token."""
+        """Return the bytes that the cache keeps for one token."""
         card = CARDS[self.card]
         return BYTES * 2 * card.layers * card.kv_heads * card.head_dim
 
@@ -70,7 +70,7 @@ class Clock:
         return round(self.sheet.fp16 * 10**12) * self.compute_percent // 100
 
     def ns(self, rows: Iterable[tuple[int, int]]) -> int:
-        """Return the nanoseconds of a step: for each request, the tokens in its cache and the new tokens."""
+        """Return the nanoseconds of a step. Each row is a request: the tokens in its cache, and its new tokens."""
         pairs = list(rows)
         return self.overhead_ns + max(self.read_ns(pairs), self.compute_ns(pairs))
 
@@ -94,7 +94,8 @@ class Clock:
 
 
 def fit_shares(points: Sequence[tuple[float, float, float]], sheet: gpus.Gpu) -> dict[str, float]:
-    """Return the shares of a clock that fit measured steps best: those whose worst relative error is smallest.
+    """Return `memory_percent`, `compute_percent` and `overhead_us` of the clock that fits measured steps best: its worst
+    relative error is the smallest.
 
     Each point has the bytes that a step reads, its operations, and its seconds. `off_percent` is the worst error, in percent of
     the measured time.

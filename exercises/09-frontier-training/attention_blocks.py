@@ -1,4 +1,7 @@
-"""Attention over a block of keys for 9.3: its result with the logsumexp, its gradients, messages in a ring, and the whole."""
+"""Attention over a block of keys for 9.3: its result with the logsumexp, its gradients, and messages in a ring.
+
+Also attention over the whole sequence, to compare with.
+"""
 
 from __future__ import annotations
 

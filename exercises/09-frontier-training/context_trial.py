@@ -148,7 +148,7 @@ def measure_large(world: Any, shape: Shape, part: Any, causal: bool) -> float:
 
 
 def use_ulysses(world: Any, shape: list[int], causal: bool, names: list[str]) -> list[dict[str, Any]]:
-    """Return the rows of your Ulysses for the shares of the course among `names`."""
+    """Return a row of your Ulysses attention for each share of the course among `names`."""
     torch.set_num_threads(1)
     part = importlib.import_module("my_ulysses")
     rows = []

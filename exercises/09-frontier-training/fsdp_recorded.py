@@ -95,7 +95,7 @@ class _Recorder:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
-        """Record within the block."""
+        """Record issues while the block runs."""
         hooks = [layer.up.register_forward_hook(lambda *_, number=number: self.issues.append((FORWARD, number)))  # type: ignore[union-attr,operator]
                  for number, layer in enumerate(self._layers)]  # fmt: skip
         for name in METHODS:

@@ -54,7 +54,7 @@ def find_gpus(world: Any, backend: str | None) -> Gpus | None:
 
 
 def find_device(gpus: Gpus | None) -> torch.device:
-    """Return the device that a record names: a GPU if something was measured there."""
+    """Return the device to name in a record: the GPU, or the CPU if nothing was measured on a GPU."""
     return gpus.device if gpus else torch.device("cpu")
 
 

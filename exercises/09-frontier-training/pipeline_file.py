@@ -9,7 +9,7 @@ KEYS = "puzzle", "schedule", "chunks", "reasons"
 
 
 class PipelineFile(DecisionFile):
-    """The content of the file."""
+    """The content of my_pipeline.yaml."""
 
     @property
     def choice(self) -> Choice | None:

@@ -138,7 +138,7 @@ def analyse(results: list[dict[str, Any]]) -> str | None:
 
 @contextlib.contextmanager
 def _log_to(output: io.StringIO) -> Iterator[None]:
-    """Let the analyser's log go to `output` for the time of a block, instead of the terminal."""
+    """Write the analyser's log to `output` instead of the terminal while the block runs."""
     logger = logging.getLogger("Flight Recorder")
     handlers, logger.handlers = logger.handlers, [logging.StreamHandler(output)]
     try:

@@ -98,7 +98,7 @@ class YourSplit(WholeBackward):
         output.backward(gradient)
 
     def compute_weights(self, store: list[Any]) -> None:
-        """Let the learner add the gradients."""
+        """Let the learner's part add the gradients of the weights."""
         self.part.compute_weights(store)
 
 
@@ -141,7 +141,7 @@ class Pipeline:
         return {place: weight.grad for pairs in both for place, weight in pairs if weight.grad is not None}
 
     def run_step(self) -> Step:
-        """Compute one step. Before it, all gradients are removed."""
+        """Remove all gradients, compute one step, and return what was recorded."""
         step, works = Step(), []
         for layers in self._stages.values():
             for weight in layers.weights:
@@ -197,7 +197,10 @@ class Pipeline:
         return tensor
 
     def _send(self, tensor: torch.Tensor, target: Piece) -> list[tuple[Any, torch.Tensor]]:
-        """Start to send, or keep the tensor if the target is on this rank. Tensors must live until their work has ended."""
+        """Start to send a tensor, or keep it if the target is on this rank.
+
+        Return the work with its tensor, which must live until then.
+        """
         rank = self._ranks[target.stage, target.micro_batch]
         if rank == self._world.rank:
             self._passed[target.kind == FORWARD, target.stage, target.micro_batch] = tensor
@@ -328,7 +331,7 @@ def run_your_order(
 
 
 def run_your_split(world: World, shape: Sequence[int], steps: int, orders: Sequence[Any]) -> dict[str, Any]:
-    """Train with the layers of my_split.py: as ZB-V, and in the learner's `orders` if there are any."""
+    """Train with the layers of my_split.py, and return the rows: as ZB-V, and in the learner's `orders` if there are any."""
     torch.set_num_threads(1)
     sizes, size = Shape(*shape), world.size
     slots = order_zero_bubble_v(size, sizes.micro_batches)

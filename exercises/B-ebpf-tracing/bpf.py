@@ -53,7 +53,7 @@ def quote(library: Path) -> str:
 
 @contextmanager
 def run_bpftrace(program: str, pid: int | None = None) -> Iterator[dict[str, Any]]:
-    """Run a bpftrace program while the block runs. The dictionary gets the program's maps when the block ends.
+    """Run a bpftrace program while the block runs, and yield a dictionary, which gets the program's maps when the block ends.
 
     `pid` is the process whose addresses are turned into function names, and must be alive until the block ends. It is not a
     reliable filter: while others probe the same file, probes may also fire for their processes. If the tracer sees the process

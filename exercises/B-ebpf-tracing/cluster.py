@@ -134,7 +134,10 @@ def _apply(file: Path) -> Iterator[None]:
 
 
 def play(file: Path, manifest: Mapping[str, Any], prompt: int, tokens: int) -> Play:
-    """Start the pod, send one request to vLLM, and count its calls from the tracer's container. Raises ClusterFailed."""
+    """Start the pod, send one request to vLLM, and return its calls, counted from the tracer's container.
+
+    Raises ClusterFailed.
+    """
     result = Play(Container(policies.ENGINE), Container(policies.TRACER))
     name = f"pod/{manifests.name_of(manifest)}"
     prepare()

@@ -221,7 +221,7 @@ class Play:
 
 
 def play(manifest: Mapping[str, Any], tracer: tracers.Tracer, prompt: int, tokens: int) -> Play:
-    """Start both containers, send one request to the engine, and count its calls from the tracer's container.
+    """Start both containers, send one request to the engine, and return its calls, counted from the tracer's container.
 
     The tracer `preload` counts inside the engine; the tracer's container then only looks for the engine.
     """

@@ -97,7 +97,7 @@ def _build(cache: Path | None) -> Path:
 
 
 def build_library(source: Path, folder: Path) -> Path:
-    """Compile a C file into a library in `folder` that can be loaded before the runtime.
+    """Compile a C file into a library in `folder` that can be loaded before the runtime, and return its path.
 
     Raises UnsupportedMachine without a compiler, and CompilerRefused with the compiler's first error.
     """

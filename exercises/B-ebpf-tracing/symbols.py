@@ -25,7 +25,7 @@ def list_functions(library: Path) -> dict[str, int]:
 
 
 def find_offset(library: Path, address: int) -> int:
-    """Return the offset in a file of a virtual address. Raises NoSymbols."""
+    """Return the offset in the file that belongs to a virtual address. Raises NoSymbols."""
     for offset, start, size in _read_parts(library):
         if start <= address < start + size:
             return address - start + offset

@@ -102,7 +102,8 @@ def _serve(layers: int) -> None:
 
 
 def _append(text: Any, scores: Any) -> Any:
-    """Append the most likely next token to the text and remove the first token, so that every pass has the same shape."""
+    """Return the text with the most likely next token appended and its first token removed, so that every pass has the same
+    shape."""
     import torch
 
     return torch.cat([text[:, 1:], scores[:, -1:].argmax(-1)], 1)

@@ -131,7 +131,9 @@ def find(name: str, library: Path | None = None) -> Tracer:
 
 @contextmanager
 def trace(tracer: Tracer, engine: Engine) -> Iterator[Trace]:
-    """Count the calls of an engine while the block runs. The block has to end before the engine does.
+    """Count the calls of an engine while the block runs, and yield the trace that gets the counts.
+
+    The block has to end before the engine does.
 
     Raises TracerFailed if the tracer does not start or end.
     """

@@ -101,7 +101,7 @@ def measure(
 
 
 def cache_flush(device: torch.device, size: int = 256 << 20) -> Callable[[], object] | None:
-    """Empty a GPU's L2 cache by writing more bytes than any L2 cache has.
+    """Return a function that empties a GPU's L2 cache by writing more bytes than any L2 cache has; None for a CPU.
 
     Otherwise, a tensor that fits into the cache would not be read from memory.
     """

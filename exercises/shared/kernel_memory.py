@@ -282,7 +282,7 @@ class KernelMemory:
         self._regions = make_regions(self._now)
 
     def _wrap_convert(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Mark the pointer to which an argument is converted with the argument's tensor."""
+        """Return `call`, changed to mark the pointer to which an argument is converted with the argument's tensor."""
 
         def convert(argument: Any) -> Any:
             result = call(argument)
@@ -314,7 +314,10 @@ class KernelMemory:
         return check_and_store
 
     def _wrap_atomic(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Count an atomic operation as a load and a store. Several programs may change the same number in this way."""
+        """Return `call`, changed to count an atomic operation as a load and a store.
+
+        Several programs may change the same number in this way.
+        """
 
         def check_and_change(operation: Any, pointers: Any, value: Any, mask: Any, *arguments: Any) -> Any:
             active = self._select_lanes(pointers, mask)
@@ -327,7 +330,7 @@ class KernelMemory:
         return check_and_change
 
     def _wrap_exchange(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Count a compare-and-swap as an atomic operation."""
+        """Return `call`, changed to count a compare-and-swap as an atomic operation."""
 
         def check_and_exchange(pointers: Any, *arguments: Any) -> Any:
             self._share_out(pointers, self._select_lanes(pointers, None), self._note_atomic, "changes")
@@ -337,7 +340,7 @@ class KernelMemory:
         return check_and_exchange
 
     def _wrap_barrier(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Let another lane store a number again after a barrier."""
+        """Return `call`, changed so that another lane may store a number again after a barrier."""
 
         def forget_lanes(*arguments: Any) -> Any:
             for region in self._regions:
@@ -347,7 +350,7 @@ class KernelMemory:
         return forget_lanes
 
     def _select_lanes(self, pointers: Any, mask: Any) -> np.ndarray:
-        """Return which lanes take part, in the shape of the pointers. A block pointer's mask has no handle."""
+        """Return which lanes take part, in the shape of the pointers. The mask is an array, or an object with one in `data`."""
         return np.broadcast_to(True if mask is None else getattr(mask, "data", mask), pointers.data.shape).astype(bool)
 
     def _share_out(self, pointers: Any, active: np.ndarray, note: Callable[..., None], does: str) -> None:

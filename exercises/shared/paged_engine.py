@@ -249,7 +249,10 @@ def check_plan(
 
 
 def static(waiting: list[Request], running: list[Request], pages: PagePool, budget: int, max_requests: int) -> dict[str, int]:
-    """Begin a batch when all answers of the last batch are complete. Its first step has whole prompts, whatever the budget."""
+    """Return a plan that begins a batch when all answers of the last batch are complete.
+
+    Its first step has whole prompts, whatever the budget.
+    """
     del budget
     if not running:
         while waiting and len(running) < min(max_requests, STATIC_BATCH) and reserve(waiting[0], pages):
@@ -260,7 +263,9 @@ def static(waiting: list[Request], running: list[Request], pages: PagePool, budg
 def prompts_first(
     waiting: list[Request], running: list[Request], pages: PagePool, budget: int, max_requests: int
 ) -> dict[str, int]:
-    """Compute whole prompts as soon as requests may join; other answers continue in the steps without a prompt.
+    """Return a plan that computes whole prompts as soon as requests may join.
+
+    Other answers continue in the steps without a prompt.
 
     A prompt longer than `budget` is computed in a separate step. Each request reserves pages for the longest answer that it may
     get, so no request is preempted.

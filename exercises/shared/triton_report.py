@@ -241,7 +241,7 @@ class NoMeasurements:
         testing.Mark.run = self.skip
 
     def run_once(self, function: Callable[[], Any], *_: Any, quantiles: Sequence[float] | None = None, **_options: Any) -> Any:
-        """Run the function, and return NaN, or a list of it for several quantiles."""
+        """Run the function, and return NaN, or a list of NaN for several quantiles."""
         self.was_used = True
         function()
         times = [math.nan] * len(quantiles or (0.5,))
@@ -256,7 +256,7 @@ class BoundedOutput(io.StringIO):
     """Keep what a program prints. Raises EndedEarly after a megabyte."""
 
     def write(self, text: str) -> int:
-        """Append a text."""
+        """Append a text, and return its length."""
         if self.tell() + len(text) > MAX_OUTPUT:
             raise EndedEarly(f"the program printed more than {MAX_OUTPUT >> 20} MB and was ended")
         return super().write(text)

@@ -10,7 +10,7 @@ WAYS = {"still": Way("the loss is still measured on the text {text}")}
 
 
 class _Result:
-    """The result of any call, with any method."""
+    """A stand-in for the result of any call: each of its methods returns the stand-in again."""
 
     def __getattr__(self, _name: str) -> _Result:
         return self

@@ -12,7 +12,7 @@ RUNS = {
 
 
 def judge(part: Part) -> None:
-    """Check that the shares of an epoch contain every sample, and none twice apart from padding."""
+    """Check that the shares of an epoch contain every sample, and no sample twice, apart from padding."""
     missing, twice = part.metrics["samples_missing"], part.metrics["samples_twice"]
     if missing or twice != part.metrics["samples_twice_expected"]:
         raise part.wrong("still", missing=missing, twice=twice)

@@ -1,4 +1,4 @@
-"""Attention with a mask: a character looks at itself and at earlier characters of its own line."""
+"""A solution of 0.1: attention with a mask, so that a character looks only at itself and at earlier characters of its line."""
 
 from __future__ import annotations
 

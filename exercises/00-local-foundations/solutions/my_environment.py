@@ -1,4 +1,4 @@
-"""The environment of a process. Its rank counts the started processes of earlier nodes, then those before it on its node."""
+"""A solution of 0.3: the rank of a process is the number of started processes on earlier nodes, plus its local rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The samples of a rank. All ranks shuffle with the same seed, pad in the same way, and deal the samples out in turn."""
+"""A solution of 0.2: all ranks shuffle with the same seed, pad in the same way, and deal the samples out in turn."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ RESERVED, USED, CAPACITY = 100, 340, 1000  # MiB
 
 
 def judge(part: Part) -> None:
-    """Note one step on a device of which 240 MiB belong to CUDA itself and to other programs."""
+    """Check the driver's figure on a device of which CUDA itself and other programs use 240 MiB."""
     timeline: list[dict[str, float]] = []
     memory = SimpleNamespace(
         allocated=lambda: 60 * MIB, reserved=lambda: RESERVED * MIB, used=lambda: USED * MIB, capacity=lambda: CAPACITY * MIB

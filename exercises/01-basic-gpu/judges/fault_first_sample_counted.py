@@ -9,7 +9,7 @@ BUSY = {"idle": (80.0, 1.0, 2.0), "copying": (3.0, 96.0, None, 98.0)}
 
 
 def judge(part: Part) -> None:
-    """Select the utilisation of two phases, each of which begins with a reading that belongs to the phase before it."""
+    """Check that the utilisation of a phase leaves out its first reading, which belongs to the phase before it."""
     samples = [{"phase": phase, "utilisation_percent": value} for phase, values in BUSY.items() for value in values]
     select = part.function_alone("select", samples=samples)
     for phase, values in BUSY.items():

@@ -1,4 +1,4 @@
-"""Prefill, then one token at a time. Each call computes only tokens that are not in the cache yet."""
+"""A solution of 1.2: prefill, then one token at a time. Each call computes only tokens that are not in the cache yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fix of exercise 1.4: parts are read one after another, and become smaller when memory runs out. Only the sums are kept."""
+"""A solution of 1.4: it reads one part after another, reads smaller parts once memory runs out, and keeps only the sums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import torch
 
 
 def sum_part(load: Callable[[int, int], torch.Tensor], first: int, count: int) -> torch.Tensor | None:
-    """Return the sums of a part, or None if it does not fit. The error and all tensors of its frames end with this function."""
+    """Return the sums of a part, or None if it does not fit.
+
+    When this function returns, the error and the tensors that it kept alive are freed.
+    """
     try:
         piece = load(first, count)
         return piece.square_().sum(dim=0, dtype=torch.float64)

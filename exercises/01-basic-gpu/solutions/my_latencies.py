@@ -1,4 +1,4 @@
-"""The times of an answer: only events that brought tokens count, and all times start when the request is sent."""
+"""A solution of 1.2: it counts only events that brought tokens, and measures from the moment when the request is sent."""
 
 from __future__ import annotations
 

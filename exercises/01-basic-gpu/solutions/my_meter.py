@@ -1,4 +1,5 @@
-"""Energy by the trapezoidal rule between known powers; utilisation weighted by the time that each reading describes."""
+"""A solution of 1.3: energy by the trapezoidal rule between known powers; utilisation weighted by the time that it
+describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of a call: warm up, wait, start, make many calls, wait, stop. The result is the median of several such samples."""
+"""A solution of 1.1: it warms up and waits; in each sample it times many calls and a wait. The result is the median sample."""
 
 from __future__ import annotations
 

@@ -201,7 +201,10 @@ def _make_place(task: int, ends_with: int = 0) -> Place:
 
 
 def _check_gathering(part: Part) -> None:
-    """Check the job that compares the tasks: that one task submits it, and what it waits for. Raises Verdict."""
+    """Check that exactly one task submits the job that compares the tasks, and check the options of that job.
+
+    Raises Verdict.
+    """
     jobs = [execute(part, _make_place(task), case=f"task {task}") for task in range(len(RATES))]
     submitting = [(task, job) for task, job in enumerate(jobs) if job.find_calls("sbatch")]
     if not submitting:

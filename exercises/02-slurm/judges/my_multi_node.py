@@ -141,7 +141,7 @@ def judge(part: Part) -> None:
 
 
 def _fail(pattern: str) -> Place:
-    """Return a job on two machines in which python fails if its machine and its words match the pattern of the shell."""
+    """Return a job on two machines. Its python fails if the machine's name and the arguments match the shell's `pattern`."""
     code = f'ENDS_WITH=0\ncase "$SLURMD_NODENAME $*" in {pattern}) ENDS_WITH=3;; esac\n'
     python = NOTE.replace("\n", f"\n{code}", 1)
     return Place(nodes=2, arguments=ARGUMENTS, files=FILES, programs=dict.fromkeys(("python", "python3"), python))

@@ -1,4 +1,4 @@
-"""Judge a repaired copy: a message within a copy has the activations of this copy's sequences only."""
+"""Judge a repaired copy: a message within a copy must contain the activations of that copy's sequences, and no others."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Messages:
     earlier: list[Request] = field(default_factory=list)
 
     def restart(self, file: Path) -> None:
-        """Forget the recorded calls, because another tensor begins. Requests are kept, because they may not have finished."""
+        """Clear the recorded calls before the next tensor. Keep the requests, because they may not have finished."""
         if self.file:
             self.file.close()
         self.file = file.open("w", encoding="utf-8", buffering=1)  # so that each line is there if the rank is ended
@@ -58,7 +58,7 @@ class Messages:
         self.requests = []
 
     def begin(self, kind: str, peer: int, tensor: torch.Tensor, start: Callable[[torch.Tensor], Any]) -> Request:
-        """Send or receive a tensor, by calling `start` with it."""
+        """Send or receive a tensor by calling `start` with it, and return the request."""
         first = tensor.flatten()[0].item() if kind == "isend" and tensor.numel() else 0.0
         event = Event(kind, peer, self.numbers[kind, peer], tensor.nbytes, first)
         self.numbers[kind, peer] += 1

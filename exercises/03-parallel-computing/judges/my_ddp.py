@@ -238,7 +238,7 @@ def _run(part: Part, share: Any, log: Any, rank: int, bucket: int) -> tuple[Any,
 
 
 def _call(part: Part, function: Any, *arguments: Any) -> Any:
-    """Call the learner's function. Two errors of torch get special messages."""
+    """Return the result of the learner's function. Two errors of torch get special messages."""
     try:
         return part.call(function, *arguments)
     except Verdict as verdict:
@@ -287,8 +287,8 @@ def _judge_gradients(part: Part, steps: list[Step], size: int, name: str) -> Non
 
 
 def _mix(step: Step) -> list[Any]:
-    """Return the gradients that a part returns if it leaves some of this rank's gradients unsent: those that equal this rank's
-    own, and the right ones for the rest. Return the right ones if all are this rank's own."""
+    """Return, for a part that does not send all gradients, this rank's own gradient if the part returned it, otherwise the
+    mean over the ranks. If the part returned this rank's own gradients for all parameters, return the means."""
     mixed = [
         own if own is not None and answer == own else right
         for answer, own, right in zip(step.given, step.own, step.right, strict=True)

@@ -1,5 +1,4 @@
-"""Judge my_diagnosis.py of 3.7 with curves whose causes are known, and so clear that any reasonable rule for noise finds
-them."""
+"""Judge my_diagnosis.py of 3.7 with curves of known causes, which any reasonable rule for noise finds."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def _steps(network: Any, pieces: list[Any], initial: list[Any], size: int) -> tu
     means = [total / count for total, count in zip(sums, counts, strict=True)]
 
     def average(own: Any) -> Any:
-        """Return the mean over the ranks, as DistributedDataParallel takes it."""
+        """Return the mean over the ranks, as DistributedDataParallel computes it."""
         result = torch.as_tensor(own, dtype=torch.float64).clone()
         dist.all_reduce(result)
         return result / size

@@ -149,13 +149,13 @@ def _is_right(answer: Answer, right: Answer) -> bool:
 
 
 def _is_near(answer: Answer, other: Answer) -> bool:
-    """Return whether two lines are the same. The plateau follows from the line."""
+    """Return whether two lines have about the same latency and bandwidth. The plateau follows from the line."""
     pairs = zip(answer[:2], other[:2], strict=True)
     return all(abs(value - reference) <= NEAR * abs(reference) for value, reference in pairs)
 
 
 def _explain(part: Part, failures: list[tuple[str, Curve, Answer, list[tuple[int, float]]]]) -> Verdict:
-    """Return the verdict on wrong results: a way that explains all of them, or the difference in the first."""
+    """Return the verdict on wrong results: the mistake that explains all of them, or the difference in the first result."""
     name, curve, answer, _ = failures[0]
     right = curve.answer
     values = {
@@ -183,7 +183,7 @@ def _compute(
     power: int = 2,
     removed: float = 0.25,
 ) -> Answer:
-    """Return the result of a fit. Each mistake is a set of keyword arguments."""
+    """Return the line that is fitted to the samples. Each mistake is a set of keyword arguments."""
     times: dict[int, list[float]] = {}
     for size, seconds in samples:
         times.setdefault(size, []).append(seconds)

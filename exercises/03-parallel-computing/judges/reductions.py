@@ -32,7 +32,7 @@ class Log:
         self._tensors: list[weakref.ref[torch.Tensor]] = []
 
     def restart(self) -> None:
-        """Begin another step: forget everything but which tensors were sent."""
+        """Clear the record before another step, but remember which tensors were sent."""
         self._tensors += [weakref.ref(work.tensor) for work in self.works]
         self.events, self.works, self.sizes = [], [], []
 

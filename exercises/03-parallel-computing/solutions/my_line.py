@@ -27,7 +27,7 @@ def read_curve(samples: list[tuple[int, float]]) -> tuple[float, float, int | No
 
 
 def fit(points: dict[int, float]) -> tuple[float, float]:
-    """Return latency and seconds per byte of the line with the least squares of the errors in percent."""
+    """Fit a line with the least squares of the errors in percent. Return its latency and its seconds per byte."""
     weights = {size: 1 / time**2 for size, time in points.items()}
     total = sum(weights.values())
     mean_size = sum(weights[size] * size for size in points) / total

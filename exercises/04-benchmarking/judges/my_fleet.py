@@ -128,7 +128,10 @@ def _counts_spot_as_steady(service: Service, plan: Plan) -> bool:
 
 
 def _name_waste(service: Service, plan: Plan, cost: float) -> str | None:
-    """Return the mistake of an expensive plan, or None. A mistake is named if the plan is the cheapest with it."""
+    """Return the name of the mistake that leads to an expensive plan, or None.
+
+    The plan must be the cheapest one with this mistake.
+    """
     offer = next(offer for offer in service.offers if offer.gpu == plan.gpu)
     single_offer = replace(service, offers=(offer,))
     if len(set(service.demand)) > 1 and plan == rent(service, offer, plan.batch, hourly=False):
@@ -162,7 +165,10 @@ def rent_shares(service: Service, offer: Offer, batch: int, *, alone: bool) -> P
 
 
 def _describe_waste(service: Service, plan: Plan) -> dict[str, object]:
-    """Return the figures of the first hour that costs more than it has to with this GPU and batch size, or none."""
+    """Return the figures of the first hour in which a plan costs more than necessary, or {} if there is no such hour.
+
+    The cheapest hour is that with the same GPU and batch size.
+    """
     offer = next(offer for offer in service.offers if offer.gpu == plan.gpu)
     best = rent(service, offer, plan.batch)
     for hour in range(HOURS):

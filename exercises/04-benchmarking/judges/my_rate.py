@@ -208,7 +208,10 @@ def _judge_moments(part: Part, pairs: list[tuple[Run, Mapping[str, Any]]]) -> No
 
 
 def _is_first_plateau(run: Run, moment: float) -> bool:
-    """Return whether the rate of the card that slows down twice was steady for the first time at about this moment."""
+    """Return whether a run that slows down twice was steady for the first time at about this moment.
+
+    False for all other runs.
+    """
     return run.name == TWICE and abs(moment - FIRST_PLATEAU_S) < run.length_s / 10
 
 

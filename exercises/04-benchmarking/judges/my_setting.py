@@ -329,7 +329,10 @@ def _rate(requests: list[Request], seconds: float) -> float:
 
 
 def _choose(rates: Mapping[int, list[float]], keep: list[int], *, by: Callable = median, take: Callable = min) -> int | None:
-    """Return the choice by the middle half of the rounds. Every sweep is so clear that any sound rule makes the same choice."""
+    """Return the batch size that is chosen by the middle half of the rounds.
+
+    Every sweep is so clear that any sound rule makes the same choice.
+    """
     if not keep:
         return None
     best = max(keep, key=lambda batch: by(rates[batch]))

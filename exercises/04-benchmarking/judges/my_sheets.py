@@ -158,7 +158,10 @@ def _find_false(sheet: dict[str, Any], tests: list[dict[str, Any]], rules: Rules
 
 
 def _read_limits(sheet: dict[str, Any], rules: Rules) -> dict[str, float]:
-    """Return the upper limit of each figure of a card, without rounding: TFLOP/s, TFLOP/s, GB/s."""
+    """Return the upper limit of each figure of a card, without rounding:
+
+    `float32` and `float16` in TFLOP/s, `bandwidth` in GB/s.
+    """
     cores, tensor_cores = rules.operations
     sparse = rules.sparse_limit[sheet["float16_sparse"]]
     return {
@@ -169,7 +172,7 @@ def _read_limits(sheet: dict[str, Any], rules: Rules) -> dict[str, float]:
 
 
 def _read_tests(sheet: dict[str, Any], tests: list[dict[str, Any]], rules: Rules) -> dict[str, float]:
-    """Return the minimum of each figure that the tests prove: TFLOP/s, TFLOP/s, GB/s."""
+    """Return the minimum that the tests prove for each figure: `float32` and `float16` in TFLOP/s, `bandwidth` in GB/s."""
     shown: dict[str, float] = {}
     for test in tests:
         if test["work"] == "copy" and (rules.counts_cache or 2 * test["mb"] > sheet["l2_mb"]):

@@ -1,4 +1,4 @@
-"""A solution of 4.4: every offer with its fastest batch, and every mix for every hour."""
+"""A solution of 4.4: it tries every offer with its fastest batch size, and every mix of instances for every hour."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def cheapest_mix(offer: dict, speed: float, tokens: float, spot_share: float) ->
 
 
 def round_up(number: float) -> int:
-    """Return the number of instances, rounded up."""
+    """Return the number rounded up to a whole one. A rounding error above a whole number does not count."""
     return math.ceil(number - 1e-9)

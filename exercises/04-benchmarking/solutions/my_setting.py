@@ -1,5 +1,7 @@
-"""A solution of 4.3: the goodput of each round, and the smallest batch size whose middle half of rounds reaches that of the
-best."""
+"""A solution of 4.3: it computes the goodput of each round.
+
+The smallest batch size wins whose middle half reaches that of the best.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ ROUNDING = 1.015
 
 
 def find_impossible(sheet: dict, tests: list[dict]) -> str | None:
-    """Compare each claim with the limit of the card, and with what the tests show."""
+    """Return the first figure that is above the limit of the card or below what the tests show, or None."""
     clocks = sheet["boost_mhz"] * 1e6
     sparse = 2 if sheet["float16_sparse"] else 1
     limits = {
@@ -27,7 +27,10 @@ def find_impossible(sheet: dict, tests: list[dict]) -> str | None:
 
 
 def show(sheet: dict, tests: list[dict]) -> dict[str, float]:
-    """Return the highest rate of each kind that the tests prove: TFLOP/s, TFLOP/s of dense matrices, GB/s of the memory."""
+    """Return the highest rate of each kind that the tests prove:
+
+    `float32` and `float16` (dense) in TFLOP/s, `bandwidth` of the memory in GB/s.
+    """
     shown = {"float32": 0.0, "float16": 0.0, "bandwidth": 0.0}
     for test in tests:
         if test["work"] == "copy":

@@ -30,8 +30,9 @@ Look = Callable[[Part, dict[str, Any]], None]
 
 
 def judge_kernels(part: Part, looks: dict[str, Look]) -> None:
-    """Judge the written kernels in the order of `looks`: a function for each kernel that raises a verdict on mistakes of this
-    kernel alone.
+    """Judge the written kernels in the order of `looks`, which has a function for each kernel.
+
+    It raises a verdict on mistakes that only this kernel can have.
 
     The part is open if all written kernels are right, and another kernel still has its line OPEN.
     """

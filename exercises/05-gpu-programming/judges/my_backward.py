@@ -296,7 +296,10 @@ def judge_two_passes(part: Part, watched: WatchedKernels, function: Any) -> None
 
 
 def judge_costs(part: Part, watched: WatchedKernels, products: Products, function: Any, shape: Shape) -> float:
-    """Return the products for each tile of the backward pass. Raises Verdict if it holds, computes or shares too much."""
+    """Return how many products the backward pass computes for each tile.
+
+    Raises Verdict if it holds, computes or shares too much.
+    """
     from torch.utils.flop_counter import FlopCounterMode  # imports Triton, which then decides whether to interpret
 
     inputs, memory, counter = shape.make(heads=1), PartMemory(), FlopCounterMode(display=False)

@@ -73,7 +73,7 @@ def count_right(operations: Operations, bytes_of: dict[str, int], results: list[
 
 
 def count_wrong(operations: Operations, bytes_of: dict[str, int], results: list[str]) -> dict[str, int]:
-    """Return what each mistake counts."""
+    """Return the bytes that each mistake would count."""
     read, written = ({name for pair in operations for name in pair[side]} for side in (0, 1))
     sets = {way: choose(read, written, set(results), set(bytes_of)) for way, choose in SETS.items()}
     inputs_again = sum(bytes_of[name] for reads, _ in operations for name in reads if name not in written)

@@ -156,7 +156,7 @@ def _judge_again(part: Part, matched_filter: Callable[..., Any], shape: tuple[in
 def _wrong_scores(
     signals: torch.Tensor, template: torch.Tensor, right: torch.Tensor, lengths: set[int]
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the scores of each mistake. Some mistakes have different scores for each transformed length."""
+    """Yield each mistake with the scores that it leads to. For some mistakes they depend on the length of the transforms."""
     samples, whole = signals.shape[1], signals.shape[1] + len(template) - 1
     yield "sign-lost", right.abs()
     for way, multiplied in (("convolved", template), ("shifted", template.flip(0))):

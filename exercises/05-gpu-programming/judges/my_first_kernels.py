@@ -231,7 +231,7 @@ def judge(part: Part) -> None:
 
 
 def _add_count(verdict: Verdict, beginning: str) -> Verdict:
-    """Return the verdict on a kernel with this beginning of its sentence."""
+    """Put `beginning` in front of the verdict's sentence, and return the verdict."""
     verdict.says = beginning + verdict.says
     if verdict.suspicion:
         verdict.suspicion["seen"] = beginning + verdict.suspicion["seen"]

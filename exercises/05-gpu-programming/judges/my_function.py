@@ -106,7 +106,10 @@ WAYS = {
 def compute(
     arguments: compilations.Arguments, *, clip: bool = True, negate: bool = True, step: int | None = None
 ) -> torch.Tensor:
-    """Return the values of a block, with `clip` and `negate` as the block as delivered."""
+    """Return the right values of the block.
+
+    Without `clip` or `negate`, leave that operation out; `step` replaces the block's step.
+    """
     x, residual, weight, bias, gate, own_step = arguments
     h = functional.layer_norm(x, x.shape[-1:], weight, bias)
     rms = float(h.square().mean().sqrt())

@@ -170,7 +170,10 @@ def judge(part: Part) -> None:
 
 
 def run_launches(part: Part, place: Path) -> dict[str, Observation]:
-    """Build and run all launches. Raises Verdict if the file does not compile or a kernel does not end."""
+    """Build and run all launches, and return what was observed of each.
+
+    Raises Verdict if the file does not compile or a kernel does not end.
+    """
     source = place / "my_gemm.cu"
     source.write_bytes(part.file.read_bytes())
     try:

@@ -109,7 +109,7 @@ def classify(
     used: float = 0.5,
     stalls: float = 0.5,
 ) -> str:
-    """Return the limit that takes the most time. Each keyword makes one of the mistakes."""
+    """Return the limit that takes the most time of a trace, by the right rule or, with one keyword, by one mistake."""
     times: dict[str, float] = {"launches": 0.0}
     busy_until = min(launch.start_us for launch in trace.launches)
     for launch in sorted(trace.launches, key=lambda launch: launch.start_us):

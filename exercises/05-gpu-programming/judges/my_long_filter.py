@@ -153,7 +153,7 @@ def _judge_scores(part: Part, filter_in_pieces: Callable[..., Any], shape: tuple
 
 
 def _wrong_scores(signals: torch.Tensor, template: torch.Tensor, length: int) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the scores of each mistake."""
+    """Yield each mistake with the scores that it leads to."""
     step = length - len(template) + 1
     spectrum = rfft(template, length)
 

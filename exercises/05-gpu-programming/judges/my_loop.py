@@ -249,7 +249,7 @@ def _judge_mixed(part: Part, mixed: Any, plain: Any, dtype: torch.dtype) -> None
 
 
 def _judge_gradients(part: Part, times: float, case: str) -> None:
-    """Judge the gradients that the optimizer took: `times` those of float32."""
+    """Raise the verdict if the optimizer used wrong gradients: `times` as large as those in float32."""
     if times > SCALED:
         raise part.wrong("not-unscaled", case, times=times)
     if times > UNCLIPPED:

@@ -165,7 +165,10 @@ def make_case(name: str, answer: torch.Tensor, inputs: Inputs, p: float, seed: i
 
 
 def draw(seed: int, offsets: torch.Tensor) -> torch.Tensor:
-    """Return the numbers of tl.rand for small seeds: Philox with ten rounds, of which Triton takes the first of four words."""
+    """Return the numbers of tl.rand for small seeds.
+
+    They come from Philox with ten rounds: Triton takes the first of its four words.
+    """
     words = [offsets.numpy().astype(np.uint64), *(np.zeros(offsets.shape, np.uint64) for _ in range(3))]
     keys = [seed, 0]
     for _ in range(10):

@@ -237,7 +237,7 @@ def _judge_requests(part: Part, model: Any, graphs: Graphs, case: str, *, choose
 
 
 def _judge_sizes(part: Part, requests: Sequence[Request], case: str) -> None:
-    """Judge whether each graph that was replayed is the smallest of those that may be captured."""
+    """Check that each replayed graph has a permitted batch size, and is the smallest one that fits the request."""
     for request in requests:
         wanted, given = len(request.tokens), request.computed
         if given and given not in CAPTURED:

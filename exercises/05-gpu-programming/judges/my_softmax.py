@@ -77,7 +77,7 @@ class Blocks:
 
     @property
     def highest(self) -> str:
-        """Name the block with the highest score."""
+        """Return the name of the block with the highest score."""
         if len(set(self.levels)) == 1:
             return "in any block"
         return "in the first block" if self.levels[0] == max(self.levels) else "in the last block"

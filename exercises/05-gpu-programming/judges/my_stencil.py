@@ -132,7 +132,7 @@ def _without_inner(grid: torch.Tensor) -> torch.Tensor:
 
 
 def _name_wrong_numbers(part: Part, u: torch.Tensor, c: float, inner: torch.Tensor, case: str) -> None:
-    """Raise the verdict of the mistake that leads to these numbers, if there is one."""
+    """Raise the verdict of the mistake that leads to exactly these numbers. Return if no mistake does."""
     wide, right = u.double(), _step_right(u, c)
     sides = {"upper": wide[:-2, 1:-1], "lower": wide[2:, 1:-1], "left": wide[1:-1, :-2], "right": wide[1:-1, 2:]}
     if _close(inner, right + 4 * c * wide[1:-1, 1:-1]):

@@ -172,7 +172,10 @@ def length(spans: list[list[float]]) -> float:
 
 
 def find_wrong_busy(*categories: str, adds: bool = False) -> Callable[[list[Event]], float]:
-    """Return a function that computes the busy share from work of these categories, with `adds` from the sum of durations."""
+    """Return a function that computes the busy share from work of these categories.
+
+    If `adds`, it adds up durations, although pieces of work overlap.
+    """
 
     def find(events: list[Event]) -> float:
         work = select(events, *categories)

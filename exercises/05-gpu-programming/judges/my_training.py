@@ -172,7 +172,7 @@ def _judge_results(part: Part, pipeline: Any, training_watch: Any, observation: 
 
 
 def _compare(answer: torch.Tensor, right: torch.Tensor, label: str, question: str, case: str) -> None:
-    """Raise the verdict on the first different number, with a question about it: nothing proves why it differs."""
+    """Raise the verdict on the first different number, with a `question` about it, because nothing proves why it differs."""
     if answer.shape != right.shape:
         raise Verdict("failed", "other-results", f"{label}: {len(answer)} numbers, but {len(right)} are right", case)
     if not torch.allclose(answer, right, rtol=0, atol=TOLERANCE):

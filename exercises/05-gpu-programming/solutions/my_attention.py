@@ -1,4 +1,4 @@
-"""FlashAttention of exercise 5.10: an online softmax over tiles of keys, in float32; hidden scores are -inf."""
+"""A solution of 5.10: FlashAttention computes an online softmax over tiles of keys, in float32. Hidden scores are -inf."""
 
 from __future__ import annotations
 

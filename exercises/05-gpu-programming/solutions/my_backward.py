@@ -1,4 +1,4 @@
-"""The backward pass of FlashAttention-2 of 5.10. A program sums over queries for its keys, then over keys for its queries."""
+"""A solution of 5.10's backward pass: a program sums over queries for its keys, then over keys for its queries."""
 
 from __future__ import annotations
 

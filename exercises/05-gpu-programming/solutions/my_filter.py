@@ -1,4 +1,4 @@
-"""A solution of 5.8: all signals in one call, the template's spectrum once, at a length with small prime factors."""
+"""A solution of 5.8: it transforms all signals in one call and the template once, at a length with small prime factors."""
 
 from __future__ import annotations
 

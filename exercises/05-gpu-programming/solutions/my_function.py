@@ -1,4 +1,4 @@
-"""The block of 5.12 as one graph: decisions are arithmetic on tensors, and the step arrives as a tensor."""
+"""A solution of 5.12: the block is one graph, because decisions are arithmetic on tensors and the step arrives as a tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch.nn import functional
 
 
 def block(x, residual, weight, bias, gate, warm_up):
-    """Return the block. `warm_up` is a tensor of one number."""
+    """Return the result of the block. `warm_up` is a tensor of one number."""
     h = functional.layer_norm(x, x.shape[-1:], weight, bias)
     rms = h.square().mean().sqrt()
     h = h * torch.clamp(LIMIT / rms, max=1.0)
@@ -18,7 +18,7 @@ def block(x, residual, weight, bias, gate, warm_up):
 
 
 def compile_block(backend):
-    """Return the block, compiled: lengths become dynamic with the second one."""
+    """Return the compiled block. torch makes the length dynamic when it sees a second length."""
     compiled = torch.compile(block, backend=backend)
 
     def call(x, residual, weight, bias, gate, step):

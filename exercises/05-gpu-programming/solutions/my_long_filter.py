@@ -1,4 +1,4 @@
-"""A solution of 5.8's long signals: pieces that overlap by the template's points less one, all of them in one call."""
+"""A solution of 5.8 for long signals: pieces overlap by the template's points less one, and one call transforms them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 5.2: pinned batches, copied while the GPU computes; a scaler that divides before gradients are clipped."""
+"""A solution of 5.2: it copies pinned batches while the GPU computes, and removes the loss scale before it clips gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer norm and dropout of 5.6: lanes outside the row are 0 in the variance, and each place has its own random number."""
+"""A solution of 5.6: lanes outside the row are 0 in the variance, and each place has its own random number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The backward pass of 5.6: the mask comes first, because dropout came last; two means make the gradient of a row."""
+"""A solution of 5.6's backward pass: it draws the mask first, because dropout is the last operation of the forward pass,
+and needs two means of each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 5.4: a stream for each engine, and an event wherever a chunk goes from one to the next."""
+"""A solution of 5.4: it uses a stream for each engine, and an event each time a chunk goes from one engine to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 5.5: a request is copied into the memory of the smallest graph with room for it, replayed and copied out."""
+"""A solution of 5.5: it copies a request into the smallest graph with room for it, replays it, and copies the result out."""
 
 from __future__ import annotations
 

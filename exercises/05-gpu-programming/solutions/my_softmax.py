@@ -1,4 +1,4 @@
-"""The online softmax of exercise 5.10: highest score, sum and weighted values so far, rescaled when the highest score rises."""
+"""A solution of 5.10: it keeps the highest score, the sum and the weighted values, and rescales them if that score rises."""
 
 from __future__ import annotations
 

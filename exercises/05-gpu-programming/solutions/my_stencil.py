@@ -1,4 +1,4 @@
-"""A solution of 5.7: no temporary, and blocks of rows that stay in the cache for all five operations."""
+"""A solution of 5.7: it creates no temporary, and works on blocks of rows that stay in the cache for all five operations."""
 
 from __future__ import annotations
 

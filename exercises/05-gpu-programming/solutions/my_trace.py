@@ -1,4 +1,4 @@
-"""The trace reader of 5.11: unions of intervals, ranges found by the launch, and idle time charged to the call before it."""
+"""A solution of 5.11: it unites intervals, finds ranges by the launch, and charges idle time to the call before it."""
 
 from __future__ import annotations
 

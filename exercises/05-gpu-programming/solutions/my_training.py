@@ -1,4 +1,4 @@
-"""A solution of exercise 5.9: the data becomes a tensor once, a step is a dozen calls, and nothing is read before the end."""
+"""A solution of 5.9: it makes the data a tensor once, needs a dozen calls for a step, and reads nothing before the end."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ def _block(offset: Sequence[int], size: Sequence[int], file: str = "") -> Block:
 
 
 def _divide(shape: Sequence[int], parts: Sequence[int], copies: int = 1) -> list[Block]:
-    """Return the slices of a tensor that is cut into so many parts along each dimension, as torch cuts, in reverse order."""
+    """Return, in reverse order, the slices of a tensor that torch cuts into `parts` parts along each dimension."""
     cuts = []
     for length, count in zip(shape, parts, strict=True):
         width = -(-length // count)
@@ -305,7 +305,7 @@ def _divide(shape: Sequence[int], parts: Sequence[int], copies: int = 1) -> list
 
 
 def _list_divisions() -> Iterator[tuple[str, list[Block], Block]]:
-    """Return the slices of a tensor, and the slice that a rank wants."""
+    """Yield cases of a division: its name, the slices of a tensor, and the slice that a rank wants."""
     yield "12 numbers in 4 slices, for rank 1 of 2", _divide((12,), (4,)), _block((6,), (6,))
     yield "12 x 5 in 4 slices of rows, for rank 1 of 3", _divide((12, 5), (4, 1)), _block((4, 0), (4, 5))
     yield "12 x 5 in 4 slices of rows, for rank 0 of 1", _divide((12, 5), (4, 1)), _block((0, 0), (12, 5))
@@ -338,7 +338,7 @@ Read = tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 def _plan(slices: list[Block], wanted: Block, *, copies: bool = False, rows_only: bool = False) -> list[Read]:
-    """Return the right reads. The options make mistakes."""
+    """Return the right reads, or those of a mistake that the options describe."""
     reads, places = [], set()
     for block in slices:
         numbers = [
@@ -383,8 +383,12 @@ _WRONG_READS: dict[str, Callable[[list[Block], Block], list[Read]]] = {
 
 
 def _play(slices: list[Block], wanted: Block, reads: Sequence[Read]) -> list[str]:
-    """Return, for each number of the wanted slice, its place in the whole tensor as often as it was read, or other places; and
-    the places outside the two slices."""
+    """Return the place that each number of the wanted slice comes from, in words.
+
+    Then come reads from or to places outside the slices.
+
+    The place is that in the whole tensor. A number that is read twice has two places; one that is not read has "nothing".
+    """
     block_of = {block["file"]: block for block in slices}
     arrived: dict[tuple[int, ...], list[str]] = {place: [] for place in itertools.product(*map(range, wanted["size"]))}
     outside = []

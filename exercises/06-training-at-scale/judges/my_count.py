@@ -138,9 +138,9 @@ def _hybrids() -> Iterator[dict[str, str]]:
 
 
 def _play(plan: Any, way: str) -> Iterator[Call]:
-    """Return each collective of a step as its ring, how many numbers the whole tensor has, and bytes for each number.
+    """Yield the collectives of a step: the ring, the numbers of the whole tensor, and the bytes of a number on the wire.
 
-    An all-reduce is two of them. `way` is a mistake, or empty.
+    An all-reduce counts as two of them. `way` is a mistake, or empty.
     """
     p, share = plan.parameters, plan.parameters / plan.per_node
     for micro_batch in range(plan.micro_batches):

@@ -105,7 +105,7 @@ def _is_clear(way: str, cluster: Cluster) -> bool:
 
 
 def _list_mistakes(way: str, cluster: Cluster, right: int) -> dict[str, int]:
-    """Return what each mistake makes the part return."""
+    """Return, for each mistake, the number of ranks that a part with this mistake returns."""
 
     def count(*, work: float = 1.0, sent: float = 1.0, undivided: bool = False, other: Cluster = cluster) -> int:
         ranks = 1
@@ -143,7 +143,7 @@ def _list_mistakes(way: str, cluster: Cluster, right: int) -> dict[str, int]:
 
 
 def record(name: str) -> dict[str, dict[str, float]]:
-    """Return the entry of a cluster in exposed.json: for each way the exposed percent of powers of two."""
+    """Return the entry of a cluster in exposed.json: for each way, the exposed percentage at each power of two."""
     cluster = next(cluster for cluster in CLUSTERS if cluster.name == name)
     powers = [2**power for power in range(MAX_RANKS.bit_length() + 1)]
     return {

@@ -92,7 +92,7 @@ def _show(blocks: Blocks) -> str:
 
 
 def _find_peak(blocks: Blocks, chosen: Sequence[int]) -> int:
-    """Return the most bytes at the beginning of the backward of any block."""
+    """Return the largest number of bytes that are held when the backward of a block begins."""
     held, peak = 0, 0
     for number, (kept, left, _) in enumerate(blocks):
         peak = max(peak, held + kept)

@@ -285,7 +285,7 @@ def _check_weights(part: Part, sharded: Any, size: int, answer: list[list[list[f
 
 
 def _explain_weights(part: Part, size: int, answer: list[list[float]], right: list[list[float]]) -> None:
-    """Raise the verdict on weights that are the same on all ranks, but not AdamW's."""
+    """Raise the verdict that explains wrong weights. They are the same on all ranks, but differ from AdamW's."""
     begin, case = _flatten(_make_parameters()), f"step 1 on {size} ranks"
     missing = next((place for place in range(NUMBERS) if _stays_at_start(answer, begin, place)), NUMBERS)
     if 0 < NUMBERS - missing < size:
@@ -314,7 +314,10 @@ def _explain_weights(part: Part, size: int, answer: list[list[float]], right: li
 
 
 def _vary(part: Part, sharded: Any, size: int) -> None:
-    """Raise the verdict on the simplest wrong training run, together with the most similar right one."""
+    """Train with simpler settings.
+
+    Raise the verdict on the simplest training run that is wrong, beside the most similar right one.
+    """
     settings = [
         {**VALUES, "betas": betas, "eps": eps, "weight_decay": decay}
         for betas, eps, decay in itertools.product(

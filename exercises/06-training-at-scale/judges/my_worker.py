@@ -318,7 +318,7 @@ def _describe(weights: tuple[int, ...]) -> str:
 
 
 def _find_line(file: Path) -> str:
-    """Return the line of the learner's file that calls, in brackets."""
+    """Return the line of the learner's file that is now running, in brackets."""
     frame = sys._getframe()  # noqa: SLF001
     while frame is not None:
         if Path(frame.f_code.co_filename) == file:

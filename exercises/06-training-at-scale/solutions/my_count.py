@@ -1,4 +1,4 @@
-"""A solution of 6.2: rings among the ranks of a node, across nodes and of all ranks, and how often each is used."""
+"""A solution of 6.2: it counts the rings among the ranks of a node, across nodes and of all ranks, and adds up their bytes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from zero_step import Counts, Plan
 
 
 def count(plan: Plan) -> Counts:
-    """Go through the parts of a step."""
+    """Return the bytes of a plan, added up over the parts of a step."""
     n, per_node, nodes, p = plan.nodes * plan.per_node, plan.per_node, plan.nodes, plan.parameters
     among = {"whole": 1, "node": per_node, "all": n}
     inside = across = 0.0
 
     def ring(group: str, numbers: float, width: float, times: float = 1) -> None:
-        """Add an all-gather or a reduce-scatter."""
+        """Add the bytes of an all-gather or a reduce-scatter."""
         nonlocal inside, across
         size = {"node": per_node, "across": nodes, "all": n}[group]
         sent = times * (size - 1) / size * numbers * width

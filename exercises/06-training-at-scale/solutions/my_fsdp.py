@@ -1,4 +1,4 @@
-"""A solution of 6.7: hooks around each block fill and empty the one storage that all its weights view."""
+"""A solution of 6.7: hooks around each block fill and empty the one storage of which all its weights are views."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Unit:
         self.whole.untyped_storage().resize_(0)
 
     def issue(self) -> None:
-        """Begin to gather, unless this has begun."""
+        """Begin to gather the weights, unless a gather has already begun."""
         if self.work is None:
             self.arrived = torch.empty(self.whole.numel(), dtype=self.wire, device=self.whole.device)
             self.work = dist.all_gather_into_tensor(self.arrived, self.share.detach().to(self.wire), async_op=True)
@@ -50,7 +50,7 @@ class Unit:
 
     @torch.no_grad()
     def reduce(self) -> None:
-        """Average this rank's share of the gradients, and free everything whole."""
+        """Average this rank's share of the gradients, and free the whole weights and gradients."""
         gradient = torch.cat([parameter.grad.flatten() for parameter in self.parameters]).to(self.wire)
         share = torch.empty(self.share.numel(), dtype=self.wire, device=gradient.device)
         dist.reduce_scatter_tensor(share, torch.nn.functional.pad(gradient, (0, -gradient.numel() % self.ranks)))
@@ -61,7 +61,7 @@ class Unit:
 
 
 def shard(blocks: list[torch.nn.Module], wire: torch.dtype) -> list[torch.nn.Parameter]:
-    """Divide each block, and link it with its neighbours."""
+    """Divide each block, link it with its neighbours, and return this rank's shares."""
     units = [Unit(block, wire) for block in blocks]
     for first, second in itertools.pairwise(units):
         first.next, second.previous = second, first

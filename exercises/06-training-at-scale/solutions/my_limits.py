@@ -1,4 +1,4 @@
-"""A solution of 6.3: an inequality for each way."""
+"""A solution of 6.3: it solves one inequality for each way to divide the work."""
 
 from __future__ import annotations
 

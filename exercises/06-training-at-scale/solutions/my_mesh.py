@@ -1,4 +1,4 @@
-"""A solution of 6.3: a rank number has a digit for each dimension."""
+"""A solution of 6.3: it reads the number of a rank as digits, one for each dimension."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ORDER = ("pp", "dp", "tp")
 
 
 def coordinates(rank: int, sizes: dict[str, int], order: tuple[str, ...]) -> dict[str, int]:
-    """Return the place, digit by digit, the fastest first."""
+    """Return the coordinates, digit by digit, beginning with the dimension that varies fastest."""
     place = {}
     for name in reversed(order):
         rank, place[name] = divmod(rank, sizes[name])

@@ -1,4 +1,5 @@
-"""A solution of exercise 6.1: a quarter of the batch at a time, blocks recomputed, and scores of a few tokens at a time."""
+"""A solution of 6.1: it trains on a quarter of the batch at a time, recomputes blocks, and computes the scores of a few
+tokens at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solution of 6.5: the steps that all ranks see, newest first, until all ranks have loaded one."""
+"""A solution of 6.5: it tries the steps that all ranks see, the newest first, until all ranks have loaded one."""
 
 from __future__ import annotations
 

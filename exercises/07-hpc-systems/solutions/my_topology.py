@@ -57,7 +57,7 @@ def find_groups(links: list[list[str]], size: int) -> list[list[int]]:
 
 
 def find_ring(links: list[list[str]]) -> list[int]:
-    """Return the best ring, from GPU 0: one speed after the other, with links of at least that speed."""
+    """Return the best ring, beginning at GPU 0. Try the speeds one after the other, each with links of at least that speed."""
     hops = [[NO_LINKS if link == "X" else (rank_link(link), -1) for link in row] for row in links]
     for slowest in sorted({rank for row in hops for rank, _ in row}, reverse=True):
         paths = {(1, 0): (NO_LINKS, [0])}  # by the GPUs that they visit, and the last of them

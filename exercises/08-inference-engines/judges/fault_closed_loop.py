@@ -9,7 +9,7 @@ RUNS = {"right": {"overload_percent": 28.6}, "wrong": {"overload_percent": 100.0
 
 
 def judge(part: Part) -> None:
-    """Require that too much work breaks the limits."""
+    """Require that a service misses its limits if it gets more work than it can do."""
     if (percent := part.metrics["overload_percent"]) > 60:
         raise part.wrong("still", percent=percent)
     part.note("requests arrive, whatever the service does")

@@ -1,6 +1,7 @@
-"""Judge my_accept.py of 8.5 without random numbers: verify runs on a grid of numbers, and its distribution is compared with p.
+"""Judge my_accept.py of 8.5 without random numbers: `verify` runs on a grid of numbers, and its distribution is compared
+with p.
 
-A target and a draft model look back at one token each. For every pair of guesses, verify runs on each point of a Halton grid
+A target and a draft model look back at one token each. For every pair of guesses, `verify` runs on each point of a Halton grid
 instead of random numbers. The result is the distribution of the next three tokens; the target itself continues a short step.
 A wrong rule is recognised by its distribution.
 """
@@ -216,7 +217,7 @@ def _list_shares(shares: Sequence[float]) -> str:
 
 
 def _judge_chance(part: Part, verify: Verify) -> None:
-    """Judge that the same numbers yield the same tokens, and that the rows stay as they are."""
+    """Check that the same numbers yield the same tokens, and that the rows stay as they are."""
     for draft, q, p, _ in list_drafts():
         q_copy, p_copy = [list(row) for row in q], [list(row) for row in p]
         for point in GRID[:8]:

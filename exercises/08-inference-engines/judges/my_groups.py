@@ -163,7 +163,7 @@ def unpack(codes: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def _judge_form(part: Part, result: Any, bits: int, group: int, case: str) -> None:
-    """Judge types and shapes: they are the bytes of the format."""
+    """Judge types and shapes, which determine the bytes of the format."""
     if not isinstance(result, tuple) or len(result) != 3 or not all(isinstance(item, torch.Tensor) for item in result):
         raise Verdict("failed", "other", "it must return three tensors: codes, scales and zeros", case)
     codes, scale, _ = result

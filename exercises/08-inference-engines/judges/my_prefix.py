@@ -308,7 +308,7 @@ class Keys:
             raise self.part.wrong("salt-ignored", case)
 
     def judge_many(self) -> None:
-        """Judge that different texts have different keys, even if their digits are the same."""
+        """Check that different texts have different keys, even if their digits are the same."""
         case = "keys of many texts"
         texts = [([number % 100, number // 100, 1, 2], "") for number in range(5000)]
         keys = {self.read(case, tokens)[0] for tokens, _ in texts}

@@ -1,4 +1,4 @@
-"""Judge my_scales.py of 8.6: smooth by its formula, and search by the error of a layer's output with the chosen scales."""
+"""Judge my_scales.py of 8.6: `smooth` by its formula, and `search` by the error of a layer's output with the chosen scales."""
 
 from __future__ import annotations
 

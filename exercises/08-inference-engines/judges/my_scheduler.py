@@ -207,7 +207,7 @@ class Log:
 
     @property
     def plans(self) -> list[dict[str, int]]:
-        """The plans."""
+        """Return the plan of each step."""
         return [step.plan for step in self.steps]
 
 

@@ -131,7 +131,7 @@ def _judge_best(part: Part) -> None:
 
 
 def list_choices(alpha: float, step_ns: Callable[[int], int], draft_ns: int, largest: int) -> dict[str, int]:
-    """Return the right number of guesses, and that of each mistake."""
+    """Return the right number of guesses, and the number that each mistake leads to."""
 
     def find(time_of: Callable[[int], float], allowed: Iterable[int] = range(largest + 1)) -> int:
         return max(allowed, key=lambda gamma: sum_powers(alpha, gamma) / time_of(gamma))

@@ -59,7 +59,7 @@ def judge(part: Part) -> None:
 
 
 def _find_cause(order: list[str]) -> tuple[str, str, str]:
-    """Return the way of the first field that comes too early, its name, and a field that should come before it."""
+    """Return the mistake of the first field that comes too early, its name, and a field that should come before it."""
     pairs = [(early, late) for place, early in enumerate(order) for late in order[place + 1 :] if late in (*SHARED, "user")]
     for early, late in pairs:
         if early in ("time", "request_id"):

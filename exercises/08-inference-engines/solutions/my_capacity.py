@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def wait_s(per_s: float, service_s: list[float]) -> float:
-    """Return rate times second moment, divided by twice the free share."""
+    """Return the rate times the mean square of the service times, divided by twice the share of idle time."""
     mean = sum(service_s) / len(service_s)
     square = sum(time**2 for time in service_s) / len(service_s)
     use = per_s * mean
@@ -14,7 +14,7 @@ def wait_s(per_s: float, service_s: list[float]) -> float:
 
 
 def count_inside(per_s: float, ttft_s: float, tpot_s: float, answer: int) -> float:
-    """Return rate times time inside."""
+    """Return the arrival rate times the time that a request is in the service."""
     return per_s * (ttft_s + (answer - 1) * tpot_s)
 
 

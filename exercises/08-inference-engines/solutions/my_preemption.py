@@ -13,5 +13,5 @@ def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
 
 
 def swap_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:
-    """Return the nanoseconds to the host and back."""
+    """Return the nanoseconds of copying a cache to the host and back."""
     return 2 * tokens * (cache_bytes / link_gb_per_s + copies_per_token * copy_ns)

@@ -6,7 +6,7 @@ import torch
 
 
 def smooth(activation, weight, alpha):
-    """Return the scales by the formula."""
+    """Return the scales of SmoothQuant's formula."""
     return activation.clamp(min=1e-5) ** alpha / weight.abs().amax(0).clamp(min=1e-5) ** (1 - alpha)
 
 

@@ -122,7 +122,7 @@ def judge(part: Part) -> None:
 def _mfu(
     job: dict[str, Any], *, attention: int = 12, causal: bool = True, key: str = "active_parameters", peak: str = "peak_tflops"
 ) -> float:
-    """Return the MFU in percent, or that of a mistake."""
+    """Return the MFU in percent, right or as a part with a known mistake computes it."""
     products = attention * job["layers"] * job["attention_width"] * job["sequence"]
     products /= 2 if job["is_causal"] and causal else 1
     return 100 * float((6 * job[key] + products) * job["tokens_per_s"] / 1e12 / job[peak])
@@ -135,7 +135,7 @@ def _read(log: str) -> list[dict[str, Any]]:
 
 
 def _count_kept(log: list[dict[str, Any]], mistake: str = "") -> float:
-    """Return the goodput of a log in percent, or that of a mistake."""
+    """Return the goodput of a log in percent, right or as a part with a known mistake computes it."""
     kept, trained, saved = 0.0, 0.0, {0: 0.0}
     for entry, following in pairwise(log):
         hours = following["hour"] - entry["hour"]

@@ -161,7 +161,10 @@ def _work(shape: Any) -> int:
 
 
 def _train(part: Part, sharded: Any, rank: int, size: int) -> dict[str, Any]:
-    """Return this rank's weights after each step, and the orthogonalised shapes and kept and sent numbers of the last one."""
+    """Return this rank's weights after each step.
+
+    For the last step, also return the shapes that were orthogonalised, and how many numbers the rank kept and sent.
+    """
     import torch
     from shard_bytes import SentBytes, count_kept_numbers
 

@@ -1,4 +1,7 @@
-"""Judge my_ring_attention.py of 9.3: shares by their work, merge by whole softmaxes, and the ring on 2, 3 and 4 real ranks."""
+"""Judge my_ring_attention.py of 9.3:
+
+`share` by the work of each rank, `merge` by softmaxes over all keys, and the ring on 2, 3 and 4 real ranks.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ OFFERED = (ALGORITHMS, ("ring", "doubling", "tree"), ("tree", "halving", "ring")
 
 
 def _time(algorithm: str, ranks: int, size: float, latency: float, speed: float, *, wrong: str = "") -> float | None:
-    """Return the right time, or that of a mistake; None if the algorithm is not possible."""
+    """Return the right time, or the one that a known mistake gives. Return None if the algorithm is not possible."""
     levels, is_power = (ranks - 1).bit_length(), ranks & (ranks - 1) == 0
     if not is_power and algorithm in ("doubling", "halving"):
         return None

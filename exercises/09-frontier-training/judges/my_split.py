@@ -111,7 +111,7 @@ def _check_weight(part: Part, gradient: Any, right: Any, layer: int, name: str) 
 
 
 def _check_stage(part: Part, layer: Any, compute_weights: Any) -> None:
-    """Judge three layers and two micro-batches, whose weights are computed after both backward passes."""
+    """Judge three layers and two micro-batches, whose weight gradients are computed after both backward passes."""
     name, size = "3 layers, 2 micro-batches", 4
     weights = [_draw(size, size, phase=number).requires_grad_() for number in range(3)]
     copies = [weight.detach().clone().requires_grad_() for weight in weights]
@@ -155,7 +155,7 @@ def _check_memory(part: Part, layer: Any) -> None:
 
 
 class _Held:
-    """Lives as long as the graph that holds it."""
+    """An object that lives as long as the graph that holds it."""
 
 
 def _make_graph() -> tuple[Any, weakref.ref[_Held]]:

@@ -1,4 +1,5 @@
-"""Judge my_step.py of 9.5: the three products of a layer and what is kept for backward, then stochastic by its means."""
+"""Judge my_step.py of 9.5: the three products of a layer and what is kept for backward, then `stochastic` by the means of
+its results."""
 
 from __future__ import annotations
 

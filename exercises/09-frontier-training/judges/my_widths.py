@@ -83,7 +83,7 @@ def _ask(part: Part, settings: Callable[..., Any], kind: str, shape: Any, base: 
 
 
 def _find_effect(kind: str, shape: tuple[int, int], base: tuple[int, int]) -> tuple[float, float]:
-    """Return the right pair (Yang et al. 2022, table 8, for Adam)."""
+    """Return the right deviation and the right rate, each multiplied by `times` (Yang et al. 2022, table 8, for Adam)."""
     if kind == "embedding":
         return 1.0, 1.0
     ratio = base[0] / shape[0]

@@ -8,7 +8,7 @@ import torch
 
 
 def route(scores: torch.Tensor, bias: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return normalised probabilities of the experts with the largest sum."""
+    """Return the probabilities of the chosen experts, divided by their sum, and these experts."""
     probabilities = scores.softmax(-1)
     chosen = (probabilities + bias).topk(k, -1).indices
     weights = probabilities.gather(-1, chosen)
@@ -18,7 +18,7 @@ def route(scores: torch.Tensor, bias: torch.Tensor, k: int) -> tuple[torch.Tenso
 def balance_loss(
     probabilities: torch.Tensor, chosen: torch.Tensor, sum_over_ranks: Callable[[torch.Tensor], torch.Tensor]
 ) -> torch.Tensor:
-    """Return E times the sum of f times P."""
+    """Return the number of experts times the sum of the products of each expert's share of the pairs and mean probability."""
     experts = probabilities.shape[-1]
     counts = sum_over_ranks(torch.bincount(chosen.flatten(), minlength=experts).to(probabilities.dtype))
     sums = sum_over_ranks(probabilities.sum(0))

@@ -173,7 +173,7 @@ def _make_report(results: dict[int, Result], notes: list[str]) -> dict[str, Any]
 
 
 def _note_absences(result: Result) -> Iterable[str]:
-    """Yield what the program lacked: memory, or a launch."""
+    """Yield a note if an allocation was refused for lack of memory, and one if no kernel was launched."""
     if result.refused_bytes:
         words = f"an allocation of {result.refused_bytes:,} bytes was refused: all together may have half of this computer's"
         yield f"{words} memory, but at least 2 and at most 8 GiB, so make the problem smaller"

@@ -144,7 +144,7 @@ def list_kernels(source: Preprocessed) -> dict[str, int]:
 
 
 def _find_qualifiers(code: str) -> Iterator[Edit]:
-    """Remove qualifiers that g++ does not know, or express them in C++."""
+    """Yield edits that remove qualifiers that g++ does not know, or express them in C++."""
     for match in _QUALIFIER.finditer(code):
         if match[1]:
             end = _skip(code, match.end())
@@ -161,7 +161,7 @@ def _find_qualifiers(code: str) -> Iterator[Edit]:
 
 
 def _find_dynamic(text: str, code: str) -> Iterator[Edit]:
-    """Turn `extern __shared__ T name[];` into an alias of the emulator's memory."""
+    """Yield edits that turn `extern __shared__ T name[];` into an alias of the emulator's memory."""
     for match in _DYNAMIC.finditer(code):
         words = _ATTRIBUTE.sub(" ", match[1]).split()
         kind = " ".join(word for word in words if word not in ("extern", "__shared__", "static"))
@@ -177,7 +177,7 @@ def _keep_lines(text: str) -> str:
 
 
 def _find_variables(source: Preprocessed) -> Iterator[Edit]:
-    """Put the variables of the device into sections of their own. A name before a bracket is a function."""
+    """Yield edits that put the variables of the device into sections of their own. A name before a bracket is a function."""
     code = _ATTRIBUTE.sub(lambda match: _blank(match[0]), source.code)
     code = _LENGTH.sub(lambda match: _blank(match[0]), code)
     for match in _VARIABLE.finditer(code):
@@ -195,7 +195,7 @@ def _find_variables(source: Preprocessed) -> Iterator[Edit]:
 
 
 def _find_shared_outside(code: str) -> Iterator[Edit]:
-    """Give __shared__ variables outside of functions a symbol like those inside, by which variables.hpp recognises them."""
+    """Yield edits that give __shared__ variables outside of functions a symbol by which variables.hpp recognises them."""
     is_function: list[bool] = []  # for each open brace
     for match in re.finditer(r"[{}]|\b__shared__\b(?=([^;{}]*);)", code):
         if match[0] == "{":
@@ -210,7 +210,7 @@ def _find_shared_outside(code: str) -> Iterator[Edit]:
 
 
 def _find_ptx(source: Preprocessed) -> Iterator[Edit]:
-    """Translate inline PTX. Its instructions end with ";": a statement without one is left to g++."""
+    """Yield edits that translate inline PTX. Its instructions end with ";": a statement without one is left to g++."""
     text, code = source.text, source.code
     for match in _ASM.finditer(code):
         end = _skip(code, match.end())
@@ -252,8 +252,8 @@ def _split_asm(text: str, code: str, start: int, end: int) -> list[list[str]]:
 
 
 def _find_launches(text: str, code: str) -> Iterator[Edit]:
-    """Turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, grid, block)`; its arguments
-    follow."""
+    """Yield edits that turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, grid, block)`;
+    its arguments follow."""
     for match in _LAUNCH.finditer(code):
         callee = _find_callee(code, match.start())
         end = _find_end(code, match.end())
@@ -268,8 +268,10 @@ def _find_launches(text: str, code: str) -> Iterator[Edit]:
 
 
 def _find_zeros(code: str, first: int, kernel: str) -> Iterator[Edit]:
-    """Let a literal 0 or NULL among the arguments of a launch, which begin at `first`, be a pointer there. In a template
-    whose types follow from its arguments, 0 stays a number."""
+    """Yield edits that make a literal 0 or NULL among the arguments of a launch, which begin at `first`, a pointer.
+
+    In a template whose types follow from its arguments, 0 stays a number.
+    """
     name = re.search(r"\w*\Z", kernel)[0]  # type: ignore[index]
     is_deduced = name and re.search(rf"\btemplate\s*<[^;{{}}]*\b{name}\s*\(", code)
     for zero in re.finditer(r"(?<=[(,])\s*(__null|0)\s*(?=[,)])", code[first : _skip(code, first)]):

@@ -96,7 +96,7 @@ def show_in_browser(environ: Mapping[str, str], address: str) -> bool:
 
 
 def _read_costs(context: Context) -> Cost | None:
-    """Read the costs from the ledger only, without calling AWS, so that the page appears immediately."""
+    """Return the costs from the ledger only, without calling AWS, so that the page appears immediately."""
     if not context.paths.ledger.exists():
         return None
     from gpucourse.labs.aws.cost import cost

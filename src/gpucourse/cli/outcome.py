@@ -212,8 +212,11 @@ def _list_open_faults(session: Session, record: RunRecord) -> list[Facts]:
 
 
 def show_line(session: Session, label: str, start_run: Callable[[Context], RunResult]) -> RunResult:
-    """Do one run of a series by calling `start_run`, and show one line about it or, with --verbose, everything that `run`
-    shows. A failed check or exercise does not end the series."""
+    """Do one run of a series by calling `start_run`, and return its result.
+
+    Show one line about it or, with --verbose, everything that `run` shows. A failed check or exercise does not end the
+    series.
+    """
     from gpucourse.ui.views.result import headline
 
     console = session.console

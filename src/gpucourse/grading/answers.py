@@ -246,7 +246,9 @@ def compute_credit(question: Question, wrong_count: int, *, is_right: bool) -> f
 
 
 def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> PredictionResult:
-    """Compare the prediction `answer` with the measurement of a run. `evidence` is None if nothing was measured.
+    """Return the comparison of the prediction `answer` with the measurement of a run.
+
+    `evidence` is None if nothing was measured.
 
     Raises ValueError, with the reason, if the answer does not fit the kind of prediction.
     """
@@ -264,8 +266,8 @@ def compare(prediction: Prediction, answer: str, evidence: Mapping[str, object] 
 def _compare_choice(
     prediction: Prediction, answer: str, evidence: Mapping[str, object] | None, *, on_gpu: bool
 ) -> PredictionResult:
-    """Compare a predicted option with the right options: those whose range contains the measured number, or the option in
-    `key`."""
+    """Return the comparison of a predicted option with the right options: those whose range contains the measured number,
+    or the option in `key`."""
     chosen_letter = letter(prediction, answer)
     text, measurement = f"{chosen_letter}. {prediction.choices[chosen_letter]}", ""
     right_letters: Sequence[str] = (prediction.key or "",)

@@ -49,8 +49,8 @@ def prove_fault(
     limit_s: float,
     sources: Mapping[str, Path],
 ) -> Iterator[Proof]:
-    """Judge several versions of an exercise's `file`: with the fault, as the course delivers it, and after each repair that
-    its judge lists in REPAIRS.
+    """Judge several versions of an exercise's `file`, and yield the proof of each: with the fault, as the course delivers
+    it, and after each repair that its judge lists in REPAIRS.
 
     `change`: the fault, as old and new text.
     `sources`: all files of the exercise.
@@ -95,7 +95,9 @@ def _load(judge_file: Path, extra_paths: tuple[Path, ...]) -> tuple[Any, str]:
 def prove(
     judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path, extent: Literal["all", "brief", "rest"] = "all"
 ) -> Iterator[Proof]:
-    """Judge every version of the learner's `file` in the course. `shared` is the folder that all exercises use.
+    """Judge every version of the learner's `file` in the course, and yield the proof of each.
+
+    `shared` is the folder that all exercises use.
 
     `extent`: `brief` means the file as delivered and the solution; `rest` means the other solution and every wrong way.
     """

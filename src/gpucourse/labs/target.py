@@ -91,7 +91,10 @@ class Target(Protocol[P, D_contra]):
 
     @abstractmethod
     def build(self, context: Context, proposal: P) -> BuildResult:
-        """Build the proposed labs, inside the block of the proposal. If there is only one lab, its error is raised."""
+        """Build the proposed labs, inside the block of the proposal, and return the results.
+
+        If there is only one lab, its error is raised.
+        """
 
     @abstractmethod
     def health(self, context: Context, labs: Sequence[D_contra], *, ask_nodes: bool) -> Health:
@@ -149,7 +152,8 @@ class HasClock(Protocol):
     def stop(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
         """Pause a lab: its disks remain, and little else costs money.
 
-        All methods here raise UsageError for a lab that cannot be changed this way.
+        The methods that change a lab return the changes. All methods here raise UsageError for a lab that cannot be changed
+        this way.
         """
 
     def start(self, context: Context, module: str, *, gpu: str | None, over_budget: bool) -> ChangeResult:

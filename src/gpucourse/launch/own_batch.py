@@ -105,7 +105,7 @@ def make_shell_script_error(script: Path) -> UsageError:
 
 
 def read(script: Path) -> OwnBatch:
-    """Read the file and its requests.
+    """Return the file with its requests.
 
     Raises UsageError for a heterogeneous job, for an array with more than MAX_TASKS tasks, and for a file that cannot be read.
     """

@@ -93,7 +93,7 @@ class Torchrun(RankLauncher):
 
 
 def read_options(text: str) -> TorchrunOptions:
-    """Read what was typed after --torchrun. An unknown option is passed to torchrun, which refuses it by name.
+    """Return the options that were typed after --torchrun. An unknown option is passed to torchrun, which refuses it by name.
 
     Raises UsageError if a quote is not closed, if gpucourse itself sets an option, or if a word is not an option.
     """

@@ -74,8 +74,9 @@ class OpenBundle:
 
 
 def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
-    """Make the bundle at `path`. Raises UsageError if there is nothing to hand in yet, and StorageError if the file cannot be
-    written.
+    """Make the bundle at `path`, and return its card.
+
+    Raises UsageError if there is nothing to hand in yet, and StorageError if the file cannot be written.
     """
     files = dict(sorted(_list_files(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
@@ -103,8 +104,9 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
 
 @contextmanager
 def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
-    """Open a bundle for the duration of the block, with this computer's course. Raises UsageError if the file is not a
-    complete bundle, or if a newer gpucourse made it.
+    """Open a bundle for the duration of the block, and yield it, with this computer's course.
+
+    Raises UsageError if the file is not a complete bundle, or if a newer gpucourse made it.
     """
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)

@@ -37,7 +37,10 @@ DrawPicture = Callable[[Plot, Mapping[str, Any], str], Picture]
 
 
 def draw_files(folder: Path, plot: Plot, metrics: Mapping[str, Any], subtitle: str) -> Picture:
-    """Draw a picture with matplotlib, and keep its files in `folder`. Raises MissingError if there is nothing to draw."""
+    """Draw a picture with matplotlib, keep its files in `folder`, and return it.
+
+    Raises MissingError if there is nothing to draw.
+    """
     png, svg = draw(plot, metrics, subtitle=subtitle, folder=folder)
     return Picture(title=plot.title, png=png.read_bytes(), svg=svg.read_bytes())
 

@@ -64,9 +64,10 @@ class Comparison:
 
 
 def compare(context: Context, run_names: Sequence[str]) -> Comparison:
-    """Put runs of one exercise side by side, and store charts and tables in `deliverables/<exercise>/comparison*`. Runs of a
-    learner's own script are compared by what the script wrote, and nothing is stored. If the only name is an exercise or a
-    script, compare its two newest good runs.
+    """Return the comparison of runs of one exercise, and store charts and tables in `deliverables/<exercise>/comparison*`.
+
+    Runs of a learner's own script are compared by what the script wrote, and nothing is stored. If the only name is an
+    exercise or a script, compare its two newest good runs.
 
     Raises UnknownName for an unknown run, UsageError for fewer than two runs or for runs of different exercises or scripts,
     and MissingError if a run has no metrics.
@@ -118,7 +119,8 @@ def compare(context: Context, run_names: Sequence[str]) -> Comparison:
 
 
 def _compare_scripts(context: Context, records: Sequence[RunRecord], mode: str) -> Comparison:
-    """Compare runs of one of the learner's scripts: how they were started, what they measured, and their checks."""
+    """Return the comparison of runs of one of the learner's scripts: how they were started, what they measured, and their
+    checks."""
     contents = [read_run(context, record) for record in records]
     labels = _labels(records, {content.record.id: content.metrics for content in contents})
     groups = put_side_by_side([list_values(content) for content in contents])

@@ -37,7 +37,9 @@ class CourseReport:
 
 
 def report_course(context: Context, author: str) -> CourseReport:
-    """Write one page of Markdown about what the learner ran, wrote, answered and predicted. Its pictures are next to it.
+    """Write and return one page of Markdown about what the learner ran, wrote, answered and predicted.
+
+    Its pictures are next to it.
 
     Raises MissingError if there is nothing to report yet, and StorageError if a file cannot be written.
     """

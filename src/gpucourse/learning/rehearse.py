@@ -59,8 +59,9 @@ class RehearsalPlace:
 
 
 def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watch: Watcher) -> CheckedCourse:
-    """Lint the course in `folder`, or the current course. With `run`, also run the exercises of `modules`, or all if it is
-    empty.
+    """Check the course in `folder`, or the current course, and return its errors.
+
+    With `run`, also run the exercises of `modules`, or all if it is empty.
 
     Raises UntrustedFolder if it would run code of a course that other users may write to. Raises UsageError for an unknown
     module.
@@ -264,8 +265,7 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
 
 
 def _nodes(count: int, usual: int) -> tuple[str, ...]:
-    """Yield a complaint for each question that this run cannot answer, and for a prediction whose ranges do not contain the
-    measurement. Unless a part is open, also yield a complaint for each missing deliverable."""
+    """Return the option that sets the number of nodes, or no words if `count` is the usual number."""
     return () if count == usual else ("--nodes", str(count))
 
 

@@ -57,7 +57,7 @@ class Subject:
 
 
 def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
-    """Make the report, and write it to `deliverables/final/` in these formats.
+    """Make the report, write it to `deliverables/final/` in these formats, and return it.
 
     Raises MissingError if no chapter has a run yet, ManifestError if the plan has errors, and StorageError if a file cannot be
     written.

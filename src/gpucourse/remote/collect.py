@@ -37,7 +37,8 @@ def collect(
     output_limit: int = OUTPUT_LIMIT,
     until: float | None = None,
 ) -> CollectedOutputs:
-    """Fetch the run's `outputs/`, and the files in its work folder that match `globs`, from all nodes at the same time.
+    """Fetch the run's `outputs/`, and the files in its work folder that match `globs`, from all nodes at the same time, and
+    return them.
 
     Unchanged files that are already here are not sent again. A file gets its final name only when it is complete, so even a
     power cut leaves no incomplete file under that name.

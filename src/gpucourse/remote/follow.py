@@ -168,6 +168,8 @@ def follow(
 ) -> FollowResult:
     """Collect every log and report to the watcher, until the run has ended on all nodes or `stop` is set.
 
+    Return what was seen of its end.
+
     The first rank that fails is reported immediately. If torchrun may restart it, the failure has no other effect. A rank that
     is silent for longer than `monitor` allows is also reported. If the monitor fails, `guard` reports that once.
 

@@ -212,8 +212,9 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
 
 
 def mark(link: Link, uid: str, shared: str = "") -> Belongings:
-    """Leave a note on the machine, which says that one of our labs uses it. If the lab uses `shared`, also leave the note in
-    our folder below `shared`.
+    """Leave a note on the machine that one of our labs uses it, and return what we have there.
+
+    If the lab uses `shared`, also leave the note in our folder below `shared`.
     """
     return _request_belongings(link, "mark", uid, (), shared)
 

@@ -138,7 +138,7 @@ def _check_partitions(names: str) -> None:
 
 
 def cluster(link: Link) -> SlurmCluster:
-    """Ask the node that accepts jobs for the facts about its cluster.
+    """Return the facts about its cluster from the node that accepts jobs.
 
     Raises InfrastructureError if Slurm does not answer, and MissingError if there is no Slurm.
     """

@@ -89,7 +89,7 @@ def find_ssh_command(text: str, environ: Mapping[str, str]) -> SshCommand:
 
 
 def find_ssh_route(text: str, environ: Mapping[str, str]) -> SshRoute:
-    """Find the route to `user@name:port`. The learner's SSH configuration supplies everything that is not typed.
+    """Return the route to `user@name:port`. The learner's SSH configuration supplies everything that is not typed.
 
     Raises UsageError if the text does not have that form, or if the known hosts revoke the machine's key. Raises MissingError
     if OpenSSH's client is missing, or if the user ID has no account.

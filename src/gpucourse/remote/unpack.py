@@ -96,7 +96,7 @@ def unpack(
     have: Mapping[str, Sequence[int]] = {},
     disk: DiskSpace | None = None,
 ) -> CollectedOutputs:
-    """Unpack one node's tar.
+    """Unpack one node's tar, and return the collected outputs.
 
     `have`: the size and the modification time of each file that the request named as already here.
 

@@ -75,7 +75,7 @@ def render(
 
 
 def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pdf:
-    """Write the report on one page if it fits there; otherwise, put the title and the contents on a separate first page."""
+    """Return the report on one page if it fits there; otherwise, put the title and the contents on a separate first page."""
     pdf = _write(report, fonts, spare, scale, title_page=False)
     if pdf.page_no() > 1:
         pdf.close_fonts()

@@ -76,7 +76,7 @@ def list_faults(modules: Iterable[Module]) -> dict[str, CodeFault]:
 
 
 def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
-    """Put a fault into a copy of the exercise and run the copy.
+    """Put a fault into a copy of the exercise, run the copy, and return the result.
 
     If `fault_id` is None, choose a fault at random, preferably one that has never been found. Raises UsageError if the course
     has no fault for this exercise, and the errors of `run`.
@@ -113,8 +113,9 @@ def is_newest_drill(context: Context, exercise_id: str) -> bool:
 
 
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
-    """Judge the learner's diagnosis of the fault in the newest copy, and store the result in the record of the drill and of
-    its run.
+    """Return the judgement of the learner's diagnosis of the fault in the newest copy.
+
+    Store it in the record of the drill and of its run.
 
     Raises MissingError if there is no copy.
     """
@@ -145,7 +146,7 @@ def _record_diagnosis(paths: WorkspacePaths, exercise_id: str, drill: CodeDrill,
 
 
 def judge_repair(context: Context, run_request: RunRequest) -> Repair:
-    """Run the copy that the learner repaired. Judge it by the exercise's checks and by the judge of its fault.
+    """Run the copy that the learner repaired, and return it, judged by the exercise's checks and by the judge of its fault.
 
     Raises MissingError if there is no copy or one of its files is gone, and the errors of `run`.
     """

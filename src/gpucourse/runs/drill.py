@@ -48,7 +48,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
 
 
 def break_exercise(context: Context, run_request: RunRequest, requested_kind: How | None) -> RunResult:
-    """Run the exercise with an injected fault, chosen at random if `requested_kind` is None.
+    """Run the exercise with an injected fault, chosen at random if `requested_kind` is None, and return the result.
 
     No log and no file of the run shows the kind of the fault. Raises UsageError if nothing can be broken, ExerciseFailed if the
     fault came too late, and the errors of `run`.

@@ -64,7 +64,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
 def _judge_and_hand_in(
     context: Context, record: RunRecord, exercise: Exercise, files: RunPaths, digests: Mapping[str, str]
 ) -> ExerciseVerdict | None:
-    """Judge a run whose outputs are collected, seal it and hand it in.
+    """Judge a run whose outputs are collected, seal it, hand it in, and return its verdict.
 
     `digests`: the SHA-256 sums that are already known, by file path.
     """

@@ -48,7 +48,7 @@ def read_run_verdict(paths: WorkspacePaths, record: RunRecord) -> ExerciseVerdic
 
 
 def follow_to_end(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
-    """Follow the run until it ends, then finish it.
+    """Follow the run until it ends, finish it, and return it with its verdict.
 
     Raises Interrupted if the user presses Ctrl-C (the run then continues), StorageError if the logs cannot be stored,
     and UnreachableError if nodes stop answering or outputs cannot be collected (see `conclude`).

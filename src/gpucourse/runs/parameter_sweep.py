@@ -108,7 +108,7 @@ def sweep(
     values: Sequence[Scalar],
     run_one: RunValue,
 ) -> SweepResult:
-    """Run the exercise with every value, one after the other. If a value fails, the sweep continues.
+    """Run the exercise with every value, one after the other, and return the results. If a value fails, the sweep continues.
 
     On a Slurm cluster that other people share, the runs are one job array if the cluster accepts it: see `slurm_sweep`.
 

@@ -236,7 +236,7 @@ def _was_part_used(files: RunPaths, part: LearnerPart) -> bool:
 
 
 def add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
-    """Combine a part's result with the run's checks of the part, if the part has passed its judge or has none."""
+    """Return a part's result, combined with the run's checks of the part if the part has passed its judge or has none."""
     checks_of_part = [check for check in checks if check.id in part.checks]
     if not checks_of_part or (part.judge and result.verdict != "passed"):
         return result

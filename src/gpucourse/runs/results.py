@@ -92,7 +92,10 @@ def material(paths: WorkspacePaths, record: RunRecord) -> dict[str, Mapping[str,
 
 
 def judge_own_checks(context: Context, record: RunRecord) -> ExerciseVerdict:
-    """Judge a run of a learner's own script with the script's checks. Raises MissingError if a file of the run is damaged."""
+    """Return the verdict of a learner's own checks on a run of their script.
+
+    Raises MissingError if a file of the run is damaged.
+    """
     from gpucourse.course.own_checks import load_own_checks
     from gpucourse.grading.checks import evaluate
 

@@ -59,7 +59,9 @@ def labs(paths: WorkspacePaths, module: Module, run_request: RunRequest) -> list
 
 
 def run_all(paths: WorkspacePaths, module: Module, run_request: RunRequest, run_one: RunExercise) -> Sequence[ExerciseRun]:
-    """Run every exercise of the module on every lab that is up. If one fails, the failure is recorded, and the next one runs.
+    """Run every exercise of the module on every lab that is up, and return the runs.
+
+    If one fails, the failure is recorded, and the next one runs.
 
     `run_one` is called with the exercise, the lab and the function that runs the exercise. Raises MissingError if no lab is
     up, and Interrupted when the user presses Ctrl-C.

@@ -70,7 +70,7 @@ def collect_later(context: Context, record: RunRecord, connections: Connections)
 def follow_on(
     context: Context, record: RunRecord, connections: Connections, *, limit_s: float | None = None
 ) -> follow.FollowedRun:
-    """Follow a run until it ends, even if another process follows it too.
+    """Follow a run until it ends, even if another process follows it too, and return it with its verdict.
 
     `limit_s`: the time limit if this process is the follower.
     """

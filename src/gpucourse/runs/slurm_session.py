@@ -56,7 +56,7 @@ class OpenSession:
 
 @contextmanager
 def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
-    """Copy the files to the cluster, create the record, and watch the job during the block."""
+    """Copy the files to the cluster, create the record, and yield the session. The job is watched during the block."""
     from gpucourse.remote.slurm_client import lay_out, session
 
     with plan_run(context, run) as plan_in_folder:
@@ -86,7 +86,8 @@ def open_session(context: Context, run: ResolvedRun) -> Iterator[OpenSession]:
 
 
 def close_session(context: Context, open_session: OpenSession, transcript: str) -> follow.FollowedRun:
-    """Prove that the GPU is free again, store the transcript as plain text, collect the outputs, and judge the session."""
+    """Prove that the GPU is free again, store the transcript as plain text, collect the outputs, and return the judged
+    session."""
     record, files = open_session.record, runs.files_of(context.paths, open_session.record)
     write_text(files.transcript, transcript)
     with stage(context.watch, "release", "asking Slurm whether the GPU is free again", record.phases_s):

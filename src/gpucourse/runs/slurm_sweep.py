@@ -71,9 +71,8 @@ class ArrayOfRuns:
         return bool(self._records)
 
     def follow(self, context: Context, number: int) -> single.RunResult:
-        """Follow one of the submitted runs until it ends. `number` counts from 1. Raises the errors of
-        `follow.follow_to_end`.
-        """
+        """Follow one of the submitted runs until it ends, and return its result. `number` counts from 1. Raises the errors of
+        `follow.follow_to_end`."""
         from gpucourse.runs import follow
 
         if self._fleet is None:

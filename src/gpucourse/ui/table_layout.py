@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(table: Table, width: int | None) -> Layout:
-    """Lay out the table for a terminal with that many columns, or for a pipe (None)."""
+    """Return the layout of the table for a terminal with that many columns, or for a pipe (None)."""
     if width is None:
         return Layout(table, (None,) * len(table.columns))
     columns = range(len(table.columns))

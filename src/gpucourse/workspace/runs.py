@@ -257,7 +257,7 @@ def _read_or_leave_out(folder: Path) -> RunRecord | None:
 
 
 def _read(file: Path) -> RunRecord | None:
-    """Read the record in a run's folder. Raises MissingError if it cannot be read, or is the record of another run."""
+    """Return the record in a run's folder. Raises MissingError if it cannot be read, or is the record of another run."""
     record = read_record(file, RunRecord)
     if record is None:
         return None

@@ -1,4 +1,4 @@
-"""The same attention, head by head, with exponentials and a mask that multiplies them."""
+"""Another solution of 0.1: it computes one head after the other, and multiplies exponentials by a mask."""
 
 from __future__ import annotations
 

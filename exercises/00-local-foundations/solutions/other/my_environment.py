@@ -1,4 +1,4 @@
-"""The same variables, from a list of all groups in the order of their ranks."""
+"""Another solution of 0.3: it finds the variables in a list of all groups, in the order of their ranks."""
 
 from __future__ import annotations
 

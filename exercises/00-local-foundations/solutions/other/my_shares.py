@@ -1,4 +1,4 @@
-"""The shares with Python's own random numbers, as contiguous blocks. Any rank may get any part of the order."""
+"""Another solution of 0.2: it shuffles with Python's own random numbers, and gives each rank a contiguous block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same tokens, with the text as one list. Each call computes the tokens that are not in the cache yet."""
+"""Another solution of 1.2: it keeps the text in one list, and each call computes the tokens that are not in the cache yet."""
 
 from __future__ import annotations
 

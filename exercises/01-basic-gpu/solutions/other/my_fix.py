@@ -1,4 +1,4 @@
-"""Another fix of exercise 1.4: halve the table until a part fits, and multiply each part by itself."""
+"""Another solution of 1.4: it halves the table until a part fits, and multiplies each part by itself."""
 
 from __future__ import annotations
 

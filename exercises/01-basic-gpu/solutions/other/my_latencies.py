@@ -1,4 +1,4 @@
-"""Another solution of 1.2: the figures follow from the time of each single token."""
+"""Another solution of 1.2: it lists the time of each single token, and computes the figures from this list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same figures with torch: the trapezoidal rule over the known powers, then a weight for each reading."""
+"""Another solution of 1.3, with torch: the trapezoidal rule over the known powers, and a weighted mean of the utilisation."""
 
 from __future__ import annotations
 

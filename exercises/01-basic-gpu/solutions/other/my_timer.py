@@ -1,4 +1,4 @@
-"""The same time from one list of clock readings. Each sample begins where the previous one ended, and the first is dropped."""
+"""Another solution of 1.1: it reads the clock once between two samples, and drops the first sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 3.5: the gradients of sums are divided at the end, by the mean count of the ranks."""
+"""Another solution of 3.5: it sums losses, and divides the gradients at the end by the mean number of samples of a rank."""
 
 from __future__ import annotations
 

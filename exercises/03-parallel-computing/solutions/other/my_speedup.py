@@ -1,4 +1,4 @@
-"""Another solution of 3.4: the figures come from a ratio of times per sample, with medians by sorting."""
+"""Another solution of 3.4: it divides the times per sample, and finds medians by sorting."""
 
 from __future__ import annotations
 

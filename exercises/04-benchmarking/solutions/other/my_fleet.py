@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def plan(offers, demand, limit_ms, spot_share):
-    """Return the best of all offers and batch sizes."""
+    """Return the cheapest plan of all offers and batch sizes."""
     best = None
     for offer in offers:
         for batch, (speed, tpot) in offer["batches"].items():
@@ -19,7 +19,7 @@ def plan(offers, demand, limit_ms, spot_share):
 
 
 def hour(offer, speed, tokens, spot_share):
-    """Return the cheapest pair for an hour: begin with the fewest instances on demand, and replace those on spot one by one."""
+    """Return the cheapest pair (instances on demand, instances on spot) that generates an hour's tokens."""
     effective = speed * (1440 - offer["interruptions_per_day"] * offer["minutes_lost"]) / 1440
     steady = 0
     while steady * speed + 1e-9 < tokens * (1 - spot_share):

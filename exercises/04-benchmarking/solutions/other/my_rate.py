@@ -1,4 +1,4 @@
-"""Another solution of 4.2: from the end backwards, block by block, as long as the blocks are like the ones after them."""
+"""Another solution of 4.2: it goes backwards from the end, block by block, as long as a block is like those after it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def middle(values: list[float]) -> float:
 
 
 def rates(m: int, k: int, n: int, calls: list[tuple[float, float]], peak_tflops: float) -> dict[str, float | None]:
-    """Return the figures of a run."""
+    """Return the TFLOP/s of the first second and of the settled part of the run, when that part begins, and its percentage."""
     origin = calls[0][0]
     length = calls[-1][0] + calls[-1][1] - origin
     tera = (m * k * n + m * k * n) / 1e12

@@ -1,4 +1,4 @@
-"""A solution of 4.1 that asks what clock, transfers and chips each claim and each test would need."""
+"""Another solution of 4.1: it computes the clock, transfers and chips that each claim and each test would need."""
 
 
 def find_impossible(sheet, tests):

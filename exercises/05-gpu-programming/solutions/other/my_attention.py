@@ -1,4 +1,4 @@
-"""Another FlashAttention of exercise 5.10: it normalises the result after each tile, and uses powers of 2 instead of exp."""
+"""Another solution of 5.10: FlashAttention normalises the result after each tile, and uses powers of 2 instead of exp."""
 
 from __future__ import annotations
 

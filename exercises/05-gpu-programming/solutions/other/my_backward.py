@@ -1,4 +1,4 @@
-"""The backward pass of FlashAttention-2 of 5.10 in torch: a loop over blocks of queries, and a loop over blocks of keys."""
+"""Another solution of 5.10's backward pass, in torch: a loop over blocks of queries, and a loop over blocks of keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least bytes of 5.12, operation by operation, with a set of what is on the chip."""
+"""Another solution of 5.12: it goes through the operations with a set of the tensors that are on the chip."""
 
 from __future__ import annotations
 

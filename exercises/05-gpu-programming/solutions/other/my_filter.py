@@ -1,4 +1,4 @@
-"""Another solution of 5.8: the signals in overlapping blocks (overlap-save), all blocks in one call."""
+"""Another solution of 5.8: it filters the signals in overlapping blocks (overlap-save), all of them in one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block of 5.12 with a dynamic length from the first call on; the step is a number that torch may keep as a symbol."""
+"""Another solution of 5.12: the length is dynamic from the first call on, and torch may keep the step as a symbol."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 
 
 def block(x, residual, weight, bias, gate, step):
-    """Return the block. `step` is a whole number, dynamic like the length."""
+    """Return the result of the block. `step` is a whole number, dynamic like the length."""
     h = nn.functional.layer_norm(x, (x.size(1),), weight, bias)
     h = h / torch.maximum(h.pow(2).mean().sqrt() / LIMIT, h.new_ones(()))
     gate = gate * (1 - 2 * (gate.sum() < 0).to(gate.dtype))

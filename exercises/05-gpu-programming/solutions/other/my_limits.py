@@ -1,4 +1,4 @@
-"""Another solution of 5.7: cut the time at each start and end, and look at what runs between two cuts."""
+"""Another solution of 5.7: it cuts the time at each start and end, and finds the kernels that run between two cuts."""
 
 from __future__ import annotations
 

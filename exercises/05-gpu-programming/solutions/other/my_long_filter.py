@@ -1,4 +1,4 @@
-"""Another solution of 5.8's long signals: pieces that do not overlap, whose scores are added (overlap-add)."""
+"""Another solution of 5.8 for long signals: pieces do not overlap, and their scores are added (overlap-add)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.nn import functional
 
 
 def choose_points(points: int) -> int:
-    """Return a power of two: of those up to 64 times the template, the one with the fewest operations per score."""
+    """Return the power of two, up to 64 times the template, that has the fewest operations per score."""
     return min(
         (1 << power for power in range(points.bit_length(), (64 * points).bit_length())),
         key=lambda length: length * math.log2(length) / max(1e-9, length - points + 1),
@@ -17,7 +17,10 @@ def choose_points(points: int) -> int:
 
 
 def filter_in_pieces(signals: torch.Tensor, template: torch.Tensor, length: int) -> torch.Tensor:
-    """Add up the scores of all pieces. A piece also adds to the scores before it, to which its first samples belong."""
+    """Return the sum of the scores of all pieces.
+
+    A piece also adds to the scores before it, to which its first samples belong.
+    """
     (rows, samples), points = signals.shape, len(template)
     step = length - points + 1
     count = -(-samples // step)

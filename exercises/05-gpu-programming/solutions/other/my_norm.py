@@ -1,4 +1,4 @@
-"""Another layer norm and dropout of 5.6: it takes pieces of a row one after the other, and sums numbers and their squares."""
+"""Another solution of 5.6: it takes pieces of a row one after the other, and sums numbers and their squares."""
 
 from __future__ import annotations
 

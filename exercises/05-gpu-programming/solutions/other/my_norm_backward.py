@@ -1,4 +1,4 @@
-"""Another backward pass of 5.6: from the sums of a row and of its squares, without centred numbers."""
+"""Another solution of 5.6's backward pass: it uses the sums of a row and of its squares, without centred numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 5.4, without an event: a stream for each buffer orders all operations that use it."""
+"""Another solution of 5.4, without an event: a stream for each buffer orders all operations that use the buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another solution of 5.5: one answering function for each size, which fills the rest of a batch with its first row."""
+"""Another solution of 5.5: each batch size has its own function, which fills a batch up with copies of its first row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another online softmax of 5.10: it keeps the result so far and the logarithm of its sum, and mixes in each block."""
+"""Another solution of 5.10: it keeps the result so far and the logarithm of its sum, and mixes in each block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace reader of 5.11 by one sweep over all beginnings and ends."""
+"""Another solution of 5.11: it sweeps once over all beginnings and ends."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def thread_calls(events: list[Event]) -> dict[int, tuple[Event, Event | None]]:
 
 
 def gaps(events: list[Event]) -> Iterator[tuple[float, Event, Event | None]]:
-    """Yield each gap's length, the launch after it and the call before that."""
+    """Yield the length of each gap, the launch that ends it, and the call before that launch."""
     pairs = thread_calls(events)
     for start, end, words in sweep(events):
         if not words:

@@ -1,4 +1,4 @@
-"""Another solution of 5.9: bytes become a tensor, one step orders an epoch's data, and SGD takes two lines."""
+"""Another solution of 5.9: it turns bytes into a tensor, orders an epoch's data in one step, and writes SGD in two lines."""
 
 from __future__ import annotations
 

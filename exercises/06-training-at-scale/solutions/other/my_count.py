@@ -1,4 +1,4 @@
-"""Another solution of 6.2: two levels of division, each with its own collectives; links are counted in rounds."""
+"""Another solution of 6.2: two levels of division, each with its own collectives; it counts bytes in rounds of a ring."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ LEVEL = {"whole": 0, "node": 1, "all": 2}
 
 
 def count(plan: Plan) -> Counts:
-    """List the collectives of a step as (ranks of the ring, bytes of the whole tensor), then add up their rounds."""
+    """Return the bytes of a plan: list the collectives as (ranks of the ring, bytes of the whole tensor), then add up their
+    rounds."""
     g, k = plan.per_node, plan.nodes
     weights, gradients, optimizer = LEVEL[plan.weights], LEVEL[plan.gradients], LEVEL[plan.optimizer]
     part = (1, g, g * k)

@@ -1,4 +1,4 @@
-"""Another solution of 6.7: each block is a function of its input and its share, which is computed again in backward."""
+"""Another solution of 6.7: each block is a function of its input and its share, and backward computes the function again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch.nn.functional import pad
 
 
 class Gathers:
-    """The gathers of all blocks, by number: begun, and then waited for."""
+    """The gathers of all blocks by number. Each is begun first, and waited for later."""
 
     def __init__(self, shares: list[torch.nn.Parameter], wire: torch.dtype) -> None:
         self.shares, self.wire, self.begun = shares, wire, {}
@@ -54,7 +54,7 @@ class Divided(torch.autograd.Function):
 
 
 def shard(blocks: list[torch.nn.Module], wire: torch.dtype) -> list[torch.nn.Parameter]:
-    """Replace the forward of each block by a function that also takes its share."""
+    """Replace the forward of each block by a function that also takes its share, and return the shares."""
     shares: list[torch.nn.Parameter] = []
     gathers = Gathers(shares, wire)
     for number, block in enumerate(blocks):

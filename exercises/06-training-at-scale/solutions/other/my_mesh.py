@@ -1,4 +1,4 @@
-"""Another solution of 6.3: by strides, the number of ranks from one coordinate to the next."""
+"""Another solution of 6.3: it uses strides, which are the numbers of ranks from one coordinate to the next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def groups(dimension: str, sizes: dict[str, int], order: tuple[str, ...]) -> lis
 
 
 def cross_node_bytes(sizes: dict[str, int], order: tuple[str, ...], ranks_per_node: int, message_bytes: dict) -> float:
-    """Add up the bytes that each rank sends to a next rank, or gets back from a next stage, on another node."""
+    """Return the sum of the bytes that each rank sends to a next rank, or gets back from a next stage, on another node."""
     total = 0.0
     for name, stride in strides(sizes, order).items():
         size = sizes[name]

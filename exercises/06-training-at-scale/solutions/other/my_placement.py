@@ -7,7 +7,7 @@ import math
 
 
 def place(kept: list[int], left: list[int], operations: list[int], limit: int) -> list[int] | None:
-    """Go backward: a block limits what all blocks before it may keep together."""
+    """Return the placement. Go backward: a block limits what all blocks before it may keep together."""
 
     @functools.cache
     def solve(number: int, room: int) -> tuple[float, tuple[int, ...]]:

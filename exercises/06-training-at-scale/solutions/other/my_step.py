@@ -1,4 +1,4 @@
-"""Another solution of exercise 6.1: one sequence at a time, and only the scores are recomputed, a few tokens at a time."""
+"""Another solution of 6.1: it trains on one sequence at a time, and recomputes only the scores, a few tokens at a time."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def tokens_held(per_s: float, ttft_s: float, tpot_s: float, prompt: int, answer:
 
 
 def usd_per_million(usd_per_hour: float, per_s: float, answer: int, good_percent: float) -> float:
-    """Return dollars a second over millions of good tokens a second."""
+    """Return the dollars per second, divided by the millions of good tokens per second."""
     millions_per_s = per_s * (good_percent / 100) * answer / 1e6
     return math.inf if millions_per_s == 0 else usd_per_hour / 3600 / millions_per_s
 

@@ -15,7 +15,7 @@ def recompute_ns(tokens: int, rows: Rows, clock: Clock) -> float:
 
 
 def swap_ns(tokens: int, cache_bytes: int, link_gb_per_s: float, copies_per_token: float, copy_ns: int) -> float:
-    """Return the nanoseconds to the host and back."""
+    """Return the nanoseconds of copying a cache to the host and back."""
     total_s = 0.0
     for _direction in ("out", "back"):
         total_s += tokens * cache_bytes / (link_gb_per_s * 10**9)

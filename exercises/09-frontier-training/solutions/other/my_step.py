@@ -1,4 +1,4 @@
-"""Solve the training step of 9.5 with a product of values, a transposed weight gradient, and random bits below the last."""
+"""Solve the training step of 9.5 with a product of values, a transposed weight gradient, and random numbers below one step."""
 
 from __future__ import annotations
 

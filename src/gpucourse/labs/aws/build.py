@@ -32,7 +32,7 @@ AT_ONCE = 4  # Terraform's provider needs a few hundred megabytes per stack
 
 
 def build(context: Context, proposal: PricedProposal) -> BuildResult:
-    """Build all labs of the proposal in parallel. If one fails, the others are still built.
+    """Build all labs of the proposal in parallel, and return the results. If one fails, the others are still built.
 
     If there is only one lab, its error is raised. Ctrl-C sends one SIGINT to each Terraform process and waits for it to end.
     Raises UsageError if another deploy has used up the budget in the meantime.
@@ -80,7 +80,7 @@ def _reserve(context: Context, proposal: PricedProposal) -> None:
 
 
 def _build(context: Context, plan: LabPlan, command: str) -> DeployResult:
-    """Build one lab. `command` is the command that the user typed."""
+    """Build one lab, and return the result. `command` is the command that the user typed."""
     start_s = time.monotonic()
     deployment = plan.deployment
     former = deployment.inventory

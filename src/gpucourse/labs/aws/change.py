@@ -62,6 +62,8 @@ def make_result(
 def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
     """Open a lab's SSH port to `cidr` or, if that is empty, to the address in the settings or this computer's public address.
 
+    Return the changes.
+
     Raises UsageError if the value is not one public address. Raises MissingError if the address cannot be found or the lab has
     no rule for SSH.
     """

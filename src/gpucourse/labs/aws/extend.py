@@ -75,7 +75,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
 
 
 def extend(context: Context, extension: Extension, *, over_budget: bool = False) -> ChangeResult:
-    """Move the end of the lab: in the deadlines on the nodes, the backstop, the tags and the record.
+    """Move the end of the lab: in the deadlines on the nodes, the backstop, the tags and the record. Return the changes.
 
     Raises UsageError if the cost up to the new end exceeds the budget, unless `over_budget`. Raises UnreachableError if a node
     does not accept the new end. The earlier end then applies, and the command can be repeated.
@@ -103,7 +103,9 @@ def extend(context: Context, extension: Extension, *, over_budget: bool = False)
 
 
 def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
-    """Pause the idle agent on every node for this many seconds, or resume it if `seconds` is 0. The deadline does not change.
+    """Pause the idle agent on every node for this many seconds, or resume it if `seconds` is 0.
+
+    Return the changes. The deadline stays as it is.
 
     Raises UnreachableError with the names of the nodes that did not accept the pause, MissingError for a stopped lab.
     """
@@ -145,7 +147,7 @@ def write_deadline(
 
 
 def _move_end(context: Context, account: Account, deployment: AwsDeployment, extension: Extension) -> ChangeResult:
-    """Write the new end to the tags, the nodes, the backstop and finally the record.
+    """Write the new end to the tags, the nodes, the backstop and finally the record, and return the changes.
 
     If a node fails, undo the changes and raise the nodes' errors.
     """

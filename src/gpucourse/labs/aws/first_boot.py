@@ -94,7 +94,7 @@ def _wait(context: Context, fleet: Fleet, node: Node, patience_s: float, pause_s
 
 
 def _look(stop: threading.Event, fleet: Fleet, node: Node, pause_s: float) -> tuple[bool, str, str]:
-    """Read a node's marks. If the connection is lost during a busy boot, reopen it, at most five times in a row."""
+    """Return a node's marks. If the connection is lost during a busy boot, reopen it, at most five times in a row."""
     for _attempt in range(_LOST_LOOKS):
         try:
             return _read_mark(fleet.link(node))

@@ -81,7 +81,10 @@ class LeakScan:
 
 
 def scan_account(context: Context, *, everyone: bool = False) -> LeakScan:
-    """Scan every region. With `everyone`, the labs of other owners count as leaks too. Raises the errors of `Account.call`."""
+    """Scan every region, and return the course's resources.
+
+    With `everyone`, the labs of other owners count as leaks too. Raises the errors of `Account.call`.
+    """
     account = Account(context.settings.region, context.environ)
     usual_regions = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])
     with stage(context.watch, "elsewhere", "searching every other region for the course's resources"):

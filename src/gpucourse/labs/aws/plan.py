@@ -172,8 +172,9 @@ class Survey:
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[PricedProposal]:
-    """Check, plan and price the labs, and lock their stacks during the block. A lab that is not built in the block leaves
-    nothing behind.
+    """Check, plan and price the labs, and yield the proposal.
+
+    The stacks are locked during the block. A lab that is not built in the block leaves nothing behind.
 
     Raises UsageError and UnknownName for unknown names and values, MissingError, which lists everything that blocks the labs,
     CloudError and TerraformFailed.
@@ -241,7 +242,7 @@ def _is_forgotten(plan: LabPlan) -> bool:
 
 
 def survey(context: Context, request: DeployRequest, choices: list[Choice]) -> Survey:
-    """Query the account about these labs, which are all in one region.
+    """Return the account's answers about these labs, which are all in one region.
 
     Raises MissingError, which lists everything that blocks the labs, and the errors of `Account.call`.
     """
@@ -353,7 +354,7 @@ def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployme
 
 
 def fit(quotas: Quotas, choices: list[Choice], *, is_fixed: bool) -> Fit:
-    """Divide the labs according to the free quota: build all now, or build some now and the others later. If necessary, use
+    """Return which labs fit the free quota: all now, or some now and the others later. If necessary, use
     fewer nodes.
 
     An unknown limit counts as enough, because the launch will show whether it is. The first lab is always in `now`: if it does

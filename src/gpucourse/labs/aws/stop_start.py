@@ -30,7 +30,7 @@ ASLEEP = {"stopping", "stopped"}
 
 
 def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
-    """Stop every instance of a lab. Afterwards, only its disks remain and cost money.
+    """Stop every instance of a lab, and return the changes. Afterwards, only its disks remain and cost money.
 
     Raises UsageError for spot instances and while a run is under way, MissingError if no instance is left.
     """
@@ -71,7 +71,9 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
 
 
 def start(context: Context, module: str, *, gpu: str | None = None, over_budget: bool = False) -> ChangeResult:
-    """Start a stopped lab, find its new addresses, and wait until it is ready. This also repairs a record with old addresses.
+    """Start a stopped lab, find its new addresses, wait until it is ready, and return the changes.
+
+    This also repairs a record with old addresses.
 
     Raises CloudError of kind capacity if AWS has no capacity for the lab now, and the errors of the readiness checks. Raises
     UsageError if the lab has expired. Also raises UsageError if running the lab until its deadline would cost more than the

@@ -49,7 +49,7 @@ class HereProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
-    """Check this computer's GPUs, and propose this computer as the lab of a module. Changes nothing.
+    """Check this computer's GPUs, and yield the proposal to use this computer as a module's lab. Nothing is changed.
 
     Raises UsageError if the module needs a cluster or the request asks for more than one node, MissingError if there are too
     few GPUs.
@@ -74,7 +74,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HereProposal]:
 
 
 def build(context: Context, proposal: HereProposal) -> BuildResult:
-    """Start the node and wait until it is ready. Raises InfrastructureError, UnreachableError."""
+    """Start the node, wait until it is ready, and return the lab. Raises InfrastructureError, UnreachableError."""
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context.paths, deployment):

@@ -54,7 +54,7 @@ class HostsProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]:
-    """Examine the machines and propose them for the lab of a module. Nothing is installed or left on them yet.
+    """Examine the machines, and yield the proposal to use them as a module's lab. Nothing is installed or left on them yet.
 
     If the request has no `hosts`, use the recorded machines, otherwise those in the settings. Raises UsageError (including for
     a login node of a Slurm cluster), MissingError (including UnknownHosts), UnreachableError, and InfrastructureError if the
@@ -103,7 +103,10 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
 
 
 def build(context: Context, proposal: HostsProposal) -> BuildResult:
-    """Use the proposed machines. Raises UnreachableError, and InfrastructureError if the machines cannot work together."""
+    """Make a lab of the proposed machines, and return it.
+
+    Raises UnreachableError, and InfrastructureError if the machines cannot work together.
+    """
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
     with record_outcome(context.paths, deployment):

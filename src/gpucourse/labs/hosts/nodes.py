@@ -133,7 +133,7 @@ def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
 
 
 def _open(context: Context, node: Node, route: SshRoute, key: Path | None) -> Link:
-    """Connect to a machine with the first key that it accepts."""
+    """Return a connection to a machine, made with the first key that it accepts."""
     keys = _keys(node, route, key)
     cause, start_s = "", time.monotonic()
     for candidate_key in keys:

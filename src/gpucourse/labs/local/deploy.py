@@ -37,7 +37,9 @@ class LocalProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]:
-    """Propose a new lab, or repair or resize an existing one. With `dry_run`, also plan it with Terraform.
+    """Yield the proposal to build a new lab, or to repair or resize an existing one.
+
+    With `dry_run`, also plan it with Terraform.
 
     Raises UsageError for an unsuitable module or number of nodes. Raises MissingError if Terraform or a requirement of
     namespaces is missing.
@@ -77,7 +79,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
 
 
 def build(context: Context, proposal: LocalProposal) -> BuildResult:
-    """Build the lab. First collect the outputs on nodes that are removed.
+    """Build the lab, and return it. First collect the outputs on nodes that are removed.
 
     Raises MissingError without Terraform, TerraformFailed, UnreachableError.
     """

@@ -65,7 +65,7 @@ class SlurmProposal(LabProposal):
 
 @contextmanager
 def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]:
-    """Examine the cluster and propose it as the lab of a module. Nothing is changed there.
+    """Examine the cluster, and yield the proposal to use it as a module's lab. Nothing is changed there.
 
     Raises UsageError, MissingError if the cluster lacks something that the learner named, UnreachableError, and
     InfrastructureError if Slurm does not answer.
@@ -116,7 +116,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]
 
 
 def build(context: Context, proposal: SlurmProposal) -> BuildResult:
-    """Record the lab, submit the probe, and wait up to a minute for its result.
+    """Record the lab, submit the probe, wait up to a minute for its result, and return the lab.
 
     If the probe shows that jobs cannot work there, a new lab is removed again and the error is raised: MissingError without
     torch, InfrastructureError if a compute node does not see the folder.

@@ -55,7 +55,7 @@ class PageContent:
 
 
 def open_(context: Context) -> PageContent:
-    """Read the content of the workspace's page, without contacting a node or changing anything."""
+    """Return the content of the workspace's page, without contacting a node or changing anything."""
     records, errors = runs.readable(context.paths)
     try:
         step = find_next_step(context)

@@ -137,8 +137,11 @@ def _list_handed_in(bundle: Context, exercise: Exercise) -> tuple[PartResult, ..
 
 
 def make_home(environ: Mapping[str, str], home: Path) -> Path:
-    """Make a home folder for another person's scripts. It contains the reviewer's list of trusted folders and a link to
-    Terraform's downloads, but no key, no credential and no configuration."""
+    """Make and return a home folder for another person's scripts.
+
+    It contains the reviewer's list of trusted folders and a link to Terraform's downloads, but no key, no credential and no
+    configuration.
+    """
     trusted = config_folder(environ) / TRUST_LIST
     home.mkdir()
     config, cache = config_folder({"HOME": str(home)}), personal_cache({"HOME": str(home)})
@@ -260,7 +263,7 @@ def _judge_parts(place: _Place, module: Module, exercise: Exercise, repeated: Re
 
 
 def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, Any]) -> RepeatedFigure:
-    """Compare the bundle's result for a part with the judge's result on this computer, from `try --json`. A part that failed
+    """Return the bundle's result for a part beside the judge's result on this computer, from `try --json`. A part that failed
     because of a run's checks may pass its judge."""
     word = str(repeated.get("verdict") or "not judged")
     decided_by_check = result.way in next(part.checks for part in exercise.yours if part.id == result.id)

@@ -17,7 +17,9 @@ _ANSWER_S = 30.0
 
 
 def start(spec: dict[str, Any], agent: str) -> dict[str, Any]:
-    """Start the run of `spec` and answer once it is running. A repeated request gets the answer to the first request.
+    """Start the run of `spec`, and return the answer for the client once it is running.
+
+    A repeated request gets the answer to the first request.
 
     The secrets are passed to the run's processes and written to no file. The oldest of the runs in `collected` are removed.
     """

@@ -17,7 +17,9 @@ _NEXT_S = 5.0
 
 
 def submit(spec: Row) -> Row:
-    """Submit the files of `spec` in their order. A repeated request submits only files that were not submitted before.
+    """Submit the files of `spec` in their order, and return the answer for the client.
+
+    A repeated request submits only files that were not submitted before.
 
     Jobs get the environment in `spec`, whose secrets are written to no file here. The oldest of the runs in `collected` are
     removed.

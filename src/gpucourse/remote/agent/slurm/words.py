@@ -175,7 +175,9 @@ def queue(text: str) -> dict[str, Row]:
 
 
 def details(text: str) -> dict[str, Row]:
-    """Parse the output of `scontrol show job -o`, with one line for each job or task of an array.
+    """Return a row for each job, by its number, from the output of `scontrol show job -o`.
+
+    It has one line for each job or task of an array.
 
     The array's own line describes its waiting tasks.
     """
@@ -201,7 +203,10 @@ def details(text: str) -> dict[str, Row]:
 
 
 def accounts(text: str) -> dict[str, Row]:
-    """Parse the output of `sacct -n -P -X -o ACCOUNTS`. `CANCELLED by 1000` becomes CANCELLED."""
+    """Return a row for each job, by its number, from the output of `sacct -n -P -X -o ACCOUNTS`.
+
+    `CANCELLED by 1000` becomes CANCELLED.
+    """
     jobs: dict[str, Row] = {}
     for row in _read_table(text, ("job", "state", "code", "submitted", "started", "ended", "node")):
         if row["state"]:
@@ -234,7 +239,7 @@ def count_hours(tres: str, seconds: float) -> Row:
 
 
 def nodes(text: str) -> list[Row]:
-    """Parse the output of `sinfo -h -a -N -o NODES`, with a row for each node of each partition. The name of a default
+    """Return a row for each node of each partition, from the output of `sinfo -h -a -N -o NODES`. The name of a default
     partition ends with a star."""
     return [
         {
@@ -252,7 +257,7 @@ def nodes(text: str) -> list[Row]:
 
 
 def groups(text: str) -> list[Row]:
-    """Parse the output of `sinfo -h -a -e -o GROUPS`, with a row for each group of identical nodes of each partition: the
+    """Return a row for each group of identical nodes of each partition, from the output of `sinfo -h -a -e -o GROUPS`: the
     fields of a node, the number of nodes, their GPU types, and the time limit in seconds."""
     rows: list[Row] = []
     for line in text.splitlines():
