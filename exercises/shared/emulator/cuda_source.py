@@ -252,8 +252,8 @@ def _split_asm(text: str, code: str, start: int, end: int) -> list[list[str]]:
 
 
 def _find_launches(text: str, code: str) -> Iterator[Edit]:
-    """Turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, grid, block)`; its arguments
-    follow."""
+    """Turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, a search for it, grid, block)`; its
+    arguments follow."""
     for match in _LAUNCH.finditer(code):
         callee = _find_callee(code, match.start())
         end = _find_end(code, match.end())
@@ -262,8 +262,10 @@ def _find_launches(text: str, code: str) -> Iterator[Edit]:
         kernel, configuration = text[callee : match.start()], text[match.end() : end[0]]
         name = re.sub(r"\s+", " ", code[callee : match.start()]).strip().replace('"', "")
         call = f"[=](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
+        found = f"find({' '.join(kernel.split())})"
+        find = f"[=](auto find) -> decltype({found}) {{ return {found}; }}"
         gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
-        yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {configuration})'
+        yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {find}, {configuration})'
         yield from _find_zeros(code, end[1], code[callee : match.start()].rstrip())
 
 

@@ -385,9 +385,8 @@ template <class... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
                              cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),
                              unsigned line = __builtin_LINE(), bool cooperative = false) {
-  const auto call = [=](auto&... given) EMULATOR_UNSEEN { kernel(given...); };
   const char* const name = emulator::name_of_function(reinterpret_cast<void*>(kernel));
-  auto launch = emulator::launch(name, call, grid, block, shared_bytes, stream, file, line);
+  auto launch = emulator::launch_pointer(name, kernel, grid, block, shared_bytes, stream, file, line);
   launch.setup.cooperative = cooperative;
   emulator::call_with(launch, kernel, arguments, std::index_sequence_for<P...>());
   return cudaPeekAtLastError();
