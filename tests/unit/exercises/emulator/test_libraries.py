@@ -87,3 +87,30 @@ int main() {
 }
 """
     assert build(text).run().first_fault() is None
+
+
+def test_textures_and_surfaces_return_what_they_describe(build: Callable[..., Any]) -> None:
+    text = """
+int main() {
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+  float numbers[8] = {0, 1, 2, 3, 4, 5, 6, 7}, copies[8];
+  cudaResourceDesc resource{}, of_texture, of_surface;
+  cudaTextureDesc how{}, same;
+  cudaTextureObject_t texture;
+  cudaSurfaceObject_t surface;
+  cudaArray_t& array = resource.res.array.array;
+  cudaMallocArray(&array, &format, 4, 2, cudaArraySurfaceLoadStore);
+  cudaMemcpy2DToArrayAsync(array, 0, 0, numbers, 16, 16, 2, cudaMemcpyHostToDevice);
+  cudaMemcpy2DFromArrayAsync(copies, 16, array, 0, 0, 16, 2, cudaMemcpyDeviceToHost);
+  how.filterMode = cudaFilterModeLinear;
+  cudaCreateTextureObject(&texture, &resource, &how, nullptr);
+  cudaCreateSurfaceObject(&surface, &resource);
+  cudaGetTextureObjectResourceDesc(&of_texture, texture);
+  cudaGetTextureObjectTextureDesc(&same, texture);
+  cudaGetSurfaceObjectResourceDesc(&of_surface, surface);
+  cudaDeviceSynchronize();
+  printf("%d %d %d %g ", of_texture.res.array.array == array, of_surface.res.array.array == array, same.filterMode, copies[7]);
+  printf("%s", cudaGetErrorName(cudaGetTextureObjectResourceDesc(&of_texture, 0)));
+}
+"""
+    assert build(text).run().output == "1 1 1 7 cudaErrorInvalidValue"
