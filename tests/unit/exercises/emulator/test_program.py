@@ -265,3 +265,33 @@ int main() {
 """
     result = build(text).run()
     assert (result.output, result.first_fault()) == ("6 7 3 4 5 ", None)
+
+
+def test_threads_of_the_host_run_one_after_the_other(build: Callable[..., Any]) -> None:
+    text = """
+#include <pthread.h>
+#include <thread>
+inline __device__ int step = 1;
+__device__ int sum;
+namespace kernels {
+__global__ void add(int by) { atomicAdd(&sum, by * step); }
+}
+void* launch(void* number) {
+  if (!number) return nullptr;
+  else ::kernels::add<<<2, 32>>>(1);
+  pthread_exit(number);
+}
+int main() {
+  std::thread other([] { kernels::add<<<1, 32>>>(100); });
+  pthread_t thread;
+  void* result;
+  int number = 7, total;
+  pthread_create(&thread, nullptr, launch, &number);
+  pthread_join(thread, &result);
+  other.join();
+  cudaMemcpyFromSymbol(&total, sum, sizeof total);
+  printf("%d %d", total, *static_cast<int*>(result));
+}
+"""
+    result = build(text).run()
+    assert (result.output, result.code, result.first_fault()) == ("3264 7", 0, None)
