@@ -55,7 +55,13 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
         ),
         ("cudaGraphicsResource* picture;\n" + KERNEL, 1, "the emulator does not have cudaGraphicsResource: write the picture"),
         ("#include <thrust/no_such.h>\n" + KERNEL, 1, "the emulator does not have thrust/no_such.h: write a loop"),
-        ("#include <cusparse.h>\n" + KERNEL, 1, "the emulator does not have cuSPARSE: write the kernel"),
+        ("#include <cusparseLt.h>\n" + KERNEL, 1, "the emulator does not have cuSPARSELt: write the kernel"),
+        (
+            "#include <cusparse.h>\nint n = cusparseXcsrsort(1);\n" + KERNEL,
+            2,
+            "cusparseXcsrsort: use SpMV and SpMM of cusparse.h",
+        ),
+        ("#include <cusolverDn.h>\n" + KERNEL, 1, "the emulator does not have cuSOLVER: factor the matrix by loops"),
         (
             "#include <cuda_runtime.h>\n__global__ void gone(float*);\nint main() {\n  gone<<<1, 1>>>((float*)0);\n}\n",
             4,
