@@ -51,7 +51,7 @@ _WRONG = re.compile(  # how programs report that their own check failed
 )
 _NOT_WRONG = re.compile(  # and that it found nothing
     rf"(?<!test )(?<!case )\b(?:0|no|zero|without|never)\s+(?:\w+\s+){{0,2}}{_BAD}\b"
-    rf"|\b{_BAD}(?:\s+\w+){{0,2}}\s*[:=]\s*(?:0+(?:\.0*)?|none|no|false)\b(?![.\d])"
+    rf"|\b{_BAD}(?:\s+(?!at\b|index\b)\w+){{0,6}}\s*[:=]\s*(?:0+(?:\.0*)?|none|no|false)\s*(?:[^\w\s.]|\Z)"
     r"|.*\bas expected\b.*",
     re.IGNORECASE,
 )

@@ -88,6 +88,7 @@ def test_emulator_adds_up_causes_of_different_lines() -> None:
         "UNMATCHED",
         "Error !! Obtained 3, expected 4",
         "mismatch at 17: 2 != 3",
+        "mismatch at index 3: 0 vs 1",
         "block 0: FAIL",
         "Test 0 failed",
         "9 passed, 1 failed",
@@ -111,6 +112,7 @@ def test_line_says_that_a_check_failed(line: str) -> None:
     [
         "0 mismatches",
         "mismatches: 0",
+        "Total mismatches between the GPU and the CPU: 0",
         "Failed tests = 0",
         "9 passed, 0 failed",
         "no mismatch found",
