@@ -91,10 +91,12 @@ inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t stream, 
   return cudaSuccess;
 }
 
-bool reach_from_library(const void* begin, size_t bytes, bool) {
+bool reach_from_library(const void* begin, size_t bytes, bool writes) {
   if (!captures.empty()) return keep(cudaErrorStreamCaptureUnsupported), false;
   wait_for(streams.all);  // which stream a library uses is not compared
-  if (!bytes || (side_of(begin) != ON_HOST && is_allocated(begin, bytes))) return true;
+  const bool is_there = !bytes || (side_of(begin) != ON_HOST && is_allocated(begin, bytes));
+  if (is_there && writes) arena.fill(Place(begin), bytes);
+  if (is_there) return true;
   keep(cudaErrorIllegalAddress);
   return false;
 }

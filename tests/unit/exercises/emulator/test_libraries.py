@@ -89,6 +89,28 @@ int main() {
     assert build(text).run().first_fault() is None
 
 
+def test_bytes_of_random_numbers_are_written(build: Callable[..., Any]) -> None:
+    text = """
+#include <curand.h>
+__global__ void count(const unsigned char* bytes, int* total) { atomicAdd(total, bytes[threadIdx.x] == 0xff); }
+int main() {
+  curandGenerator_t generator;
+  unsigned* numbers;
+  int* total;
+  cudaMalloc(&numbers, 1024);
+  cudaMallocManaged(&total, sizeof *total);
+  *total = 0;
+  curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_DEFAULT);
+  curandGenerate(generator, numbers, 256);
+  count<<<1, 1024>>>(reinterpret_cast<unsigned char*>(numbers), total);
+  cudaDeviceSynchronize();
+  printf("%d", *total > 0);
+}
+"""
+    result = build(text).run()
+    assert (result.output, result.first_fault()) == ("1", None)
+
+
 def test_textures_and_surfaces_return_what_they_describe(build: Callable[..., Any]) -> None:
     text = """
 int main() {
