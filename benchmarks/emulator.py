@@ -41,10 +41,19 @@ _NO_FILE = re.compile(
 )
 _WAIVED = re.compile(r"^.*\b(?:waiving|invalid device ordinal)\b.{0,99}", re.IGNORECASE | re.MULTILINE)  # without a second GPU
 _CUDA_ERROR = re.compile(r"\bcuda.{0,40}error|\berror.{0,40}cuda", re.IGNORECASE)
+_BAD = r"(?:fail(?:s|ed|ures?|ing)?|mis-?match\w*|unmatched|incorrect(?:ly)?|wrong|errors)"
 _WRONG = re.compile(  # how programs report that their own check failed
-    r"^(?!.*\b(?:0|no|without|as expected)\b)"
-    r".*\b(?:fail|failed|failure|mismatch\w*|incorrect|(?:do|does) ?n[o']t match|wrong)\b.{0,99}",
-    re.IGNORECASE | re.MULTILINE,
+    rf"\b(?!errors)(?:{_BAD}|unequal|(?:do|does|did|is|are)? ?n(?:o|')t (?:match\w*|equal|correct|identical|agree|the same))\b"
+    r"|\b(?:correct|passed|verified|match(?:es|ed)?)\s*[:=?]+\s*(?:no|false)\b|[❌✗✘]"
+    r"|\berror ?!|\berrors? (?:at|in) (?:index|element|position|row|\W?\d)"
+    r"|\b[1-9]\d* errors\b|\berrors\s*[:=]\s*[1-9]\d*(?![\d.e])",
+    re.IGNORECASE,
+)
+_NOT_WRONG = re.compile(  # and that it found nothing
+    rf"(?<!test )(?<!case )\b(?:0|no|zero|without|never)\s+(?:\w+\s+){{0,2}}{_BAD}\b"
+    rf"|\b{_BAD}(?:\s+(?!at\b|index\b)\w+){{0,6}}\s*[:=]\s*(?:0+(?:\.0*)?|none|no|false)\s*(?:[^\w\s.]|\Z)"
+    r"|.*\bas expected\b.*",
+    re.IGNORECASE,
 )
 
 
@@ -134,9 +143,15 @@ def _try_program(root: Path, source: Path, work: Path) -> tuple[str, str, tuple[
         reads_arguments = re.search(r"\bargv\s*\[\s*[1-9]|\bgetopt", source.read_text(errors="replace"))
         is_early = not result.kernels and not _CUDA_ERROR.search(result.output)
         return "needs input" if is_early and reads_arguments else "failed", cause, faults
-    if wrong := _WRONG.search(result.output):
-        return "failed", wrong[0].strip(), faults
+    if wrong := find_wrong(result.output):
+        return "failed", wrong, faults
     return "ran", "", faults
+
+
+def find_wrong(output: str) -> str | None:
+    """Return the first line in which a program says that its own check failed, or None."""
+    lines = (line.strip() for line in output.splitlines())
+    return next((line for line in lines if _WRONG.search(_NOT_WRONG.sub("", line))), None)
 
 
 def _is_defined_elsewhere(message: str, source: Path) -> bool:

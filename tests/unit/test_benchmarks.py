@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.emulator import Verdict, list_causes, list_repositories, make_rows, measure_programs
+from benchmarks.emulator import Verdict, find_wrong, list_causes, list_repositories, make_rows, measure_programs
 from benchmarks.measure import Row
 from tests.parts import need
 
@@ -80,3 +80,53 @@ def test_emulator_adds_up_causes_of_different_lines() -> None:
     verdicts = [Verdict("a/b", "failed", f"my.cu:{line}: the program crashed") for line in (3, 4)]
     assert list_causes(verdicts) == ["    2  failed           the program crashed"]
     assert make_rows([Verdict("a/b", "not there", "no such file")])[0].failure
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "UNMATCHED",
+        "Error !! Obtained 3, expected 4",
+        "mismatch at 17: 2 != 3",
+        "mismatch at index 3: 0 vs 1",
+        "block 0: FAIL",
+        "Test 0 failed",
+        "9 passed, 1 failed",
+        "Result: INCORRECT",
+        "The results do NOT match",
+        "results don't match",
+        "CPU and GPU are not equal",
+        "Error at element 5",
+        "found 12 errors",
+        "errors: 3",
+        "Passed: false",
+        "\u274c vector addition",
+    ],
+)
+def test_line_says_that_a_check_failed(line: str) -> None:
+    assert find_wrong(f"begin\n  {line}\nend") == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 mismatches",
+        "mismatches: 0",
+        "Total mismatches between the GPU and the CPU: 0",
+        "Failed tests = 0",
+        "9 passed, 0 failed",
+        "no mismatch found",
+        "Max error: 0.0",
+        "error = 1.5e-07",
+        "errors: 1.5e-07",
+        "CUDA error: no error",
+        "number of errors: 0",
+        "the launch failed as expected",
+        "incorrect: 0.00",
+        "Passed: true",
+        "all results match",
+        "first matching character: 7",
+    ],
+)
+def test_line_says_that_nothing_failed(line: str) -> None:
+    assert find_wrong(line) is None

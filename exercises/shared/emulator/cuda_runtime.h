@@ -49,15 +49,25 @@ enum cudaError {
   cudaErrorInvalidPitchValue = 12,
   cudaErrorInvalidSymbol = 13,
   cudaErrorInvalidDevicePointer = 17,
+  cudaErrorInvalidTexture = 18,
+  cudaErrorInvalidTextureBinding = 19,
+  cudaErrorInvalidChannelDescriptor = 20,
   cudaErrorInvalidMemcpyDirection = 21,
   cudaErrorInsufficientDriver = 35,
+  cudaErrorInvalidSurface = 37,
+  cudaErrorDevicesUnavailable = 46,
+  cudaErrorMissingConfiguration = 52,
+  cudaErrorSyncDepthExceeded = 68,
   cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorECCUncorrectable = 214,
+  cudaErrorInvalidPtx = 218,
+  cudaErrorOperatingSystem = 304,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorIllegalState = 401,
+  cudaErrorSymbolNotFound = 500,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchOutOfResources = 701,
@@ -67,12 +77,17 @@ enum cudaError {
   cudaErrorAssert = 710,
   cudaErrorHostMemoryAlreadyRegistered = 712,
   cudaErrorHostMemoryNotRegistered = 713,
+  cudaErrorHardwareStackError = 714,
+  cudaErrorIllegalInstruction = 715,
   cudaErrorMisalignedAddress = 716,
+  cudaErrorInvalidAddressSpace = 717,
+  cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719,
   cudaErrorCooperativeLaunchTooLarge = 720,
   cudaErrorNotPermitted = 800,
   cudaErrorNotSupported = 801,
   cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorUnknown = 999,
 };
 typedef cudaError cudaError_t;
@@ -118,55 +133,121 @@ void record_closure(CUstream_st* stream, void (*run)(void* closure, CUstream_st*
 
 bool is_on_device(const void* place);
 
-// A copy of a kernel's argument. An object in memory of the device is passed itself: the kernel may take a reference to it.
+// Whether C++ passes the address of a copy. A function may take it as a reference then, and nothing is copied or destroyed: each
+// thread gets the bits of the copy that the host has made, as on a GPU.
 template <class T>
+constexpr bool IS_PASSED_BY_ADDRESS = std::is_class_v<T> && !(std::is_trivially_destructible_v<T> &&
+    std::is_copy_constructible_v<T> == std::is_trivially_copy_constructible_v<T> &&
+    std::is_move_constructible_v<T> == std::is_trivially_move_constructible_v<T>);
+template <class P>
+using Passed = std::conditional_t<IS_PASSED_BY_ADDRESS<P>, P&, P>;
+
+template <class T>
+struct Bits {
+  alignas(T) unsigned char bytes[sizeof(T)];
+  operator T&() { return *reinterpret_cast<T*>(bytes); }
+};
+
+template <class T>
+__attribute__((no_sanitize("thread"), always_inline)) inline T& thread_copy(T& given) {
+  return given;
+}
+template <class T>
+__attribute__((no_sanitize("thread"), always_inline)) inline Bits<T> thread_copy(Bits<T>& given) {
+  return given;
+}
+
+// A copy of an argument, in the type P of the kernel's parameter. P is an rvalue reference if the parameter is not known: it may
+// be a reference, so an object in memory of the device is not copied.
+template <class P>
 struct Argument {
-  T copy, *original;
+  using T = std::decay_t<P>;
+  T copy, *original = nullptr;
   template <class A, class = std::enable_if_t<!std::is_same_v<std::decay_t<A>, Argument>>>
-  Argument(A&& given) : copy(static_cast<A&&>(given)), original(nullptr) {
-    if constexpr (std::is_class_v<T> && std::is_same_v<A, T&>)
+  Argument(A&& given) : copy(static_cast<A&&>(given)) {
+    if constexpr (std::is_rvalue_reference_v<P> && std::is_class_v<T> && std::is_same_v<A, T&>)
       if (is_on_device(&given)) original = &given;
   }
-  __attribute__((no_sanitize("thread"), always_inline)) T& get() { return original ? *original : copy; }
+  __attribute__((no_sanitize("thread"), always_inline)) decltype(auto) get() {
+    if constexpr (IS_PASSED_BY_ADDRESS<P>)
+      return reinterpret_cast<Bits<T>&>(copy);
+    else
+      return original ? *original : copy;
+  }
+};
+template <class P>
+struct Argument<P&> {
+  P& original;
+  Argument(P& given) : original(given) {}
+  __attribute__((no_sanitize("thread"), always_inline)) P& get() { return original; }
 };
 
 // A literal 0 among the arguments (cuda_source.py): a number, or a null pointer.
-struct Zero {};
-template <>
-struct Argument<Zero> {
-  struct Any {
-    template <class T>
-    operator T() const {
-      return T(0);
-    }
-  } any;
-  Argument(Zero) {}
-  Any& get() { return any; }
+struct Zero {
+  template <class T>
+  operator T() const {
+    return T(0);
+  }
 };
 
-// A launch is rewritten to `emulator::launch("name", a function that calls the kernel, grid, block, ...)(arguments)`.
-template <class F>
+// Both return a kernel: of any parameters, if its name means one function; and the one that has these parameters.
+struct OnlyKernel {
+  template <class... P>
+  auto operator()(void (*kernel)(P...)) const {
+    return kernel;
+  }
+};
+template <class... P>
+struct KernelWith {
+  auto operator()(void (*kernel)(P...)) const { return kernel; }
+};
+
+// A launch is rewritten to `emulator::launch("name", a function that calls the kernel, one that lets OnlyKernel or KernelWith find
+// it, grid, block, ...)(arguments)`.
+template <class F, class Find>
 struct Launch {
   const char* name;
   F call_kernel;
+  Find find;
   Setup setup;
 
   // A call of the kernel, with the copies of its arguments.
-  template <class... A>
+  template <class K, class... P>
   struct Call {
-    F call_kernel;
-    std::tuple<A...> copies;
+    K call_kernel;
+    std::tuple<Argument<P>...> copies;
 
     static void make(void* what) __attribute__((no_sanitize("thread"))) {
       auto* call = static_cast<Call*>(what);
-      std::apply([call](auto&... given) EMULATOR_UNSEEN { call->call_kernel(given.get()...); }, call->copies);
+      std::apply([call](auto&... given) EMULATOR_UNSEEN { call->call_kernel(thread_copy(given.get())...); }, call->copies);
     }
   };
 
-  // The arguments are copied before the kernel runs, as on a GPU, and each thread copies them from there.
   template <class... A>
   void operator()(A&&... arguments) const {
-    Call<Argument<std::decay_t<A>>...> call{call_kernel, {static_cast<A&&>(arguments)...}};
+    if constexpr (std::is_invocable_v<Find, OnlyKernel>)
+      convert(find(OnlyKernel()), static_cast<A&&>(arguments)...);
+    else if constexpr (std::is_invocable_v<Find, KernelWith<std::decay_t<A>...>>)
+      convert(find(KernelWith<std::decay_t<A>...>()), static_cast<A&&>(arguments)...);
+    else
+      start<std::decay_t<A>&&...>(call_kernel, static_cast<A&&>(arguments)...);
+  }
+
+ private:
+  template <class... P, class... A>
+  void convert(void (*kernel)(P...), A&&... arguments) const {
+    if constexpr (!std::is_invocable_v<void (*)(P...), A...>)  // the call has an error, or lacks arguments with defaults
+      start<std::decay_t<A>&&...>(call_kernel, static_cast<A&&>(arguments)...);
+    else if constexpr ((IS_PASSED_BY_ADDRESS<P> || ...))
+      start<P...>(reinterpret_cast<void (*)(Passed<P>...)>(kernel), static_cast<A&&>(arguments)...);
+    else
+      start<P...>(call_kernel, static_cast<A&&>(arguments)...);
+  }
+
+  // The arguments are copied before the kernel runs, as on a GPU, and each thread copies their bits from there.
+  template <class... P, class K, class... A>
+  void start(K call_kernel, A&&... arguments) const {
+    Call<K, P...> call{call_kernel, {static_cast<A&&>(arguments)...}};
     if (is_inside_kernel()) {
       auto* kept = new (begin_child(sizeof call)) auto(call);
       return end_child(name, setup, kept->make, kept, {&kept->copies, sizeof kept->copies});
@@ -183,10 +264,15 @@ struct Launch {
   }
 };
 
-template <class F>
-Launch<F> launch(const char* name, F call_kernel, dim3 grid, dim3 block, size_t shared_bytes = 0,
-                 CUstream_st* stream = nullptr, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
-  return {name, call_kernel, {grid, block, shared_bytes, stream, file, line, false, !std::is_empty_v<F>}};
+template <class F, class Find>
+Launch<F, Find> launch(const char* name, F call_kernel, Find find, dim3 grid, dim3 block, size_t shared_bytes = 0,
+                       CUstream_st* stream = nullptr, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  return {name, call_kernel, find, {grid, block, shared_bytes, stream, file, line, false, !std::is_empty_v<F>}};
+}
+template <class... P, class... S>
+auto launch_pointer(const char* name, void (*kernel)(P...), S... setup) {
+  const auto call = [kernel](auto&... given) EMULATOR_UNSEEN { kernel(given...); };
+  return launch(name, call, [kernel](auto finder) { return finder(kernel); }, setup...);
 }
 }  // namespace emulator
 

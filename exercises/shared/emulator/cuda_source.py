@@ -36,7 +36,7 @@ _QUALIFIER = re.compile(
 _WORDS = {"__shared__": "static", "__forceinline__": "inline"}
 _SECTION = '__attribute__((section("emulator_{}")))'  # hooks.hpp knows their names
 _UNSEEN = '__attribute__((no_sanitize("thread"), noinline))'
-_CALLEE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
+_CALLEE = re.compile(r"(?:(?<![\w>])::\s*)?\b(?!(?:else|do|return)\b)[A-Za-z_]\w*(?:\s*::\s*\w+)*\s*\Z")
 _KERNEL = re.compile(
     r"\b__global__\b(?:[^;{}()]|\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)(?=[^;{}()]*\())*?"
     r"\b(?!__launch_bounds__)(\w+)\s*\("
@@ -127,7 +127,7 @@ def rewrite(source: Preprocessed) -> str:
     Raises SourceError for features that the emulator does not have.
     """
     text, code = source.text, source.code
-    edits = [*_find_launches(text, code), *_find_dynamic(text, code), *_find_shared_outside(code)]
+    edits = [*_find_launches(source), *_find_dynamic(text, code), *_find_shared_outside(code)]
     edits += [*_find_ptx(source), *_find_variables(source), *_find_qualifiers(code)]
     edits += [(*match.span(1), "") for match in _KERNEL_CAST.finditer(code)]
     pieces, position = [], 0
@@ -192,6 +192,8 @@ def _find_variables(source: Preprocessed) -> Iterator[Edit]:
         is_constant = re.search(r"\bconst\b(?![^*]*\*)|\bconstexpr\b", code[first + 1 : match.start()] + declaration)
         section = "constants" if is_constant else "uploaded" if "__constant__" in match[1] + declaration else "variables"
         yield *match.span(1), _SECTION.format(section)
+        for inline in re.finditer(r"\binline\b", code[first + 1 : match.end() + len(declaration)]):  # in a section of its own
+            yield first + 1 + inline.start(), first + 1 + inline.end(), ""
 
 
 def _find_shared_outside(code: str) -> Iterator[Edit]:
@@ -251,9 +253,10 @@ def _split_asm(text: str, code: str, start: int, end: int) -> list[list[str]]:
     return sections
 
 
-def _find_launches(text: str, code: str) -> Iterator[Edit]:
-    """Yield edits that turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, grid, block)`;
-    its arguments follow."""
+def _find_launches(source: Preprocessed) -> Iterator[Edit]:
+    """Yield edits that turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, a search for it, grid,
+    block)`; its arguments follow."""
+    text, code = source.text, source.code
     for match in _LAUNCH.finditer(code):
         callee = _find_callee(code, match.start())
         end = _find_end(code, match.end())
@@ -262,8 +265,15 @@ def _find_launches(text: str, code: str) -> Iterator[Edit]:
         kernel, configuration = text[callee : match.start()], text[match.end() : end[0]]
         name = re.sub(r"\s+", " ", code[callee : match.start()]).strip().replace('"', "")
         call = f"[=](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
+        found = f"find({' '.join(kernel.split())})"
+        find = f"[=](auto find) -> decltype({found}) {{ return {found}; }}"
         gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
-        yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {configuration})'
+        yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {find}, {configuration})'
+        for brace in re.finditer(r"(?<=[(,])\s*\{", code[end[1] : _skip(code, end[1])]):
+            if _is_argument(code[end[1] : end[1] + brace.start()]):
+                place = end[1] + brace.end() - 1
+                message = "the emulator does not have an argument in braces without its type: write the type before them"
+                raise SourceError(*source.find_line(place), message)
         yield from _find_zeros(code, end[1], code[callee : match.start()].rstrip())
 
 
@@ -276,10 +286,14 @@ def _find_zeros(code: str, first: int, kernel: str) -> Iterator[Edit]:
     is_deduced = name and re.search(rf"\btemplate\s*<[^;{{}}]*\b{name}\s*\(", code)
     for zero in re.finditer(r"(?<=[(,])\s*(__null|0)\s*(?=[,)])", code[first : _skip(code, first)]):
         before = code[first : first + zero.start()]
-        is_argument = sum((letter in OPENS) - (letter in CLOSES) for letter in before) == 1
-        if zero[1] == "__null" or (is_argument and not is_deduced):
+        if zero[1] == "__null" or (_is_argument(before) and not is_deduced):
             new = "nullptr" if zero[1] == "__null" else "emulator::Zero()"
             yield first + zero.start(1), first + zero.end(1), new
+
+
+def _is_argument(before: str) -> bool:
+    """Return whether an argument of a call comes after this text, which begins with the call's bracket."""
+    return sum((letter in OPENS) - (letter in CLOSES) for letter in before) == 1
 
 
 def _find_callee(code: str, end: int) -> int | None:

@@ -51,8 +51,7 @@ struct KernelFunction {
     const auto kernel = reinterpret_cast<void (*)(P...)>(function);
     const std::tuple<P...> copies(*static_cast<P*>(arguments[I])...);
     auto run = [=](cudaStream_t stream) {
-      const auto call = [kernel](auto&... given) EMULATOR_UNSEEN { kernel(given...); };
-      std::apply(launch(name_of_function(function), call, grid, block, shared_bytes, stream), copies);
+      std::apply(launch_pointer(name_of_function(function), kernel, grid, block, shared_bytes, stream), copies);
     };
     using Closure = decltype(run);
     return {[](void* closure, cudaStream_t stream) { (*static_cast<Closure*>(closure))(stream); }, new Closure(run)};

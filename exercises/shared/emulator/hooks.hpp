@@ -146,7 +146,8 @@ __attribute__((noinline)) void pass(void* pointer, size_t bytes, Kind kind, void
   } else {
     check_host(Place(pointer), bytes, kind, caller);
     const Allocation* owner = arena.find(Place(pointer));
-    if (owner && owner->kind == DEVICE && !host_may_access && !now.running)
+    if (!owner || owner->kind != DEVICE) return;
+    if (!host_may_access && !now.running)
       note(report_of_host().illegal_address, "device", {{}, {}, caller, kind}, {}, 0, (long long)bytes);
     if (kind == WRITE) arena.fill(Place(pointer), bytes);
   }

@@ -91,10 +91,12 @@ inline cudaError_t fill(void* to, int value, size_t bytes, cudaStream_t stream, 
   return cudaSuccess;
 }
 
-bool reach_from_library(const void* begin, size_t bytes, bool) {
+bool reach_from_library(const void* begin, size_t bytes, bool writes) {
   if (!captures.empty()) return keep(cudaErrorStreamCaptureUnsupported), false;
   wait_for(streams.all);  // which stream a library uses is not compared
-  if (!bytes || (side_of(begin) != ON_HOST && is_allocated(begin, bytes))) return true;
+  const bool is_there = !bytes || (side_of(begin) != ON_HOST && is_allocated(begin, bytes));
+  if (is_there && writes) arena.fill(Place(begin), bytes);
+  if (is_there) return true;
   keep(cudaErrorIllegalAddress);
   return false;
 }
@@ -176,6 +178,16 @@ inline int read_attribute(cudaDeviceAttr attribute) {
     case cudaDevAttrMemoryClockRate: return device.memoryClockRate;
     case cudaDevAttrGlobalMemoryBusWidth: return device.memoryBusWidth;
     case cudaDevAttrTextureAlignment: return int(device.textureAlignment);
+    case cudaDevAttrSurfaceAlignment: return int(device.surfaceAlignment);
+    case cudaDevAttrTexturePitchAlignment: return int(device.texturePitchAlignment);
+    case cudaDevAttrMaxTexture1DWidth: return device.maxTexture1D;
+    case cudaDevAttrMaxTexture2DWidth: case cudaDevAttrMaxTexture2DHeight: return device.maxTexture2D[0];
+    case cudaDevAttrMaxTexture3DWidth: case cudaDevAttrMaxTexture3DHeight: case cudaDevAttrMaxTexture3DDepth:
+      return device.maxTexture3D[0];
+    case cudaDevAttrReservedSharedMemoryPerBlock: return int(device.reservedSharedMemPerBlock);
+    case cudaDevAttrSingleToDoublePrecisionPerfRatio: return device.singleToDoublePrecisionPerfRatio;
+    case cudaDevAttrGlobalL1CacheSupported: case cudaDevAttrLocalL1CacheSupported: case cudaDevAttrHostRegisterSupported: return 1;
+    case cudaDevAttrCanUseHostPointerForRegisteredMem: return 1;
     case cudaDevAttrMultiProcessorCount: return device.multiProcessorCount;
     case cudaDevAttrMaxBlocksPerMultiprocessor: return device.maxBlocksPerMultiProcessor;
     case cudaDevAttrMaxThreadsPerMultiProcessor: return device.maxThreadsPerMultiProcessor;
@@ -207,6 +219,8 @@ cudaError_t cudaSetDevice(int device) {
   if (error == cudaSuccess) emulator::current_device = device;
   return error;
 }
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return emulator::check_device(device); }
+cudaError_t cudaSetValidDevices(int* devices, int count) { return count > 0 ? cudaSetDevice(*devices) : cudaSuccess; }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 cudaError_t cudaGetDeviceFlags(unsigned* flags) { return *flags = 0, cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count) { return *count = emulator::count_devices(), cudaSuccess; }
@@ -232,6 +246,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   snprintf(text, size_t(length), "0000:00:00.0");
   return emulator::check_device(device);
 }
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char*) { return *device = 0, cudaSuccess; }
 cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int device, int peer) {
   *value = attribute != cudaDevP2PAttrPerformanceRank;
   return emulator::check_peer(device, peer);
@@ -396,13 +411,14 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
   pointer->xsize = extent.width, pointer->ysize = extent.height;
   return emulator::allocate_pitched(&pointer->ptr, &pointer->pitch, extent.width, extent.height * extent.depth);
 }
-cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
+cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream) {
   for (size_t slice = 0; slice < extent.depth; ++slice) {
     char* begin = static_cast<char*>(to.ptr) + slice * to.pitch * to.ysize;
-    if (const cudaError_t error = cudaMemset2D(begin, to.pitch, value, extent.width, extent.height)) return error;
+    if (const cudaError_t error = cudaMemset2DAsync(begin, to.pitch, value, extent.width, extent.height, stream)) return error;
   }
   return cudaSuccess;
 }
+cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) { return cudaMemset3DAsync(to, value, extent, nullptr); }
 cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t, void*, size_t, unsigned) { return cudaSuccess; }

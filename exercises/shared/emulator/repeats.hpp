@@ -87,7 +87,7 @@ class Repeats {
  private:
   // To compare more memory for each thread takes longer than to run the launch. After so many launches with other memory, those of
   // the kernel are no longer compared.
-  static constexpr size_t MAX_BYTES_OF_THREAD = 256, MAX_KEPT_BYTES = 256 << 20;
+  static constexpr size_t MAX_BYTES_OF_THREAD = 1024, MAX_KEPT_BYTES = 256 << 20;
   static constexpr unsigned MAX_MISSES = 4;
 
   struct Earlier {

@@ -16,6 +16,7 @@ struct Texture {
   size_t size[3], pitch;  // in elements, and bytes of a row
   bool is_layered;
   cudaTextureDesc how;
+  cudaResourceDesc resource{};
 
   double read(const char* element, int channel) const;
   double read_at(const long* index, int dimensions, int channel) const;
@@ -192,15 +193,25 @@ cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t x, size_t y, const void* fr
 cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t from, size_t x, size_t y, size_t bytes, cudaMemcpyKind kind) {
   return cudaMemcpy(to, emulator::find_in_array(*from, x, y), bytes, kind);
 }
+cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t rows,
+                                     cudaMemcpyKind kind, cudaStream_t stream) {
+  if (x + width > emulator::pitch_of(*to)) return emulator::keep(cudaErrorInvalidValue);
+  return emulator::copy_rows(emulator::find_in_array(*to, x, y), emulator::pitch_of(*to), from, pitch, width, rows, kind, stream,
+                             !stream);
+}
 cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t rows,
                                 cudaMemcpyKind kind) {
-  if (x + width > emulator::pitch_of(*to)) return emulator::keep(cudaErrorInvalidValue);
-  return cudaMemcpy2D(emulator::find_in_array(*to, x, y), emulator::pitch_of(*to), from, pitch, width, rows, kind);
+  return cudaMemcpy2DToArrayAsync(to, x, y, from, pitch, width, rows, kind, nullptr);
+}
+cudaError_t cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width,
+                                       size_t rows, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (x + width > emulator::pitch_of(*from)) return emulator::keep(cudaErrorInvalidValue);
+  return emulator::copy_rows(to, pitch, emulator::find_in_array(*from, x, y), emulator::pitch_of(*from), width, rows, kind, stream,
+                             !stream);
 }
 cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width, size_t rows,
                                   cudaMemcpyKind kind) {
-  if (x + width > emulator::pitch_of(*from)) return emulator::keep(cudaErrorInvalidValue);
-  return cudaMemcpy2D(to, pitch, emulator::find_in_array(*from, x, y), emulator::pitch_of(*from), width, rows, kind);
+  return cudaMemcpy2DFromArrayAsync(to, pitch, from, x, y, width, rows, kind, nullptr);
 }
 
 // Widths and places are in elements for an array, and in bytes for memory.
@@ -229,9 +240,18 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResou
                                     const cudaResourceViewDesc*) {
   emulator::Texture texture{};
   if (const cudaError_t error = emulator::describe_texture(texture, *resource, how ? *how : cudaTextureDesc{})) return error;
+  texture.resource = *resource;
   *object = cudaTextureObject_t(new emulator::Texture(texture));
   emulator::has_handles = true;
   return cudaSuccess;
+}
+cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource, cudaTextureObject_t texture) {
+  if (!texture) return emulator::keep(cudaErrorInvalidValue);
+  return *resource = reinterpret_cast<emulator::Texture*>(texture)->resource, cudaSuccess;
+}
+cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* how, cudaTextureObject_t texture) {
+  if (!texture) return emulator::keep(cudaErrorInvalidValue);
+  return *how = reinterpret_cast<emulator::Texture*>(texture)->how, cudaSuccess;
 }
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texture) {
   delete reinterpret_cast<emulator::Texture*>(texture);
@@ -250,5 +270,10 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* surface, const cudaReso
   *surface = cudaSurfaceObject_t(resource->res.array.array);
   emulator::has_handles = true;
   return cudaSuccess;
+}
+cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* resource, cudaSurfaceObject_t surface) {
+  *resource = {};
+  resource->res.array.array = reinterpret_cast<cudaArray_t>(surface);
+  return surface ? cudaSuccess : emulator::keep(cudaErrorInvalidValue);
 }
 cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t) { return cudaSuccess; }

@@ -48,8 +48,20 @@ def error_of(emulator: Any, build: Callable[..., Any], text: str) -> Any:
             "the emulator does not have CUresult: use the functions of cuda_runtime.h",
         ),
         ("int n = cufftXtSetGPUs(1);\n" + KERNEL, 1, "the emulator does not have cufftXtSetGPUs: use the plans"),
+        (
+            "struct Pair { int a, b; };\n__global__ void add(Pair pair) {}\nint main() { add<<<1, 1>>>({1, 2}); }\n",
+            3,
+            "the emulator does not have an argument in braces without its type: write the type before them",
+        ),
+        ("cudaGraphicsResource* picture;\n" + KERNEL, 1, "the emulator does not have cudaGraphicsResource: write the picture"),
         ("#include <thrust/no_such.h>\n" + KERNEL, 1, "the emulator does not have thrust/no_such.h: write a loop"),
-        ("#include <cusparse.h>\n" + KERNEL, 1, "the emulator does not have cuSPARSE: write the kernel"),
+        ("#include <cusparseLt.h>\n" + KERNEL, 1, "the emulator does not have cuSPARSELt: write the kernel"),
+        (
+            "#include <cusparse.h>\nint n = cusparseXcsrsort(1);\n" + KERNEL,
+            2,
+            "cusparseXcsrsort: use SpMV and SpMM of cusparse.h",
+        ),
+        ("#include <cusolverDn.h>\n" + KERNEL, 1, "the emulator does not have cuSOLVER: factor the matrix by loops"),
         (
             "#include <cuda_runtime.h>\n__global__ void gone(float*);\nint main() {\n  gone<<<1, 1>>>((float*)0);\n}\n",
             4,

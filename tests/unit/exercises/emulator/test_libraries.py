@@ -87,3 +87,95 @@ int main() {
 }
 """
     assert build(text).run().first_fault() is None
+
+
+def test_bytes_of_random_numbers_are_written(build: Callable[..., Any]) -> None:
+    text = """
+#include <curand.h>
+__global__ void count(const unsigned char* bytes, int* total) { atomicAdd(total, bytes[threadIdx.x] == 0xff); }
+int main() {
+  curandGenerator_t generator;
+  unsigned* numbers;
+  int* total;
+  cudaMalloc(&numbers, 1024);
+  cudaMallocManaged(&total, sizeof *total);
+  *total = 0;
+  curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_DEFAULT);
+  curandGenerate(generator, numbers, 256);
+  count<<<1, 1024>>>(reinterpret_cast<unsigned char*>(numbers), total);
+  cudaDeviceSynchronize();
+  printf("%d", *total > 0);
+}
+"""
+    result = build(text).run()
+    assert (result.output, result.first_fault()) == ("1", None)
+
+
+def test_textures_and_surfaces_return_what_they_describe(build: Callable[..., Any]) -> None:
+    text = """
+int main() {
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+  float numbers[8] = {0, 1, 2, 3, 4, 5, 6, 7}, copies[8];
+  cudaResourceDesc resource{}, of_texture, of_surface;
+  cudaTextureDesc how{}, same;
+  cudaTextureObject_t texture;
+  cudaSurfaceObject_t surface;
+  cudaArray_t& array = resource.res.array.array;
+  cudaMallocArray(&array, &format, 4, 2, cudaArraySurfaceLoadStore);
+  cudaMemcpy2DToArrayAsync(array, 0, 0, numbers, 16, 16, 2, cudaMemcpyHostToDevice);
+  cudaMemcpy2DFromArrayAsync(copies, 16, array, 0, 0, 16, 2, cudaMemcpyDeviceToHost);
+  how.filterMode = cudaFilterModeLinear;
+  cudaCreateTextureObject(&texture, &resource, &how, nullptr);
+  cudaCreateSurfaceObject(&surface, &resource);
+  cudaGetTextureObjectResourceDesc(&of_texture, texture);
+  cudaGetTextureObjectTextureDesc(&same, texture);
+  cudaGetSurfaceObjectResourceDesc(&of_surface, surface);
+  cudaDeviceSynchronize();
+  printf("%d %d %d %g ", of_texture.res.array.array == array, of_surface.res.array.array == array, same.filterMode, copies[7]);
+  printf("%s", cudaGetErrorName(cudaGetTextureObjectResourceDesc(&of_texture, 0)));
+}
+"""
+    assert build(text).run().output == "1 1 1 7 cudaErrorInvalidValue"
+
+
+def test_products_with_sparse_matrices(build: Callable[..., Any]) -> None:
+    text = """
+#include <cusparse.h>
+#define CSR CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ONE, CUDA_R_64F
+#define PLAIN CUSPARSE_OPERATION_NON_TRANSPOSE
+__managed__ int rows[] = {1, 3, 4, 6}, columns[] = {1, 3, 3, 1, 2};
+__managed__ double values[] = {1, 2, 3, 4, 5};
+__global__ void twice(double* numbers) { numbers[threadIdx.x] *= 2; }
+int main() {
+  double numbers[] = {1, 2, 3}, one = 1, zero = 0, half = 0.5, *x, *y;
+  cudaMalloc(&x, sizeof numbers);
+  cudaMalloc(&y, sizeof numbers);
+  cudaMemcpy(x, numbers, sizeof numbers, cudaMemcpyHostToDevice);
+  cusparseHandle_t handle;
+  cusparseSpMatDescr_t a;
+  cusparseDnVecDescr_t from, to, longer;
+  cusparseDnMatDescr_t row;
+  cusparseCreate(&handle);
+  cusparseCreateCsr(&a, 3, 3, 5, rows, columns, values, CSR);
+  cusparseCreateDnVec(&from, 3, x, CUDA_R_64F);
+  cusparseCreateDnVec(&to, 3, y, CUDA_R_64F);
+  cusparseCreateDnVec(&longer, 4, y, CUDA_R_64F);
+  cusparseSpMV(handle, PLAIN, &one, a, from, &zero, to, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, nullptr);
+  twice<<<1, 3>>>(y);
+  cusparseSpMV(handle, CUSPARSE_OPERATION_TRANSPOSE, &one, a, from, &half, to, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, nullptr);
+  cudaMemcpy(numbers, y, sizeof numbers, cudaMemcpyDeviceToHost);
+  printf("%g %g %g, ", numbers[0], numbers[1], numbers[2]);
+  cusparseCreateDnMat(&row, 1, 3, 3, x, CUDA_R_64F, CUSPARSE_ORDER_ROW);
+  const cusparseOperation_t turned = CUSPARSE_OPERATION_TRANSPOSE;
+  cusparseSpMM(handle, PLAIN, turned, &one, a, row, &zero, to, CUDA_R_64F, CUSPARSE_SPMM_ALG_DEFAULT, nullptr);
+  cudaMemcpy(numbers, y, sizeof numbers, cudaMemcpyDeviceToHost);
+  printf("%g %g %g, ", numbers[0], numbers[1], numbers[2]);
+  size_t bytes = 0;
+  cusparseSpMV_bufferSize(handle, PLAIN, &one, a, longer, &zero, to, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, &bytes);
+  const auto error =
+      cusparseSpMV(handle, PLAIN, &one, a, longer, &zero, to, CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT, nullptr);
+  printf("%d %s", bytes > 0, cusparseGetErrorString(error));
+}
+"""
+    result = build(text).run()
+    assert (result.output, result.first_fault()) == ("20 24 22, 7 9 14, 1 invalid value", None)

@@ -236,3 +236,62 @@ def test_run_names_a_crash_with_its_line(program: Any, words: str, message: str)
     assert result.crash == message
     assert result.code != 0
     assert result.first_fault() == message
+
+
+def test_blocks_may_wait_for_later_blocks(build: Callable[..., Any]) -> None:
+    text = """
+__device__ unsigned arrived;
+__global__ void pass(int* numbers, int rounds) {
+  __shared__ int kept[32];
+  kept[threadIdx.x] = blockIdx.x;
+  for (int round = 0; round < rounds; ++round, numbers += gridDim.x) {
+    __syncthreads();
+    const int next = (kept[31 - threadIdx.x] + 1) % gridDim.x;
+    if (threadIdx.x == 0) numbers[gridDim.x + blockIdx.x] = numbers[next] + 1;
+    if (threadIdx.x != 0) continue;
+    __threadfence();
+    atomicAdd(&arrived, 1);
+    while (atomicAdd(&arrived, 0) < (round + 1) * gridDim.x) {}
+  }
+}
+int main() {
+  int* numbers;
+  cudaMallocManaged(&numbers, 20 * sizeof(int));
+  for (int i = 0; i < 5; ++i) numbers[i] = i;
+  pass<<<5, 32>>>(numbers, 3);
+  cudaDeviceSynchronize();
+  for (int i = 15; i < 20; ++i) printf("%d ", numbers[i]);
+}
+"""
+    result = build(text).run()
+    assert (result.output, result.first_fault()) == ("6 7 3 4 5 ", None)
+
+
+def test_threads_of_the_host_run_one_after_the_other(build: Callable[..., Any]) -> None:
+    text = """
+#include <pthread.h>
+#include <thread>
+inline __device__ int step = 1;
+__device__ int sum;
+namespace kernels {
+__global__ void add(int by) { atomicAdd(&sum, by * step); }
+}
+void* launch(void* number) {
+  if (!number) return nullptr;
+  else ::kernels::add<<<2, 32>>>(1);
+  pthread_exit(number);
+}
+int main() {
+  std::thread other([] { kernels::add<<<1, 32>>>(100); });
+  pthread_t thread;
+  void* result;
+  int number = 7, total;
+  pthread_create(&thread, nullptr, launch, &number);
+  pthread_join(thread, &result);
+  other.join();
+  cudaMemcpyFromSymbol(&total, sum, sizeof total);
+  printf("%d %d", total, *static_cast<int*>(result));
+}
+"""
+    result = build(text).run()
+    assert (result.output, result.code, result.first_fault()) == ("3264 7", 0, None)
