@@ -133,7 +133,7 @@ if (part_file := Path(my_pipeline.__file__)).parent.resolve() != out.resolve():
     shutil.copyfile(part_file, out / "my_pipeline.py")  # the judged file, kept with the verdict
 reached = broken == "no error" and not yours["hazards"] and yours["overlap_percent"] > 0
 metrics = {
-    **vars(args), "best_units": best, "sequential_units": sequential, "most_speedup": sequential / best, "ways": ways,
+    **vars(args), "best_units": best, "sequential_units": sequential, "ways": ways,
     "gain_of_twice_the_chunks": speedup_of_twice / (sequential / best),
     "one_stream": one_stream, "yours": yours or dict.fromkeys(one_stream), "broken": broken, "by_buffers": by_buffers,
     "two_buffers_percent": by_buffers[1]["overlap_percent"] if reached else None, "gpu": on_gpu or {}, "timeline": timeline,

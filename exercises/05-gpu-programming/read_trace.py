@@ -176,7 +176,6 @@ metrics = {
     "own_gap_right": own_gap_right, "own_sum_off": own_sum_off, "ranges_recorded": len(recorded_ranges),
     "least_times": min(times[fault] for fault in traces.FAULTS),
     "busy_lost": healthy["busy_percent"] - exposed["busy_percent"],
-    "exposed_times": times["exposed all-reduce"],
     "exposed_percent": 100 * exposed["exposed_us"] / exposed["span_us"],
 }  # fmt: skip
 if (part_file := Path(my_trace.__file__)).parent.resolve() != out.resolve():

@@ -156,6 +156,17 @@ def forget(path: Path) -> None:
             os.close(descriptor)
 
 
+def forget_each_window(batches: Iterator[Sequence[bytes]], path: Path, window: int) -> Iterator[Sequence[bytes]]:
+    """Yield all batches, and remove the file from the page cache whenever a window is complete."""
+    delivered = 0
+    for records in batches:
+        complete = delivered // window
+        delivered += len(records)
+        if delivered // window > complete:
+            forget(path)
+        yield records
+
+
 @dataclass(frozen=True)
 class Cost:
     """A call's seconds, processor seconds, read calls, bytes that these calls returned, and bytes that came from a disk.

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from sent_bytes import SentBytes
 
-WIDTH, HIDDEN, PER_TOKEN = 32, 48, 3
+WIDTH, HIDDEN, PER_TOKEN = 128, 48, 3
 
 
 class Experts:
@@ -68,7 +68,7 @@ def send_all_tokens(world: Any, layer: Experts) -> dict[str, Any]:
         result = layer.add_experts(range(world.rank * each, (world.rank + 1) * each))
         dist.all_reduce(result)
     right = layer.add_experts(range(layer.count))
-    return {"off": float((result - right).abs().max()), "bytes": sent.numbers * world.size}
+    return {"off": float((result - right).abs().max()), "bytes": sent.bytes * world.size}
 
 
 def send_with_yours(world: Any, experts: int, tokens: int) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def send_with_yours(world: Any, experts: int, tokens: int) -> dict[str, Any]:
 
     with SentBytes(world.rank, world.size) as sent:
         result = my_experts.forward(*shares, experts, compute, dist.group.WORLD)
-    return {"off": float((result - right).abs().max()), "bytes": sent.numbers}
+    return {"off": float((result - right).abs().max()), "bytes": sent.bytes}
 
 
 def draw_loads(experts: int) -> list[int]:

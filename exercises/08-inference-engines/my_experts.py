@@ -35,8 +35,8 @@ def forward(
     multiple of n. `compute(expert, rows)` returns the output of an expert of this rank for rows (any number, width).
 
     All of `group` call this at the same time. A rank sends a row of `x` only to ranks that have one of the token's experts:
-    once to each of them, even if that rank has several of these experts, and gets one row back for it. At most k gates may go
-    with a row. Other ranks do not know how many rows they will receive, so tell them first: two ranks must
-    expect the same sizes.
+    once to each of them, even if that rank has several of these experts, and gets one row back for it. What else it sends is
+    small: to each rank at most the k numbers and the k gates of each token, of any type with up to 64 bits, and sizes. Other
+    ranks do not know how many rows they will receive, so tell them first: two ranks must expect the same sizes.
     """
     raise NotImplementedError("forward: what must a rank know about a row that two of its experts compute?")

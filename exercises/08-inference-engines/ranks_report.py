@@ -76,13 +76,17 @@ class Report:
 
 
 def find_experts_bytes(layer: Experts, ranks: int) -> int:
-    """Return the bytes that leave their rank if a token sends one row to each rank, with its gates, and gets one row back."""
-    return layer.count_leaving_rows(ranks) * (2 * WIDTH + PER_TOKEN) * NUMBER
+    """Return the most bytes that may leave their ranks: a token sends one row to each rank of its experts, and gets one back.
+
+    The numbers and gates of all tokens may go to all ranks, and `ranks` + 8 sizes may go from each rank to each rank.
+    """
+    companions = (2 * PER_TOKEN * len(layer.x) + (ranks + 8) * ranks) * ranks
+    return (layer.count_leaving_rows(ranks) * 2 * WIDTH + companions) * NUMBER
 
 
 def find_bytes_by_expert(layer: Experts, ranks: int) -> int:
-    """Return the bytes of rows that leave their rank, there and back, if a token sends one row for each of its experts."""
-    return layer.count_leaving(ranks) * 2 * WIDTH * NUMBER
+    """Return the bytes that leave their rank if a token sends a row and a number for each expert, and gets a row back."""
+    return layer.count_leaving(ranks) * (2 * WIDTH + 1) * NUMBER
 
 
 def find_heaviest(layer: Experts, ranks: int) -> float:

@@ -13,11 +13,12 @@ class SentBytes(TorchDispatchMode):
     """Counts, inside a `with`, the collectives and sends of this rank: `calls`, and the bytes in `numbers` and `integers`.
 
     A collective counts as the tensor that this rank passes to it. What an all-to-all keeps on its own rank does not count.
+    With `ranks`, the tensor of an all-gather counts once for each other rank.
     `numbers` has the bytes of floating-point tensors, `integers` those of all others.
     """
 
     def __init__(self, rank: int = 0, ranks: int = 1) -> None:
-        """`rank` of `ranks` is this process in the group of its all-to-alls."""
+        """`rank` of `ranks` is this process in the group of its collectives."""
         super().__init__()
         self.rank, self.ranks, self.calls, self.numbers, self.integers = rank, ranks, 0, 0, 0
 
@@ -43,6 +44,8 @@ class SentBytes(TorchDispatchMode):
                 size -= rows * tensor[:1].nbytes if len(tensor) else 0
             elif "alltoall" in name and place == self.rank:
                 continue
+            elif "allgather" in name:
+                size *= max(1, self.ranks - 1)
             if tensor.is_floating_point():
                 self.numbers += size
             else:

@@ -145,7 +145,7 @@ metrics = {
     "errors": {name: "no error" if part.state == "ran" else part.text for name, part in outcomes.items()},
     "output_off": moved[0]["output_off"], "gradients_off": moved[0]["gradients_off"], "bytes_off": bytes_off,
     "weight_gap": max(abs(row["dropped_weight_percent"] - row["dropped_percent"]) for row in capacity),
-    "first_dropped_percent": capacity[0]["dropped_percent"], "first_dispatch_bytes": formula[0]["dispatch"],
+    "first_dispatch_bytes": formula[0]["dispatch"],
     "busiest_over_mean": max(row["pairs"] for row in formula) * size / tokens.chosen.numel(),
     "limit_of_four": limits[1]["kb_a_token"] / limits[0]["kb_a_token"], "in_turns_loss": in_turns["loss"],
 }  # fmt: skip

@@ -82,10 +82,17 @@ def mounts(pod: Mapping[str, Any], name: str) -> dict[str, tuple[str, bool]]:
     volumes = {str(volume.get("name")): volume for volume in manifests.mappings(manifests.mapping(pod, "spec"), "volumes")}
     places = {}
     for mount in manifests.mappings(container(pod, name), "volumeMounts"):
-        path = manifests.mapping(volumes.get(str(mount.get("name")), {}), "hostPath").get("path")
-        if isinstance(path, str) and isinstance(mount.get("mountPath"), str):
+        source = manifests.mapping(volumes.get(str(mount.get("name")), {}), "hostPath")
+        path = source.get("path")
+        if isinstance(path, str) and isinstance(mount.get("mountPath"), str) and _has_type(_plain(path), source.get("type")):
             places[_plain(mount["mountPath"])] = (_plain(path), mount.get("readOnly") is True)
     return places
+
+
+def _has_type(path: str, name: object) -> bool:
+    """Return whether a hostPath of this type can be mounted. Without a type, Kubernetes checks nothing."""
+    kinds = {BTF: "Directory", TRACEFS: "Directory", TYPES: "File"}
+    return path not in kinds or name in (None, "", kinds[path], f"{kinds[path]}OrCreate")
 
 
 def _plain(path: str) -> str:

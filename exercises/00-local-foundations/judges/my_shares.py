@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gpucourse.judge import Part, Verdict, Way
@@ -120,7 +120,7 @@ def _ask(
         answer = part.call(choose, samples, ranks, rank, epoch, seed, case=f"{case}, rank {rank}")
         answer = answer.tolist() if hasattr(answer, "tolist") else answer
         answer = part.call(list, answer, case=case) if isinstance(answer, Iterator) else answer
-        if isinstance(answer, (str, dict, set, int, type(None))) or not all(_is_number(number) for number in answer):
+        if not isinstance(answer, Iterable) or isinstance(answer, (str, dict, set)) or not all(map(_is_number, answer)):
             raise part.wrong("no-numbers", f"{case}, rank {rank}", given=str(answer)[:60])
         shares.append([int(number) for number in answer])
     if shares[0] != shares[1]:

@@ -24,6 +24,7 @@ WAYS = {
         "{percent:.0f}% of the provided reader's read calls remain, and at most {most}% are allowed. Neighbours in a sorted "
         "window are rarely adjacent in the file: what else may one call fetch?",
         ("GAP = 16", "GAP = 1"),
+        "{percent:.0f}% of the provided reader's read calls remain, and at most {most}% are allowed",
     ),
     "twice-at-the-edge": Way(
         "{count} records were delivered twice: a window ends before the record with which the next one begins",
@@ -46,11 +47,19 @@ WAYS = {
         ("shard.seek(run[0] * size)", "shard.seek(max(0, run[0] * size - 8))"),
     ),
     "gap-taken-along": Way(
-        "{count} records were delivered that were not in the order: drop what you read between two wanted records",
+        "{count} records were delivered twice: drop what you read between two wanted records",
         ("for number in run]", "for number in range(run[0], run[-1] + 1)]"),
+        seen="{count} records were delivered twice, and {missing} were never delivered",
+    ),
+    "gap-sliced-as-adjacent": Way(
+        "{missing} records were never delivered, and {count} came twice, because you take the records of one read as if they "
+        "were adjacent: how far from the first one does a wanted record begin?",
+        ("[piece[(number - run[0]) * size : (number - run[0] + 1) * size] for number in run]",
+         "[piece[place * size : (place + 1) * size] for place in range(len(run))]"),
+        seen="{count} records were delivered twice, and {missing} were never delivered",
     ),
     "uneven-batches": Way(
-        "your batches have {sizes} records; all but the last must have {batch}",
+        "your batches have {sizes} records; all but the last must have {batch}, and the last must have 1 to {batch}",
         ("                while len(ready) >= batch:\n                    yield ready[:batch]\n"
          "                    ready = ready[batch:]\n", "            yield ready\n            ready = []\n"),
     ),
@@ -60,9 +69,9 @@ WAYS = {
         ("        ready: list[bytes] = []\n", "        ready: list[bytes] = []\n        kept = shard.read()\n"),
     ),
     "mapped-at-random": Way(
-        "there are fewer read calls than windows, so the file is mapped, and each page is read when it is touched, which no "
-        "read call shows. Your records came in the random order, so nothing shows that you touch pages in the order of the "
-        "file: yield each window in that order, or use read calls",
+        "{calls} read calls are fewer than the {windows} windows, because the file is mapped: each page is read when it is "
+        "touched, which no read call shows. Your records came in the random order, so nothing shows that you touch pages in "
+        "the order of the file: yield each window in that order, or use read calls",
         ("            numbers = sorted(order[start : start + window])\n            for run in divide(numbers):\n"
          "                shard.seek(run[0] * size)\n"
          "                piece = shard.read((run[-1] - run[0] + 1) * size)\n"
@@ -70,9 +79,13 @@ WAYS = {
          "            mapped = __import__('mmap').mmap(shard.fileno(), 0, access=1)\n"
          "            for number in order[start : start + window]:\n"
          "                ready.append(mapped[number * size : (number + 1) * size])\n"),
+        "only {calls} read calls were counted for {windows} windows, and your records came in the random order: yield each "
+        "window in the order of the file, or use read calls of this process",
     ),
 }  # fmt: skip
 RECORDS, SIZE, BATCH, WINDOWS, MAX_PERCENT, ONE_BY_ONE_PERCENT = 3000, 1024, 64, 8, 25, 99
+EVENS, ODDS = list(range(0, 24, 2)), list(range(1, 24, 2))  # two windows of a small shard: a gap follows each record
+TAKEN, SLICED = [*range(23), *range(1, 24)], [*range(12), *range(1, 13)]  # with the gaps, and with the gaps for records
 
 
 def judge(part: Part) -> None:
@@ -87,16 +100,18 @@ def judge(part: Part) -> None:
         shards.write_shard(path, RECORDS, SIZE)
         used: list[list[bytes]] = []
         calls, peak = _take(part, batches, path, list(order), window, used)
-    _judge_records(part, used, order, window)
+        small = Path(folder) / "small.bin"
+        shards.write_shard(small, len(EVENS + ODDS), SIZE)
+        _judge_records(part, used, order, window, lambda: _list_numbers(part, batches, small))
     if peak > 2.5 * window * SIZE + (1 << 17):
         raise part.wrong("whole-file", mib=peak / shards.MIB, file=RECORDS * SIZE / shards.MIB)
     if calls is not None and calls < WINDOWS and not _is_sorted(used, window):  # fewer calls than windows: the file is mapped
-        raise part.wrong("mapped-at-random")
+        raise part.wrong("mapped-at-random", output=_list_delivered(used), calls=calls, windows=WINDOWS)
     if calls is not None:
         percent = 100 * calls / RECORDS
         if percent > MAX_PERCENT:
             way = "still-one-by-one" if percent >= ONE_BY_ONE_PERCENT else "gaps-not-bridged"
-            raise part.wrong(way, percent=percent, most=MAX_PERCENT)
+            raise part.wrong(way, output=round(percent), percent=percent, most=MAX_PERCENT)
         part.note(f"{RECORDS:,} records with {calls:,} read calls")
 
 
@@ -122,8 +137,18 @@ def _take(
 
 def _is_sorted(used: list[list[bytes]], window: int) -> bool:
     """Return whether the records of each window came in the order of their places in the file."""
-    numbers = [shards.check_record(record) or 0 for records in used for record in records]
+    numbers = _list_delivered(used)
     return all(numbers[at : at + window] == sorted(numbers[at : at + window]) for at in range(0, len(numbers), window))
+
+
+def _list_delivered(used: list[list[bytes]]) -> list[int]:
+    return [shards.check_record(record) or 0 for records in used for record in records]
+
+
+def _list_numbers(part: Part, batches: Callable[..., Any], path: Path) -> list[int]:
+    """Return the numbers that a part delivers of a small shard: the even ones are its first window, the odd ones its second."""
+    answer = _iterate(part, batches(path, SIZE, EVENS + ODDS, len(EVENS), len(EVENS)))
+    return _list_delivered([[bytes(record) for record in records] for records in answer])
 
 
 def _iterate(part: Part, answer: Any) -> Iterator[Any]:
@@ -132,22 +157,25 @@ def _iterate(part: Part, answer: Any) -> Iterator[Any]:
     return iter(answer)
 
 
-def _judge_records(part: Part, used: list[list[bytes]], order: list[int], window: int) -> None:
+def _judge_records(
+    part: Part, used: list[list[bytes]], order: list[int], window: int, read_small: Callable[[], list[int]]
+) -> None:
     if any(not isinstance(record, bytes) or len(record) != SIZE for records in used for record in records):
         raise Verdict("failed", "not-records", f"a batch is a list of records of {SIZE} bytes each")
     delivery: Delivery = shards.check_delivery(iter(used), order, BATCH, window)
     if delivery.wrong:
         raise part.wrong("shifted", count=delivery.wrong)
-    if delivery.records > len(order) and delivery.twice > window:
-        raise part.wrong("gap-taken-along", count=delivery.twice)
+    counts = {"count": delivery.twice, "missing": delivery.missing}
     if delivery.twice:
-        output = [delivery.twice, delivery.missing]
-        raise part.wrong("twice-at-the-edge", output=output, count=delivery.twice, missing=delivery.missing)
+        small = part.call(read_small, case="24 records in 2 windows")
+        for way, numbers in (("gap-taken-along", TAKEN), ("gap-sliced-as-adjacent", SLICED)):
+            if small == numbers:
+                raise part.wrong(way, output=small, **counts)
+        raise part.wrong("twice-at-the-edge", output=[delivery.twice, delivery.missing], **counts)
     if delivery.missing:
         raise part.wrong("short-batch-dropped", output=delivery.missing, count=delivery.missing)
     if not delivery.in_windows:
-        numbers = [shards.check_record(record) for records in used for record in records]
-        raise part.wrong("windows-broken", output=numbers)
+        raise part.wrong("windows-broken", output=_list_delivered(used))
     if not delivery.full_batches:
         sizes = Counter(len(records) for records in used).most_common(3)
         raise part.wrong("uneven-batches", sizes=", ".join(str(size) for size, _ in sizes), batch=BATCH)

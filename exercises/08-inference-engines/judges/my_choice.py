@@ -27,6 +27,20 @@ WAYS = {
             "    everything = [scores.clone() for _ in range(dist.get_world_size(group))]\n"
             "    dist.all_gather(everything, scores, group=group)\n    pairs = [torch.empty_like(pair) for",
         ),
+        "a rank passes {sent:,} bytes to collectives, but 16 are enough",
+    ),
+    "packed-by-pickle": Way(
+        "a rank passes {sent:,} bytes to collectives, but 16 are enough: all_gather_object sends a pickled text and its "
+        "length. A tensor of two numbers has 16 bytes",
+        (
+            "pairs = [torch.empty_like(pair) for _ in range(dist.get_world_size(group))]\n"
+            "    dist.all_gather(pairs, pair, group=group)\n"
+            "    return int(max((pair.tolist() for pair in pairs)",
+            "pairs = [None] * dist.get_world_size(group)\n"
+            "    dist.all_gather_object(pairs, (float(scores[place]), place + first), group=group)\n"
+            "    return int(max((pair for pair in pairs)",
+        ),
+        "a rank passes {sent:,} bytes to collectives, but 16 are enough",
     ),
     "last-of-equals": Way(
         "tokens {right} and {answer} have the same score, but you return the higher number: the lowest wins",
@@ -80,7 +94,18 @@ def judge(part: Part) -> None:
     for trial in TRIALS:
         results = part.on_ranks(trial.ranks, lambda rank, _, trial=trial: _choose(part, choose, trial, rank))
         _check(part, trial, results)
+        if (sent := max(sent for _, sent in results)) > LIMIT_BYTES:
+            raise _find_surplus(part, choose, trial, sent)
     part.note(f"{len(TRIALS)} choices, at most {LIMIT_BYTES} bytes a rank for each")
+
+
+def _find_surplus(part: Part, choose: Any, trial: Trial, sent: int) -> Verdict:
+    """Return the verdict on too many bytes. Scores are sent if twice as many scores take more bytes."""
+    longer = trial._replace(scores=trial.scores * 2)
+    results = part.on_ranks(trial.ranks, lambda rank, _: _choose(part, choose, longer, rank))
+    if added := max(bytes_of_rank for _, bytes_of_rank in results) - sent:
+        return part.wrong("all-scores", trial.name, output=added, sent=sent)
+    return part.wrong("packed-by-pickle", trial.name, output=sent, sent=sent)
 
 
 def _choose(part: Part, choose: Any, trial: Trial, rank: int) -> tuple[Any, int]:
@@ -121,6 +146,3 @@ def _check(part: Part, trial: Trial, results: list[tuple[Any, int]]) -> None:
         if trial.dtype == "bfloat16" and abs(answer - right) < START // 100:
             raise part.wrong("rounded-number", trial.name, **values)
         raise Verdict("failed", "other", f"it returned {answer}, but token {right} has the highest score", trial.name)
-    sent = max(sent for _, sent in results)
-    if sent > LIMIT_BYTES:
-        raise part.wrong("all-scores", trial.name, sent=sent)

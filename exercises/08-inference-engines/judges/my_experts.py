@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from gpucourse.judge import Part, Verdict, Way
 
-WIDTH, K, TOLERANCE = 32, 2, 1e-9
+WIDTH, K, TOLERANCE = 192, 2, 1e-9  # so wide that all else that a rank may send is smaller than one row
+ROW_BYTES = 8 * WIDTH
 WAYS = {
     "not-sorted": Way(
         "only {computed} of {needed} pairs of row and expert were computed: all_to_all_single cuts the rows in the order of "
@@ -34,6 +35,7 @@ WAYS = {
         "a token's output comes from only one of its {k} experts, or of its ranks: several rows may come back for a token, and "
         "they must be added. result[rows] += ... keeps only one of equal rows",
         ("result.index_add_(0, rows, back)", "result[rows] += back"),
+        "a token's output comes from only one of its {k} experts, or from only one of its ranks",
     ),
     "rows-of-other-tokens": Way(
         "expert {expert} computes rows of tokens that have not chosen it: are rows and choices in the same order? Choice c of "
@@ -41,14 +43,14 @@ WAYS = {
         ("send(x), send(chosen)", "send(x.roll(1, 0)), send(chosen)"),
     ),
     "all-rows-to-all": Way(
-        "rank {rank} sends {sent:,} bytes of rows to other ranks, but {limit:,} are enough: send a row only to ranks that have "
+        "rank {rank} sends {sent:,} bytes to other ranks, but {limit:,} are enough: send a row only to ranks that have "
         "one of its experts",
         ("needs.scatter_(1, chosen // each, True)", "needs[:] = True"),
-        "rank {rank} sends {sent:,} bytes of rows to other ranks, but {limit:,} are enough. Count the rows that it sends to "
-        "each rank, and the rows that come back for them: one for each is enough",
+        "rank {rank} sends {sent:,} bytes to other ranks, but {limit:,} are enough. Count the rows that it sends to each rank, "
+        "the rows that it sends back, and everything that goes with them: one row for each is enough",
     ),
     "a-row-for-each-expert": Way(
-        "rank {rank} sends {sent:,} bytes of rows to other ranks, but {limit:,} are enough: a token that has two experts on "
+        "rank {rank} sends {sent:,} bytes to other ranks, but {limit:,} are enough: a token that has two experts on "
         "one rank sends its row there once, with both gates, and that rank returns one row, the sum of both outputs",
         (
             "    owners, rows = needs.T.nonzero(as_tuple=True)\n    sent = torch.bincount(owners, minlength=ranks)\n",
@@ -57,6 +59,8 @@ WAYS = {
             "    sent = torch.bincount(owners, minlength=ranks)\n"
             "    gates = gates / (chosen // each == (chosen // each)[:, :1]).all(1, keepdim=True).add(1)\n",
         ),
+        "rank {rank} sends {sent:,} bytes to other ranks, but {limit:,} are enough. Count the rows that it sends to each rank, "
+        "the rows that it sends back, and everything that goes with them",
     ),
 }
 
@@ -97,6 +101,7 @@ def judge(part: Part) -> None:
 def _watch_sizes(part: Part) -> None:
     """Let all_to_all_single compare the sizes of all ranks before it sends: a difference would end the process."""
     import torch.distributed as dist
+    from torch.utils._python_dispatch import _disable_current_modes
 
     send = dist.all_to_all_single
 
@@ -112,7 +117,8 @@ def _watch_sizes(part: Part) -> None:
         both = (input_split_sizes, input), (output_split_sizes, output)
         sizes = [list(map(int, splits)) if splits else [len(tensor) // ranks] * ranks for splits, tensor in both]
         everyone: list[Any] = [None] * ranks
-        dist.all_gather_object(everyone, sizes, group=group)
+        with _disable_current_modes():  # the judge's own messages are not counted
+            dist.all_gather_object(everyone, sizes, group=group)
         for other, (sent, _) in enumerate(everyone):
             if len(sent) == ranks and len(sizes[1]) == ranks and sent[rank] != sizes[1][other]:
                 raise part.wrong("own-sizes", rank=rank, other=other, expected=sizes[1][other], sent=sent[rank])
@@ -166,7 +172,7 @@ def _run(part: Part, forward: Any, layer: Layer, rank: int, size: int) -> tuple[
         shape = list(getattr(output, "shape", []))
         text = f"rank {rank} returned {type(output).__name__}{shape or ''} instead of a tensor {list(x[place].shape)}"
         raise Verdict("failed", "no-output", text, layer.name)
-    return output.double().tolist(), sent.numbers, computed
+    return output.double().tolist(), sent.bytes, computed
 
 
 def _check(part: Part, layer: Layer, results: list[tuple[Any, int, list[tuple[int, Any]]]]) -> None:
@@ -184,16 +190,16 @@ def _check(part: Part, layer: Layer, results: list[tuple[Any, int, list[tuple[in
     owners = _list_owners(layer, chosen)
     is_double = owners[:, 0] == owners[:, 1]  # both experts of the token are on one rank
     token_ranks = torch.tensor([rank for rank, tokens in enumerate(layer.tokens) for _ in range(tokens)])
+    companions = (2 * K * max(layer.tokens) + len(layer.tokens) + 8) * 8 * len(layer.tokens)  # numbers, gates, and sizes
+    rows = [sent // ROW_BYTES for _, sent, _ in results]
     for rank, (_, sent, _) in enumerate(results):
         is_own = token_ranks == rank
         leaving, coming = (owners != rank) & is_own[:, None], (owners == rank) & ~is_own[:, None]
         pairs, twice = int(leaving.sum() + coming.sum()), int((is_double & (leaving | coming).all(1)).sum())
-        gates_bytes = 8 * K * int(is_own.sum()) * len(layer.tokens)  # they travel with the rows
-        limit = 8 * WIDTH * (pairs - twice) + gates_bytes
-        if sent > limit:
-            way = "a-row-for-each-expert" if sent <= 8 * WIDTH * pairs + gates_bytes else "all-rows-to-all"
-            bytes_of_ranks = [numbers for _, numbers, _ in results]
-            raise part.wrong(way, layer.name, output=bytes_of_ranks, rank=rank, sent=sent, limit=limit)
+        limit = ROW_BYTES * (pairs - twice) + companions
+        if sent > limit and len(results) > 1:
+            way = "a-row-for-each-expert" if sent <= ROW_BYTES * pairs + companions else "all-rows-to-all"
+            raise part.wrong(way, layer.name, output=rows, rank=rank, sent=sent, limit=limit)
 
 
 def _list_owners(layer: Layer, chosen: Any) -> Any:
@@ -226,7 +232,7 @@ def _name_values(part: Part, layer: Layer, result: Any, outputs: Any, gates: Any
     of_one_rank = torch.where((owners[:, 0] == owners[:, 1])[:, None], weighted.sum(1), weighted[:, 0])
     ways = torch.cat([weighted, of_one_rank[:, None]], 1)
     if bool(((result[:, None] - ways).abs().amax(-1).amin(-1) <= TOLERANCE).all()):
-        raise part.wrong("overwrites", layer.name, k=K)
+        raise part.wrong("overwrites", layer.name, output=result, k=K)
     weights = (torch.linalg.pinv(outputs.mT) @ result[..., None])[..., 0]  # lstsq refuses a result that is not a number
     is_sum = ((outputs * weights[..., None]).sum(1) - result).abs().amax(-1) <= TOLERANCE
     if bool(is_sum.all()) and bool(((weights[..., None] - gates.flatten()).abs().amin(-1) <= TOLERANCE).all()):

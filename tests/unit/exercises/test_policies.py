@@ -38,6 +38,8 @@ def find_broken(pod: dict[str, Any]) -> list[str]:
         ("mountPath: /sys/kernel/btf, readOnly: true", "mountPath: /sys/kernel/btf", ["btf"]),
         ("mountPath: /sys/kernel/btf, readOnly: true", "mountPath: /sys/kernel/btf/vmlinux, readOnly: true", ["btf"]),
         ("hostPath: {path: /sys/kernel/tracing, type: Directory}", "emptyDir: {}", ["tracefs"]),
+        ("path: /sys/kernel/tracing, type: Directory", "path: /sys/kernel/tracing, type: File", ["tracefs"]),
+        ("path: /sys/kernel/btf, type: Directory", "path: /sys/kernel/btf, type: [Directory]", ["btf"]),
         ("limits: {nvidia.com/gpu: 1}", "requests: {nvidia.com/gpu: 1}", ["gpu"]),
     ],
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from tests.unit.exercises.scripts import beside_the_script
 
 shards = beside_the_script("07-hpc-systems", "shards")
@@ -17,3 +21,13 @@ def test_check_delivery_says_what_is_missing_wrong_and_out_of_order() -> None:
     assert (whole.missing, whole.twice, whole.wrong, whole.in_windows, whole.full_batches) == (0, 0, 0, False, True)
     broken_delivery = shards.check_delivery(iter([[records[3], records[3]], [bytes(16), records[0]]]), order, 2, 3)
     assert (broken_delivery.missing, broken_delivery.twice, broken_delivery.wrong) == (4, 1, 1)
+
+
+def test_the_file_leaves_the_page_cache_when_a_window_is_complete_and_all_batches_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    delivered: list[bytes] = []
+    dropped_at: list[int] = []
+    monkeypatch.setattr(shards, "forget", lambda _path: dropped_at.append(len(delivered)))
+    batches = [[b"1", b"2"], [b"3", b"4"], [b"5", b"6"], [b"7"]]
+    for records in shards.forget_each_window(iter(batches), Path("shard.bin"), 3):
+        delivered += records
+    assert (delivered, dropped_at) == ([b"1", b"2", b"3", b"4", b"5", b"6", b"7"], [2, 4])
