@@ -254,8 +254,8 @@ def _split_asm(text: str, code: str, start: int, end: int) -> list[list[str]]:
 
 
 def _find_launches(source: Preprocessed) -> Iterator[Edit]:
-    """Yield edits that turn `kernel<T><<<grid, block>>>` into `emulator::launch("kernel<T>", a call of it, a search for it, grid,
-    block)`; its arguments follow."""
+    """Yield edits that turn `kernel<T><<<grid, block>>>` into a call of `emulator::launch` with "kernel<T>", a call of it, a
+    search for it, the grid and the block; the kernel's arguments follow."""
     text, code = source.text, source.code
     for match in _LAUNCH.finditer(code):
         callee = _find_callee(code, match.start())
