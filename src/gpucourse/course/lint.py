@@ -1,20 +1,15 @@
-"""Check that scripts and manifests agree and that every file is used, which a manifest alone does not show.
-
-python -m gpucourse.course.lint    prints every error, or that there is none
-"""
+"""Check that scripts and manifests agree and that every file is used, which a manifest alone does not show."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from gpucourse.course import quiz, report_plan
-from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
+from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog
 from gpucourse.course.gpu_record import FOLDER, find_faulty_records, list_files
 from gpucourse.course.lesson_files import check_lessons
 from gpucourse.course.locate import find_course
@@ -299,17 +294,3 @@ def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
             yield f"{label}: no exercise uses a file of this name"
         elif stub.read_bytes() == path.read_bytes():
             yield f"{label}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"
-
-
-def main() -> tuple[str, int]:
-    """Return the command's output about the current course, and its exit code: 0, or 2 if there are errors."""
-    catalog = load(find_course(os.environ))
-    if complaints := lint(catalog):
-        return "\n".join(complaints) + "\n", 2
-    return f"{catalog.folders.modules}: {len(catalog.modules)} modules, no complaints\n", 0
-
-
-if __name__ == "__main__":
-    text, code = main()
-    sys.stdout.write(text)
-    sys.exit(code)
