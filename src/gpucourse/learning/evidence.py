@@ -189,34 +189,27 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         trouble = trouble or (sheet_errors if isinstance(error, ManifestError) else error.what)
     prediction = judge_predictions(context.paths, exercise) if with_prediction else None
     parts = choose_needed(exercise.yours, _confirm_parts(context, exercise, verdict))
-    required = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
-    if record is None or verdict is None:
-        run = record.id if record else None
-        return ExerciseEvidence(
-            exercise=exercise.id,
-            run=run,
-            answers=answers,
-            prediction=prediction,
-            parts=parts,
-            wanted=required,
-            trouble=trouble,
-        )
-    files = runs.files_of(context.paths, record)
-    gpu = is_gpu_evidence(material(context.paths, record)["metrics"], record.mode)
-    required = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
-    seal = seals.read_seal(files)
-    return ExerciseEvidence(
+    evidence = ExerciseEvidence(
         exercise=exercise.id,
-        run=record.id,
-        level="gpu" if gpu else "logic",
-        checks=verdict.checks,
+        run=record.id if record else None,
         answers=answers,
         prediction=prediction,
         parts=parts,
-        wanted=required,
+        wanted=tuple(item.title for item in exercise.deliverables if item.evidence == "logic"),
+        trouble=trouble,
+    )
+    if record is None or verdict is None:
+        return evidence
+    files = runs.files_of(context.paths, record)
+    gpu = is_gpu_evidence(material(context.paths, record)["metrics"], record.mode)
+    seal = seals.read_seal(files)
+    return replace(
+        evidence,
+        level="gpu" if gpu else "logic",
+        checks=verdict.checks,
+        wanted=tuple(item.title for item in exercise.deliverables) if gpu else evidence.wanted,
         handed_in=_list_handed_in(context.paths, exercise, record, seal),
         changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE, seal=seal),
-        trouble=trouble,
     )
 
 
