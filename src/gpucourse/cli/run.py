@@ -324,9 +324,9 @@ def _add_forecast(
     from gpucourse.cli.prediction import ask_prediction, ask_red_check, read_prediction
     from gpucourse.runs.mutations import check_expectation
 
-    module, exercise = session.context.catalog.exercise(run_request.exercise)
+    _, exercise = session.context.catalog.exercise(run_request.exercise)
     if expect_red is not None:
-        check_expectation(session.context, module, exercise, expect_red)
+        check_expectation(session.context, exercise, expect_red)
         expect_red = expect_red or ask_red_check(session, run_request)
     prediction = None
     if predict is not None:

@@ -115,27 +115,25 @@ class Catalog:
             raise UsageError(f"{exercise_id} is a module, not an exercise", hint=f"its exercises: {', '.join(ids)}")
         raise UnknownName("exercise", exercise_id, ids)
 
-    def folder_name(self, module: Module) -> str:
-        """Return the name of a module's folder in `modules/` and in `exercises/`: `03-parallel-computing`."""
-        return next(place.name for place in self._places if number_of(place.name) == module.id)
+    def folder_name(self, item: Module | Exercise) -> str:
+        """Return the name of the folder of a module, or of an exercise's module, in `modules/` and in `exercises/`:
+        `03-parallel-computing`."""
+        number = item.id.partition(".")[0]
+        return next(place.name for place in self._places if number_of(place.name) == number)
 
     def lesson_parts(self, module: Module) -> tuple[str, ...]:
         """Return the parts of a module's lesson in Markdown. A short lesson has one part."""
         folder = self.folders.modules / self.folder_name(module)
         return tuple(_read_lesson(folder, name) for name in (module.lesson, *module.further_lessons))
 
-    def lesson(self, module: Module) -> str:
-        """Return the whole lesson of a module in Markdown."""
-        return "\n".join(self.lesson_parts(module))
+    def judge(self, exercise: Exercise, name: str) -> Path:
+        """Return the path of a judge file: `judges/<name>.py` next to the exercise's script."""
+        return self.folders.exercises / self.folder_name(exercise) / JUDGES / f"{name}.py"
 
-    def judge(self, module: Module, name: str) -> Path:
-        """Return the path of a judge file: `judges/<name>.py` next to the module's scripts."""
-        return self.folders.exercises / self.folder_name(module) / "judges" / f"{name}.py"
-
-    def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
+    def sources(self, exercise: Exercise) -> dict[str, str]:
         """Return the files of an exercise, the script first. Each name on the node is mapped to a path in `exercises/`. A
         folder is replaced by all files in it."""
-        folder = self.folder_name(module)
+        folder = self.folder_name(exercise)
         places = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
         return {
             name: f"{place}{name.removeprefix(file)}"
@@ -152,13 +150,13 @@ class Catalog:
         paths = (item.relative_to(path) for item in sorted(path.rglob("*")) if item.is_file() and item.suffix != ".pyc")
         return [f"{file}/{item.as_posix()}" for item in paths]
 
-    def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
+    def part_places(self, exercise: Exercise) -> dict[str, str]:
         """Return the path in `exercises/` of each file that the learner writes for an exercise, by the id of the part."""
-        return {part.id: f"{self.folder_name(module)}/{part.file}" for part in exercise.yours}
+        return {part.id: f"{self.folder_name(exercise)}/{part.file}" for part in exercise.yours}
 
-    def judge_file(self, module: Module, part: LearnerPart) -> Path:
+    def judge_file(self, exercise: Exercise, part: LearnerPart) -> Path:
         """Return the path of the judge for a learner's part."""
-        return self.folders.exercises / self.folder_name(module) / JUDGES / f"{PurePath(part.file).stem}.py"
+        return self.judge(exercise, PurePath(part.file).stem)
 
     def _exercise_ids(self) -> list[str]:
         return [exercise.id for module in self.modules for exercise in module.exercises]

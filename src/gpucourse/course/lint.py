@@ -22,7 +22,7 @@ from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.scripts import check_scripts, find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.course.written import format_complaints
 from gpucourse.errors import ManifestError
-from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Prediction, Question
 from gpucourse.model.quiz import Quiz
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
@@ -54,10 +54,10 @@ def lint(catalog: Catalog) -> list[str]:
         complaints += check_lessons(catalog, module)
         complaints += (f"{manifest}: {line}" for line in find_dead_references(catalog, module))
         for exercise in module.exercises:
-            used_names |= set(catalog.sources(module, exercise).values())
-            used_names |= set(catalog.part_places(module, exercise).values())
-            complaints += _check_exercise(catalog, module, exercise)
-            complaints += _check_parts(catalog, module, exercise)
+            used_names |= set(catalog.sources(exercise).values())
+            used_names |= set(catalog.part_places(exercise).values())
+            complaints += _check_exercise(catalog, exercise)
+            complaints += _check_parts(catalog, exercise)
     if not catalog.errors:
         complaints += _check_unused_files(catalog, used_names)
         complaints += _check_unused_judges(catalog)
@@ -65,18 +65,18 @@ def lint(catalog: Catalog) -> list[str]:
     return list(dict.fromkeys(complaints))  # complaints about shared files appear once
 
 
-def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
+def _check_parts(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
     """Yield the gaps in the parts that a learner writes, and a message if the exercise has no part."""
-    places = catalog.part_places(module, exercise)
+    places = catalog.part_places(exercise)
     if not exercise.yours:
-        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
+        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(exercise)}/{MANIFEST}"
         yield f"{manifest}: {exercise.id}.yours: no part for the learner to write"
     for part in exercise.yours:
         label = f"{catalog.folders.exercises.name}/{places[part.id]}"
         file = catalog.folders.exercises / places[part.id]
         if part.judge:
-            yield from (f"{label}: {gap}" for gap in find_gaps(file, catalog.judge_file(module, part)))
-        known_ways = {*part.checks, *(_read_ways(catalog.judge_file(module, part)) if part.judge else ())}
+            yield from (f"{label}: {gap}" for gap in find_gaps(file, catalog.judge_file(exercise, part)))
+        known_ways = {*part.checks, *(_read_ways(catalog.judge_file(exercise, part)) if part.judge else ())}
         ways = {way for hint in exercise.hints if hint.part == part.id for way in hint.ways}
         if unknown_ways := sorted(ways - known_ways):
             yield f"{label}: a hint names neither a wrong way of the judge nor a check: {', '.join(unknown_ways)}"
@@ -156,12 +156,12 @@ def _is_longest(question: Question) -> bool:
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
     """Yield the values that the report reads but that no script writes."""
-    by_id = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
+    by_id = {exercise.id: exercise for module in catalog.modules for exercise in module.exercises}
     for chapter in plan.chapters:
         if chapter.exercise not in by_id:  # reported as unknown
             continue
-        module, exercise = by_id[chapter.exercise]
-        words = words_of(catalog.folders.exercises / place for place in catalog.sources(module, exercise).values())
+        exercise = by_id[chapter.exercise]
+        words = words_of(catalog.folders.exercises / place for place in catalog.sources(exercise).values())
         label = f"{catalog.folders.modules.name}/{report_plan.FILE}: chapters.{chapter.id}"
         yield from (f"{label}: {line}" for line in find_unwritten(exercise, words, list_chapter_paths(chapter)))
         ids = {"subject", *(figure.id for figure in chapter.figures)}
@@ -189,8 +189,8 @@ def _stale_schemas(modules: Path) -> Iterator[str]:
             yield f"{modules.name}/{file}: is the schema of another gpucourse; type: {cure}"
 
 
-def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
-    manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
+def _check_exercise(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
+    manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(exercise)}/{MANIFEST}"
     if exercise.predict is None and exercise.no_predict is None:
         yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be predicted"
     if len(exercise.tables) > 1 and not any(table.main for table in exercise.tables):
@@ -215,27 +215,27 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
     for question in exercise.questions:
         if question.kind == "mutation":
             label = f"{manifest}: {exercise.id}.questions.{question.id}"
-            yield from _check_edit(catalog, module, exercise, label, str(question.edit), str(question.was))
-    yield from _faults(catalog, module, exercise, manifest)
-    yield from check_scripts(catalog, module, exercise)
+            yield from _check_edit(catalog, exercise, label, str(question.edit), str(question.was))
+    yield from _faults(catalog, exercise, manifest)
+    yield from check_scripts(catalog, exercise)
 
 
-def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
+def _faults(catalog: Catalog, exercise: Exercise, manifest: str) -> Iterator[str]:
     """Yield the errors in an exercise's code faults. Each fault must change a text that occurs once in a file of its exercise,
     and must have a judge.
     """
     for fault in exercise.faults:
         label = f"{manifest}: {exercise.id}.faults.{fault.id}"
-        yield from _check_edit(catalog, module, exercise, label, fault.file, fault.was)
-        judge = catalog.judge(module, name_fault_judge(fault))
+        yield from _check_edit(catalog, exercise, label, fault.file, fault.was)
+        judge = catalog.judge(exercise, name_fault_judge(fault))
         if not judge.is_file():
             yield f"{label}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
 
 
-def _check_edit(catalog: Catalog, module: Module, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
+def _check_edit(catalog: Catalog, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
     """Yield an error that begins with `label` if the exercise lacks the edited file, or if the edited text does not occur
     exactly once in that file."""
-    sources = catalog.sources(module, exercise)
+    sources = catalog.sources(exercise)
     if file not in sources:
         yield f"{label}: {file} is not a file of {exercise.id}"
         return
@@ -271,8 +271,8 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
         for module in catalog.modules
         for exercise in module.exercises
         for judge in (
-            *(catalog.judge_file(module, part) for part in exercise.yours),
-            *(catalog.judge(module, name_fault_judge(fault)) for fault in exercise.faults),
+            *(catalog.judge_file(exercise, part) for part in exercise.yours),
+            *(catalog.judge(exercise, name_fault_judge(fault)) for fault in exercise.faults),
         )
     }
     for path in sorted(exercises.glob(f"*/{JUDGES}/*.py")):

@@ -127,14 +127,14 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
 def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehearsal:
     if exercise.launch.traits.is_terminal:
         return Rehearsal(exercise=exercise.id, skipped="it needs a session at the author's own terminal")
-    solutions = _solutions(stage, module, exercise)
+    solutions = _solutions(stage, exercise)
     nodes = () if exercise.launch.traits.by_slurm else _nodes(exercise.launch.nodes, 0)
     code, document = _type(stage, "run", exercise.id, *nodes)
     if code == 3:
         return Rehearsal(exercise=exercise.id, skipped=_find_reason(document))
     place = f"{_name_manifest(stage, module)}: {exercise.id}"
     run, verdict = document.get("run") or {}, document.get("verdict") or {}
-    complaints = [*_complaints(document, hole=bool(solutions)), *prove_parts(stage, module, exercise)]
+    complaints = [*_complaints(document, hole=bool(solutions)), *prove_parts(stage, exercise)]
     if solutions:
         if run.get("state") == "succeeded" and not _open(verdict):
             complaints.append("every check passes with the files as delivered, although there is a solution")
@@ -146,7 +146,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         complaints += (f"with its solution: {line}" for line in unmeasured)
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
     if not complaints:  # otherwise, checks may fail for another reason than the edit
-        complaints += _prove_mutations(stage, module, exercise, nodes)
+        complaints += _prove_mutations(stage, exercise, nodes)
     if solutions:
         _type(stage, "reset", exercise.id)
     if run.get("state") == "succeeded":
@@ -160,10 +160,10 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
     )
 
 
-def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
+def _prove_mutations(stage: RehearsalPlace, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
     """Run the exercise with the edit of each mutation. Yield a complaint for each run that did not succeed, and for each run in
     which the mutation's check passed or another check failed."""
-    places = stage.catalog.sources(module, exercise)
+    places = stage.catalog.sources(exercise)
     for question in exercise.questions:
         if question.kind != "mutation" or question.edit not in places:  # lint reports an unknown file
             continue
@@ -182,20 +182,20 @@ def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, 
             yield f"questions.{question.id}: with its edit, {outcome}, but only {question.check} should fail"
 
 
-def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Iterator[str]:
+def prove_parts(stage: RehearsalPlace, exercise: Exercise) -> Iterator[str]:
     """Yield the errors of the judges of parts: on the delivered file, on each solution, and on each wrong version. Then yield
     the errors of the judges of code faults: with the fault, and after each repair."""
     exercises = stage.catalog.folders.exercises
-    places = stage.catalog.part_places(module, exercise)
+    places = stage.catalog.part_places(exercise)
     for part in exercise.yours:
         file = exercises / places[part.id]
-        if part.judge and not find_missing_files(file, stage.catalog.judge_file(module, part)):  # lint reports these
+        if part.judge and not find_missing_files(file, stage.catalog.judge_file(exercise, part)):  # lint reports these
             for proof in prove(stage.judge, file, torch=part.torch, limit_s=part.limit, shared=exercises / SHARED):
                 if proof.complaint:
                     yield f"yours.{part.id}: {proof.version} {proof.complaint}"
-    sources = {name: exercises / place for name, place in stage.catalog.sources(module, exercise).items()}
+    sources = {name: exercises / place for name, place in stage.catalog.sources(exercise).items()}
     for fault in exercise.faults:
-        judge_file, change = stage.catalog.judge(module, name_fault_judge(fault)), (fault.was, fault.becomes)
+        judge_file, change = stage.catalog.judge(exercise, name_fault_judge(fault)), (fault.was, fault.becomes)
         if fault.file in sources and judge_file.is_file():
             proofs = prove_fault(
                 stage.judge, judge_file, fault.file, change, torch=fault.torch, limit_s=LIMIT_S, sources=sources
@@ -269,12 +269,12 @@ def _nodes(count: int, usual: int) -> tuple[str, ...]:
     return () if count == usual else ("--nodes", str(count))
 
 
-def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dict[str, Path]:
+def _solutions(stage: RehearsalPlace, exercise: Exercise) -> dict[str, Path]:
     """Return the solutions of the files that a run uses, by the name of the file that each replaces."""
-    folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
-    places = stage.catalog.part_places(module, exercise)
+    folder = stage.catalog.folders.exercises / stage.catalog.folder_name(exercise) / SOLUTIONS
+    places = stage.catalog.part_places(exercise)
     judged_places = [places[part.id] for part in exercise.yours if part.checks]
-    names = [*stage.catalog.sources(module, exercise).values(), *judged_places]
+    names = [*stage.catalog.sources(exercise).values(), *judged_places]
     return {name: folder / Path(name).name for name in names if (folder / Path(name).name).is_file()}
 
 
