@@ -64,6 +64,11 @@ class Catalog:
         """Return every module whose manifest is valid."""
         return tuple(self.iterate())
 
+    @property
+    def exercises(self) -> tuple[Exercise, ...]:
+        """Return the exercises of every module whose manifest is valid."""
+        return tuple(exercise for module in self.modules for exercise in module.exercises)
+
     def iterate(self, first: str = "") -> Iterator[Module]:
         """Yield every module with a valid manifest, beginning with module `first`. Each manifest is read only when its turn
         comes."""
@@ -106,7 +111,7 @@ class Catalog:
         invalid."""
         number, dot, _ = exercise_id.partition(".")
         if number not in self.module_ids:
-            raise UnknownName("exercise", exercise_id, self._exercise_ids())
+            raise UnknownName("exercise", exercise_id, [exercise.id for exercise in self.exercises])
         module = self.module(number)
         if exercise := module.exercise(exercise_id):
             return module, exercise
@@ -120,6 +125,11 @@ class Catalog:
         `03-parallel-computing`."""
         number = item.id.partition(".")[0]
         return next(place.name for place in self._places if number_of(place.name) == number)
+
+    def manifest_label(self, item: Module | Exercise) -> str:
+        """Return the name in messages of a module's manifest, or of the manifest of an exercise's module:
+        `modules/03-parallel-computing/module.yaml`."""
+        return f"{self.folders.modules.name}/{self.folder_name(item)}/{MANIFEST}"
 
     def lesson_parts(self, module: Module) -> tuple[str, ...]:
         """Return the parts of a module's lesson in Markdown. A short lesson has one part."""
@@ -157,9 +167,6 @@ class Catalog:
     def judge_file(self, exercise: Exercise, part: LearnerPart) -> Path:
         """Return the path of the judge for a learner's part."""
         return self.judge(exercise, PurePath(part.file).stem)
-
-    def _exercise_ids(self) -> list[str]:
-        return [exercise.id for module in self.modules for exercise in module.exercises]
 
     def _load(self, place: Path) -> Module | ManifestError:
         if place not in self._read:

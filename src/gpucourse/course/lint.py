@@ -50,7 +50,7 @@ def lint(catalog: Catalog) -> list[str]:
     complaints += (f"{exercises.name}/{text}" for text in find_faulty_records(exercises))
     used_names = {f"{SHARED}/{PROFILER}", f"{SHARED}/{CUDA_STARTER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
     for module in catalog.modules:
-        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
+        manifest = catalog.manifest_label(module)
         complaints += check_lessons(catalog, module)
         complaints += (f"{manifest}: {line}" for line in find_dead_references(catalog, module))
         for exercise in module.exercises:
@@ -69,8 +69,7 @@ def _check_parts(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
     """Yield the gaps in the parts that a learner writes, and a message if the exercise has no part."""
     places = catalog.part_places(exercise)
     if not exercise.yours:
-        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(exercise)}/{MANIFEST}"
-        yield f"{manifest}: {exercise.id}.yours: no part for the learner to write"
+        yield f"{catalog.manifest_label(exercise)}: {exercise.id}.yours: no part for the learner to write"
     for part in exercise.yours:
         label = f"{catalog.folders.exercises.name}/{places[part.id]}"
         file = catalog.folders.exercises / places[part.id]
@@ -122,7 +121,7 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
             for exercise in module.exercises
             for question in (*exercise.questions, *([exercise.predict] if exercise.predict else []))
         ]
-        yield from (f"{modules}/{catalog.folder_name(module)}/module.yaml: {line}" for line in find_telling_options(questions))
+        yield from (f"{catalog.manifest_label(module)}: {line}" for line in find_telling_options(questions))
     with suppress(ManifestError):  # reported when the quiz is read
         document = quiz.read_quiz(catalog.folders.modules)
         yield from (f"{modules}/quiz.yaml: {line}" for line in find_telling_options(document.questions if document else ()))
@@ -156,7 +155,7 @@ def _is_longest(question: Question) -> bool:
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
     """Yield the values that the report reads but that no script writes."""
-    by_id = {exercise.id: exercise for module in catalog.modules for exercise in module.exercises}
+    by_id = {exercise.id: exercise for exercise in catalog.exercises}
     for chapter in plan.chapters:
         if chapter.exercise not in by_id:  # reported as unknown
             continue
@@ -190,7 +189,7 @@ def _stale_schemas(modules: Path) -> Iterator[str]:
 
 
 def _check_exercise(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
-    manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(exercise)}/{MANIFEST}"
+    manifest = catalog.manifest_label(exercise)
     if exercise.predict is None and exercise.no_predict is None:
         yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be predicted"
     if len(exercise.tables) > 1 and not any(table.main for table in exercise.tables):
@@ -268,8 +267,7 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
     exercises = catalog.folders.exercises
     used_judges = {
         judge
-        for module in catalog.modules
-        for exercise in module.exercises
+        for exercise in catalog.exercises
         for judge in (
             *(catalog.judge_file(exercise, part) for part in exercise.yours),
             *(catalog.judge(exercise, name_fault_judge(fault)) for fault in exercise.faults),

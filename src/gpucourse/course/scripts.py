@@ -29,7 +29,7 @@ BY_PROGRAM = {"slurm", "session", "mode"}  # added by gpucourse itself: the sche
 
 def check_scripts(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
     """Yield the differences between the scripts of an exercise and its manifest, one line each."""
-    manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(exercise)}/module.yaml"
+    manifest = catalog.manifest_label(exercise)
     sources = catalog.sources(exercise)
     script_places = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
     trees: dict[str, ast.Module] = {}

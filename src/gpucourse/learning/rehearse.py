@@ -111,7 +111,7 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
     )
     if code:
         reason = _find_reason(document)
-        complaint = f"{_name_manifest(stage, module)}: lab.local: {reason}"
+        complaint = f"{stage.catalog.manifest_label(module)}: lab.local: {reason}"
         # A program that is missing on this machine (Slurm, Terraform) is not a fault of the course.
         yield Rehearsal(exercise=module.id, skipped=reason if code == 3 else "", complaints=() if code == 3 else (complaint,))
         return
@@ -120,7 +120,9 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
         try:
             yield _exercise(stage, module, exercise)
         except GpucourseError as error:
-            yield Rehearsal(exercise=exercise.id, complaints=(f"{_name_manifest(stage, module)}: {exercise.id}: {error.what}",))
+            yield Rehearsal(
+                exercise=exercise.id, complaints=(f"{stage.catalog.manifest_label(module)}: {exercise.id}: {error.what}",)
+            )
     _type(stage, "destroy", module.id, "--yes", "--discard")
 
 
@@ -132,7 +134,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
     code, document = _type(stage, "run", exercise.id, *nodes)
     if code == 3:
         return Rehearsal(exercise=exercise.id, skipped=_find_reason(document))
-    place = f"{_name_manifest(stage, module)}: {exercise.id}"
+    place = f"{stage.catalog.manifest_label(module)}: {exercise.id}"
     run, verdict = document.get("run") or {}, document.get("verdict") or {}
     complaints = [*_complaints(document, hole=bool(solutions)), *prove_parts(stage, exercise)]
     if solutions:
@@ -304,7 +306,3 @@ def _find_reason(document: dict[str, Any]) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
         words.append(next((f"its last line: {line.strip()[:300]}" for line in reversed(lines) if line.strip()), ""))
     return ", ".join(word for word in words if word)
-
-
-def _name_manifest(stage: RehearsalPlace, module: Module) -> str:
-    return f"{stage.catalog.folders.modules.name}/{stage.catalog.folder_name(module)}/module.yaml"

@@ -26,8 +26,7 @@ NO_COPY = "edited, but the run has no copy of it"
 
 def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
     """Return what the learner edited and handed in, by the exercise's number. Exercises without edits are left out."""
-    exercises = (exercise for module in context.catalog.modules for exercise in module.exercises)
-    return {exercise.id: edits for exercise in exercises if (edits := list_edits(context, exercise))}
+    return {exercise.id: edits for exercise in context.catalog.exercises if (edits := list_edits(context, exercise))}
 
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:

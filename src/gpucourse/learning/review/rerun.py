@@ -107,12 +107,11 @@ def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = Fals
 
 def _choose(bundle: Context, exercise_ids: Sequence[str]) -> _Due:
     """Return the exercises to run or to judge, in the course's order, each with the bundle's run that counts for it."""
-    exercises = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
     names = set(exercise_ids)
     for name in exercise_ids:
         names |= set(bundle.catalog.exercise(name)[1].builds_on)
     choices: list[tuple[Exercise, RunRecord | None]] = []
-    for exercise in (exercise for exercise in exercises if not exercise_ids or exercise.id in names):
+    for exercise in (exercise for exercise in bundle.catalog.exercises if not exercise_ids or exercise.id in names):
         try:
             record = evidence.find_counting_run(bundle.paths, exercise)
         except GpucourseError:  # a record that cannot be read: the grade says so
