@@ -34,19 +34,13 @@ def find_counting_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | 
     verdict = read_handed_in_verdict(paths, exercise.id)
     if verdict is not None and (handed_in := _find_candidate(paths, exercise, verdict.run)) is not None:
         return handed_in
-    candidates_newest_first = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
-    not_judged: RunRecord | None = None
-    for record in candidates_newest_first:
-        if record.verdict is not None:
-            return record
-        not_judged = not_judged or record
-    return not_judged or next(iter(candidates(paths, exercise)), None)
+    newest_first = candidates(paths, exercise)[::-1]
+    return next((record for record in newest_first if record.verdict is not None), next(iter(newest_first), None))
 
 
 def find_newest_candidate(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
     """Return the newest run that can be evidence for an exercise. Raises the errors of `candidates`."""
-    candidates_newest_first = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
-    return next(candidates_newest_first, None) or next(iter(candidates(paths, exercise)), None)
+    return next(reversed(candidates(paths, exercise)), None)
 
 
 def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
