@@ -157,7 +157,7 @@ def _print(session: Session, logs: list[StoredLog]) -> None:
 
 def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
     """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began."""
-    from gpucourse.ui.loglines import Source, visible_block
+    from gpucourse.ui.loglines import Source, visible
 
     cut, prefixes = _make_cut(session), {log.path: Source(log.node, log.rank).prefix for log in logs}
     last_s = 0.0
@@ -167,7 +167,7 @@ def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -
         for last_s, log, piece in merge_by_time(record, logs):
             if block := cut(log, piece):
                 start = f"\n{last_s:9.3f} s  {prefixes[log.path]} "
-                yield (start + visible_block(block.removesuffix(b"\n")).replace("\n", start))[1:] + "\n"
+                yield (start + visible(block.removesuffix(b"\n")).replace("\n", start))[1:] + "\n"
 
     _write(session, list_lines())
     end_s = (parse_moment(record.ended) - parse_moment(record.created)).total_seconds() if record.ended else last_s
@@ -211,7 +211,7 @@ def _write(session: Session, blocks: Iterator[str]) -> None:
 
 def _print_raw(session: Session, logs: list[StoredLog]) -> None:
     """Print the bytes unchanged, for `logs --rank R > file`. On a terminal, escape unprintable characters, line by line."""
-    from gpucourse.ui.loglines import visible_block, wrap_lines
+    from gpucourse.ui.loglines import visible, wrap_lines
 
     out, cut = session.console.out, _make_cut(session)
     for log in logs:
@@ -221,4 +221,4 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
             if not out.terminal:
                 out.write_bytes(piece)
             elif block := cut(log, piece):
-                out.write(wrap_lines(visible_block(block.removesuffix(b"\n")), session.console.width(out)) + "\n")
+                out.write(wrap_lines(visible(block.removesuffix(b"\n")), session.console.width(out)) + "\n")
