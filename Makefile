@@ -78,7 +78,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m gpucourse.course.lint
+	$(BIN)/gpucourse dev check
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
@@ -130,7 +130,7 @@ screens: $(VENV)/.local
 	$(BIN)/python -m docs.screens --write
 
 schema: $(VENV)/.dev
-	$(BIN)/python -m gpucourse.course.schema --write
+	$(BIN)/gpucourse dev schema
 	$(BIN)/python -m gpucourse.cli.schema > docs/json.schema.json
 	$(BIN)/python -m docs.manifest_reference --write
 
@@ -138,7 +138,7 @@ schema: $(VENV)/.dev
 golden: $(VENV)/.dev
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/launch/test_sbatch.py
 	$(BIN)/python -m tests.cost_table --write
-	$(BIN)/python -m gpucourse.course.schema --write
+	$(BIN)/gpucourse dev schema
 	$(BIN)/python -m docs.manifest_reference --write
 
 $(BIN)/python:

@@ -249,14 +249,13 @@ def _run(
 
 def lay_out(case: Case, exercise: Exercise, folder: Path) -> None:
     """Make `folder` with the files of the exercise. If the note of the case says so, its parts are the course's solutions."""
-    module = CATALOG.exercise(exercise.id)[0]
     folder.mkdir()
-    for name, place in CATALOG.sources(module, exercise).items():
+    for name, place in CATALOG.sources(exercise).items():
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(FOLDERS.exercises / place, folder / name)
     if case.note.startswith(SOLUTION):
         for part in exercise.yours:
-            shutil.copyfile(FOLDERS.exercises / CATALOG.folder_name(module) / "solutions" / part.file, folder / part.file)
+            shutil.copyfile(FOLDERS.exercises / CATALOG.folder_name(exercise) / "solutions" / part.file, folder / part.file)
     for earlier in sorted(folder.parent.glob("*-4.3/metrics.json")) if exercise.id == "4.4" else ():
         shutil.copyfile(earlier, folder / "earlier-4.3-by-hand.json")
 

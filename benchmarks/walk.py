@@ -48,18 +48,18 @@ class Solver:
         """Do what the step requires besides its command: write the part, or make the edit of a mutation."""
         if step.exercise is None:
             return
-        module, exercise = self.context.catalog.exercise(step.exercise.id)
+        _, exercise = self.context.catalog.exercise(step.exercise.id)
         copies, course = self.context.paths.exercises, self.context.folders.exercises
         if step.command == exercise.mutation_command:
             mutations = (question for question in exercise.questions if question.kind == "mutation")
             self.mutation = next(question for question in mutations if question.text.rstrip(".") in step.what)
-            place = self.context.catalog.sources(module, exercise)[str(self.mutation.edit)]
+            place = self.context.catalog.sources(exercise)[str(self.mutation.edit)]
             text = (course / place).read_text()
             (copies / place).write_text(text.replace(str(self.mutation.was), str(self.mutation.becomes)))
             return
         for part in exercise.yours:
             if part.file in step.what and (step.command.startswith("gpucourse try") or not part.judge):
-                place = self.context.catalog.part_places(module, exercise)[part.id]
+                place = self.context.catalog.part_places(exercise)[part.id]
                 shutil.copyfile(list_solutions(course / place)[0], copies / place)
 
     def reply(self, exercise: Exercise, screen: str) -> str:

@@ -116,7 +116,7 @@ def lay_out(exercise_id: str, folder: Path, *, solved: bool | Sequence[str] = Fa
     """Put the exercise's files side by side, as on a node. Some or all parts are replaced by the course's solutions."""
     module, exercise = CATALOG.exercise(exercise_id)
     folder.mkdir()
-    for name, place in CATALOG.sources(module, exercise).items():
+    for name, place in CATALOG.sources(exercise).items():
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(FOLDERS.exercises / place, folder / name)
     solutions = FOLDERS.exercises / CATALOG.folder_name(module) / "solutions"

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.system
 
 @pytest.mark.parametrize("exercise_id", [exercise.id for module in CATALOG.modules for exercise in module.exercises])
 def test_a_script_needs_nothing_but_its_packages_and_the_files_beside_it(exercise_id: str) -> None:
-    module, exercise = CATALOG.exercise(exercise_id)
-    sources = CATALOG.sources(module, exercise)
+    _, exercise = CATALOG.exercise(exercise_id)
+    sources = CATALOG.sources(exercise)
     for place in (place for place in sources.values() if place.endswith(".py")):
         tree = ast.parse((FOLDERS.exercises / place).read_text(encoding="utf-8"))
         at_once = tree.body  # imports inside a function may be missing, because the script handles that

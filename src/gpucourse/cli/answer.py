@@ -82,7 +82,6 @@ def answer(
     elif new_results is None:
         new_results = act.find_new(earlier_results, results)
     wrong_ids = [] if review else [result.id for result in results if result.verdict == "failed"]
-    next_step = session.find_step(number)
     if wrong_ids:
         verb = "is" if len(wrong_ids) == 1 else "are"
         session.console.warn(f"{len(wrong_ids)} of {len(results)} answers {verb} wrong: {', '.join(wrong_ids)}")
@@ -94,9 +93,9 @@ def answer(
             brief=bool(settings),
             run=answering.pinned,
             mode=answering.mode,
-            next_step=next_step,
         ),
         Answers(exercise=number, run=answering.pinned, answers=list(results)),
+        place=number,
     )
     return ExitCode.CHECK_FAILED if wrong_ids else ExitCode.DONE
 

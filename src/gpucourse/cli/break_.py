@@ -96,8 +96,8 @@ def _judge_repair(session: Session, run_request: RunRequest) -> None:
     with session.console.watch() as live:
         result = judge_repair(context.watched_by(live), run_request)
     run = RunDocument.build(result.record)
-    step = session.find_step(result.record.exercise) if result.is_right else ""
-    session.present(view(result, step), JudgedRepair(run=run, verdict=result.verdict, judged=result.judged))
+    document = JudgedRepair(run=run, verdict=result.verdict, judged=result.judged)
+    session.present(view(result), document, place=result.record.exercise if result.is_right else None)
     if not result.is_right:
         message = result.judged.says if result.judged else "the run of the copy did not succeed"
         has_fault = result.judged is None or result.judged.word != "passed"

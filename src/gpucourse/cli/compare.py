@@ -45,4 +45,4 @@ def compare(
 
     with session.console.watch() as live:
         result = act(session.look().watched_by(live), runs)
-    session.present(view(result, session.find_step()), ComparisonDocument.build(result))
+    session.present(view(result), ComparisonDocument.build(result), place="")

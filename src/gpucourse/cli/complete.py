@@ -60,8 +60,7 @@ def modules(session: Session, _line: Words) -> Iterator[str]:
 @_complete
 def exercises(session: Session, _line: Words) -> Iterator[str]:
     """Yield the numbers of exercises."""
-    for module in session.look().catalog.modules:
-        yield from (exercise.id for exercise in module.exercises)
+    yield from (exercise.id for exercise in session.look().catalog.exercises)
 
 
 @_complete

@@ -192,8 +192,8 @@ def _show_own(session: Session, context: Context, subject: str | None, *, csv: b
         edits = list_all_edits(context)
         console.text(views.format_csv([(name_learner(context.settings), now_utc(), points, edits)]))
     else:
-        step = session.find_step(subject or "")
-        session.present(views.grade(points, subject=title, verbose=console.verbose, next_step=step), Points.build(points))
+        view = views.grade(points, subject=title, verbose=console.verbose)
+        session.present(view, Points.build(points), place=subject or "")
     if points.changed:
         raise CheckFailed(
             f"files were changed: {_shorten(tuple(points.changed))}", hint="gpucourse check --all says which, and what to do"

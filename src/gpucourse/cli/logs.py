@@ -6,8 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, islice, repeat
-from operator import add
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -157,22 +156,20 @@ def _print(session: Session, logs: list[StoredLog]) -> None:
 
 
 def _print_by_time(session: Session, record: RunRecord, logs: list[StoredLog]) -> None:
-    """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began. Several pieces are
-    formatted together, because most have only one line."""
-    from gpucourse.ui.loglines import Source, visible_block, wrap_lines
+    """Print the lines of all ranks in the order of their arrival, each with the seconds since the run began."""
+    from gpucourse.ui.loglines import Source, visible
 
-    out, cut = session.console.out, _make_cut(session)
-    prefixes = {log.path: f" s  {Source(log.node, log.rank).prefix} " for log in logs}
-    pieces = ((seconds, log, cut(log, piece)) for seconds, log, piece in merge_by_time(record, logs))
-    nonempty_pieces = (piece for piece in pieces if piece[2])
+    cut, prefixes = _make_cut(session), {log.path: Source(log.node, log.rank).prefix for log in logs}
     last_s = 0.0
-    while not out.closed and (batch := list(islice(nonempty_pieces, _BLOCKS_AT_ONCE))):
-        labels = [f"{seconds:9.3f}{prefixes[log.path]}" for seconds, log, _ in batch]
-        blocks = [block if block.endswith(b"\n") else block + b"\n" for _, _, block in batch]
-        lines = visible_block(b"".join(blocks)[:-1]).split("\n")
-        starts = chain.from_iterable(map(repeat, labels, [block.count(b"\n") for block in blocks]))
-        out.write(wrap_lines("\n".join(map(add, starts, lines)), session.console.width(out)) + "\n")
-        last_s = batch[-1][0]
+
+    def list_lines() -> Iterator[str]:
+        nonlocal last_s
+        for last_s, log, piece in merge_by_time(record, logs):
+            if block := cut(log, piece):
+                start = f"\n{last_s:9.3f} s  {prefixes[log.path]} "
+                yield (start + visible(block.removesuffix(b"\n")).replace("\n", start))[1:] + "\n"
+
+    _write(session, list_lines())
     end_s = (parse_moment(record.ended) - parse_moment(record.created)).total_seconds() if record.ended else last_s
     if last_s > end_s + _MAX_DELAY_S:
         session.console.note(
@@ -214,7 +211,7 @@ def _write(session: Session, blocks: Iterator[str]) -> None:
 
 def _print_raw(session: Session, logs: list[StoredLog]) -> None:
     """Print the bytes unchanged, for `logs --rank R > file`. On a terminal, escape unprintable characters, line by line."""
-    from gpucourse.ui.loglines import visible_block, wrap_lines
+    from gpucourse.ui.loglines import visible, wrap_lines
 
     out, cut = session.console.out, _make_cut(session)
     for log in logs:
@@ -224,4 +221,4 @@ def _print_raw(session: Session, logs: list[StoredLog]) -> None:
             if not out.terminal:
                 out.write_bytes(piece)
             elif block := cut(log, piece):
-                out.write(wrap_lines(visible_block(block.removesuffix(b"\n")), session.console.width(out)) + "\n")
+                out.write(wrap_lines(visible(block.removesuffix(b"\n")), session.console.width(out)) + "\n")

@@ -192,4 +192,4 @@ def _show(session: Session, module: str | None) -> None:
         view = views.result(quiz, results, tries)
     else:
         view = views.open_attempt(quiz, answer_count, right_count)
-    session.present(view._replace(next=session.find_step(module or "")), state)
+    session.present(view, state, place=module or "")

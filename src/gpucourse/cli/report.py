@@ -44,7 +44,7 @@ def report(
         if form not in {None, "md"}:
             raise UsageError(f"--of course is written as Markdown, not as {form}", hint="gpucourse report --of course")
         course = report_course(context, name)
-        session.present(course_report(course, session.find_step()), course)
+        session.present(course_report(course), course, place="")
         return
     with session.console.watch() as live:
         result = act(context.watched_by(live), (form,) if form else ("html", "pdf"), name)

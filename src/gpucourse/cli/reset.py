@@ -31,6 +31,5 @@ def reset(
 
     session.require_exercise(exercise)
     result = act(session.context, exercise, file)
-    session.present(
-        view(result, session.find_step(result.exercise.id)), ResetFiles(exercise=result.exercise.id, files=result.files)
-    )
+    document = ResetFiles(exercise=result.exercise.id, files=result.files)
+    session.present(view(result), document, place=result.exercise.id)

@@ -245,8 +245,8 @@ def _run_sweep(session: Session, run_request: RunRequest, assignment: str) -> in
         return show_line(session, f"{number} of {len(values)}, {parameter.name}={value}", start_run)
 
     result = act.sweep(context, run_request, parameter, values, run_point)
-    step = "" if result.own_script else session.find_step(run_request.exercise)
-    session.present(view(result, whole=session.console.verbose, next_step=step), SweepOutput.build(result))
+    place = None if result.own_script else run_request.exercise
+    session.present(view(result, whole=session.console.verbose), SweepOutput.build(result), place=place)
     if (error := act.make_failure(result.sweep)) is not None:
         raise error
     failed_points = [point for point in result.sweep.points if point.verdict in {"failed", "error"}]
@@ -276,7 +276,7 @@ def _run_all(session: Session, run_request: RunRequest) -> int:
         return show_line(session, f"{number} of {total}, {lab.stack}, {exercise.id} {exercise.title}", start_run)
 
     steps = act(context.paths, module, run_request, run_exercise)
-    session.present(view(steps, session.find_step(module.id)), ModuleRuns(steps=list(steps)))
+    session.present(view(steps), ModuleRuns(steps=list(steps)), place=module.id)
     failures = [f"{step.exercise} on {step.lab}" for step in steps if not step.good]
     if not failures:
         return ExitCode.DONE
@@ -324,9 +324,9 @@ def _add_forecast(
     from gpucourse.cli.prediction import ask_prediction, ask_red_check, read_prediction
     from gpucourse.runs.mutations import check_expectation
 
-    module, exercise = session.context.catalog.exercise(run_request.exercise)
+    _, exercise = session.context.catalog.exercise(run_request.exercise)
     if expect_red is not None:
-        check_expectation(session.context, module, exercise, expect_red)
+        check_expectation(session.context, exercise, expect_red)
         expect_red = expect_red or ask_red_check(session, run_request)
     prediction = None
     if predict is not None:

@@ -95,10 +95,12 @@ class Session:
             targets=list_targets(),
         )
 
-    def present(self, view: View, document: object, *, paged: bool = False) -> None:
+    def present(self, view: View, document: object, *, paged: bool = False, place: str | None = None) -> None:
         """Show the result of the command: the document with --json, else the view. With `paged`, a view that is longer than the
-        terminal is shown in the user's pager."""
+        terminal is shown in the user's pager. With `place`, the view ends with the step of `find_step`."""
         self.console.document(document)
+        if place is not None and not self.options.json:
+            view = view._replace(next=self.find_step(place))
         self.console.show(view, paged=paged)
 
     def fail(self, errors: Sequence[GpucourseError]) -> None:

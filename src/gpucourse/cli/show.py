@@ -171,8 +171,8 @@ def _show_solutions(session: Session, number: str) -> None:
     solutions = read_solutions(context, exercise)
     parts = [SolutionDocument.build(item, id=item.part.id, file=item.part.file) for item in solutions]
     width = session.console.width(session.console.out)
-    view = show_solutions(exercise, solutions, width=width, next_step=session.find_step(exercise.id))
-    session.present(view, Solutions(exercise=exercise.id, parts=parts), paged=True)
+    view = show_solutions(exercise, solutions, width=width)
+    session.present(view, Solutions(exercise=exercise.id, parts=parts), paged=True, place=exercise.id)
 
 
 def _show_run(session: Session, number: str, run: str) -> None:

@@ -64,6 +64,11 @@ class Catalog:
         """Return every module whose manifest is valid."""
         return tuple(self.iterate())
 
+    @property
+    def exercises(self) -> tuple[Exercise, ...]:
+        """Return the exercises of every module whose manifest is valid."""
+        return tuple(exercise for module in self.modules for exercise in module.exercises)
+
     def iterate(self, first: str = "") -> Iterator[Module]:
         """Yield every module with a valid manifest, beginning with module `first`. Each manifest is read only when its turn
         comes."""
@@ -106,7 +111,7 @@ class Catalog:
         invalid."""
         number, dot, _ = exercise_id.partition(".")
         if number not in self.module_ids:
-            raise UnknownName("exercise", exercise_id, self._exercise_ids())
+            raise UnknownName("exercise", exercise_id, [exercise.id for exercise in self.exercises])
         module = self.module(number)
         if exercise := module.exercise(exercise_id):
             return module, exercise
@@ -115,27 +120,30 @@ class Catalog:
             raise UsageError(f"{exercise_id} is a module, not an exercise", hint=f"its exercises: {', '.join(ids)}")
         raise UnknownName("exercise", exercise_id, ids)
 
-    def folder_name(self, module: Module) -> str:
-        """Return the name of a module's folder in `modules/` and in `exercises/`: `03-parallel-computing`."""
-        return next(place.name for place in self._places if number_of(place.name) == module.id)
+    def folder_name(self, item: Module | Exercise) -> str:
+        """Return the name of the folder of a module, or of an exercise's module, in `modules/` and in `exercises/`:
+        `03-parallel-computing`."""
+        number = item.id.partition(".")[0]
+        return next(place.name for place in self._places if number_of(place.name) == number)
+
+    def manifest_label(self, item: Module | Exercise) -> str:
+        """Return the name in messages of a module's manifest, or of the manifest of an exercise's module:
+        `modules/03-parallel-computing/module.yaml`."""
+        return f"{self.folders.modules.name}/{self.folder_name(item)}/{MANIFEST}"
 
     def lesson_parts(self, module: Module) -> tuple[str, ...]:
         """Return the parts of a module's lesson in Markdown. A short lesson has one part."""
         folder = self.folders.modules / self.folder_name(module)
         return tuple(_read_lesson(folder, name) for name in (module.lesson, *module.further_lessons))
 
-    def lesson(self, module: Module) -> str:
-        """Return the whole lesson of a module in Markdown."""
-        return "\n".join(self.lesson_parts(module))
+    def judge(self, exercise: Exercise, name: str) -> Path:
+        """Return the path of a judge file: `judges/<name>.py` next to the exercise's script."""
+        return self.folders.exercises / self.folder_name(exercise) / JUDGES / f"{name}.py"
 
-    def judge(self, module: Module, name: str) -> Path:
-        """Return the path of a judge file: `judges/<name>.py` next to the module's scripts."""
-        return self.folders.exercises / self.folder_name(module) / "judges" / f"{name}.py"
-
-    def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
+    def sources(self, exercise: Exercise) -> dict[str, str]:
         """Return the files of an exercise, the script first. Each name on the node is mapped to a path in `exercises/`. A
         folder is replaced by all files in it."""
-        folder = self.folder_name(module)
+        folder = self.folder_name(exercise)
         places = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
         return {
             name: f"{place}{name.removeprefix(file)}"
@@ -152,16 +160,13 @@ class Catalog:
         paths = (item.relative_to(path) for item in sorted(path.rglob("*")) if item.is_file() and item.suffix != ".pyc")
         return [f"{file}/{item.as_posix()}" for item in paths]
 
-    def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
+    def part_places(self, exercise: Exercise) -> dict[str, str]:
         """Return the path in `exercises/` of each file that the learner writes for an exercise, by the id of the part."""
-        return {part.id: f"{self.folder_name(module)}/{part.file}" for part in exercise.yours}
+        return {part.id: f"{self.folder_name(exercise)}/{part.file}" for part in exercise.yours}
 
-    def judge_file(self, module: Module, part: LearnerPart) -> Path:
+    def judge_file(self, exercise: Exercise, part: LearnerPart) -> Path:
         """Return the path of the judge for a learner's part."""
-        return self.folders.exercises / self.folder_name(module) / JUDGES / f"{PurePath(part.file).stem}.py"
-
-    def _exercise_ids(self) -> list[str]:
-        return [exercise.id for module in self.modules for exercise in module.exercises]
+        return self.judge(exercise, PurePath(part.file).stem)
 
     def _load(self, place: Path) -> Module | ManifestError:
         if place not in self._read:

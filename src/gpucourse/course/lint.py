@@ -1,20 +1,15 @@
-"""Check that scripts and manifests agree and that every file is used, which a manifest alone does not show.
-
-python -m gpucourse.course.lint    prints every error, or that there is none
-"""
+"""Check that scripts and manifests agree and that every file is used, which a manifest alone does not show."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from gpucourse.course import quiz, report_plan
-from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
+from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog
 from gpucourse.course.gpu_record import FOLDER, find_faulty_records, list_files
 from gpucourse.course.lesson_files import check_lessons
 from gpucourse.course.locate import find_course
@@ -27,7 +22,7 @@ from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.scripts import check_scripts, find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.course.written import format_complaints
 from gpucourse.errors import ManifestError
-from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Prediction, Question
 from gpucourse.model.quiz import Quiz
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
@@ -55,14 +50,14 @@ def lint(catalog: Catalog) -> list[str]:
     complaints += (f"{exercises.name}/{text}" for text in find_faulty_records(exercises))
     used_names = {f"{SHARED}/{PROFILER}", f"{SHARED}/{CUDA_STARTER}", *(f"{FOLDER}/{name}" for name in list_files(exercises))}
     for module in catalog.modules:
-        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
+        manifest = catalog.manifest_label(module)
         complaints += check_lessons(catalog, module)
         complaints += (f"{manifest}: {line}" for line in find_dead_references(catalog, module))
         for exercise in module.exercises:
-            used_names |= set(catalog.sources(module, exercise).values())
-            used_names |= set(catalog.part_places(module, exercise).values())
-            complaints += _check_exercise(catalog, module, exercise)
-            complaints += _check_parts(catalog, module, exercise)
+            used_names |= set(catalog.sources(exercise).values())
+            used_names |= set(catalog.part_places(exercise).values())
+            complaints += _check_exercise(catalog, exercise)
+            complaints += _check_parts(catalog, exercise)
     if not catalog.errors:
         complaints += _check_unused_files(catalog, used_names)
         complaints += _check_unused_judges(catalog)
@@ -70,18 +65,17 @@ def lint(catalog: Catalog) -> list[str]:
     return list(dict.fromkeys(complaints))  # complaints about shared files appear once
 
 
-def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
+def _check_parts(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
     """Yield the gaps in the parts that a learner writes, and a message if the exercise has no part."""
-    places = catalog.part_places(module, exercise)
+    places = catalog.part_places(exercise)
     if not exercise.yours:
-        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/{MANIFEST}"
-        yield f"{manifest}: {exercise.id}.yours: no part for the learner to write"
+        yield f"{catalog.manifest_label(exercise)}: {exercise.id}.yours: no part for the learner to write"
     for part in exercise.yours:
         label = f"{catalog.folders.exercises.name}/{places[part.id]}"
         file = catalog.folders.exercises / places[part.id]
         if part.judge:
-            yield from (f"{label}: {gap}" for gap in find_gaps(file, catalog.judge_file(module, part)))
-        known_ways = {*part.checks, *(_read_ways(catalog.judge_file(module, part)) if part.judge else ())}
+            yield from (f"{label}: {gap}" for gap in find_gaps(file, catalog.judge_file(exercise, part)))
+        known_ways = {*part.checks, *(_read_ways(catalog.judge_file(exercise, part)) if part.judge else ())}
         ways = {way for hint in exercise.hints if hint.part == part.id for way in hint.ways}
         if unknown_ways := sorted(ways - known_ways):
             yield f"{label}: a hint names neither a wrong way of the judge nor a check: {', '.join(unknown_ways)}"
@@ -127,7 +121,7 @@ def _check_options(catalog: Catalog) -> Iterator[str]:
             for exercise in module.exercises
             for question in (*exercise.questions, *([exercise.predict] if exercise.predict else []))
         ]
-        yield from (f"{modules}/{catalog.folder_name(module)}/module.yaml: {line}" for line in find_telling_options(questions))
+        yield from (f"{catalog.manifest_label(module)}: {line}" for line in find_telling_options(questions))
     with suppress(ManifestError):  # reported when the quiz is read
         document = quiz.read_quiz(catalog.folders.modules)
         yield from (f"{modules}/quiz.yaml: {line}" for line in find_telling_options(document.questions if document else ()))
@@ -161,12 +155,12 @@ def _is_longest(question: Question) -> bool:
 
 def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
     """Yield the values that the report reads but that no script writes."""
-    by_id = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
+    by_id = {exercise.id: exercise for exercise in catalog.exercises}
     for chapter in plan.chapters:
         if chapter.exercise not in by_id:  # reported as unknown
             continue
-        module, exercise = by_id[chapter.exercise]
-        words = words_of(catalog.folders.exercises / place for place in catalog.sources(module, exercise).values())
+        exercise = by_id[chapter.exercise]
+        words = words_of(catalog.folders.exercises / place for place in catalog.sources(exercise).values())
         label = f"{catalog.folders.modules.name}/{report_plan.FILE}: chapters.{chapter.id}"
         yield from (f"{label}: {line}" for line in find_unwritten(exercise, words, list_chapter_paths(chapter)))
         ids = {"subject", *(figure.id for figure in chapter.figures)}
@@ -194,8 +188,8 @@ def _stale_schemas(modules: Path) -> Iterator[str]:
             yield f"{modules.name}/{file}: is the schema of another gpucourse; type: {cure}"
 
 
-def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
-    manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
+def _check_exercise(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
+    manifest = catalog.manifest_label(exercise)
     if exercise.predict is None and exercise.no_predict is None:
         yield f"{manifest}: {exercise.id}: needs predict, or no_predict with the reason why nothing can be predicted"
     if len(exercise.tables) > 1 and not any(table.main for table in exercise.tables):
@@ -220,27 +214,27 @@ def _check_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Ite
     for question in exercise.questions:
         if question.kind == "mutation":
             label = f"{manifest}: {exercise.id}.questions.{question.id}"
-            yield from _check_edit(catalog, module, exercise, label, str(question.edit), str(question.was))
-    yield from _faults(catalog, module, exercise, manifest)
-    yield from check_scripts(catalog, module, exercise)
+            yield from _check_edit(catalog, exercise, label, str(question.edit), str(question.was))
+    yield from _faults(catalog, exercise, manifest)
+    yield from check_scripts(catalog, exercise)
 
 
-def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
+def _faults(catalog: Catalog, exercise: Exercise, manifest: str) -> Iterator[str]:
     """Yield the errors in an exercise's code faults. Each fault must change a text that occurs once in a file of its exercise,
     and must have a judge.
     """
     for fault in exercise.faults:
         label = f"{manifest}: {exercise.id}.faults.{fault.id}"
-        yield from _check_edit(catalog, module, exercise, label, fault.file, fault.was)
-        judge = catalog.judge(module, name_fault_judge(fault))
+        yield from _check_edit(catalog, exercise, label, fault.file, fault.was)
+        judge = catalog.judge(exercise, name_fault_judge(fault))
         if not judge.is_file():
             yield f"{label}: there is no {judge.relative_to(catalog.folders.exercises.parent).as_posix()}"
 
 
-def _check_edit(catalog: Catalog, module: Module, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
+def _check_edit(catalog: Catalog, exercise: Exercise, label: str, file: str, was: str) -> Iterator[str]:
     """Yield an error that begins with `label` if the exercise lacks the edited file, or if the edited text does not occur
     exactly once in that file."""
-    sources = catalog.sources(module, exercise)
+    sources = catalog.sources(exercise)
     if file not in sources:
         yield f"{label}: {file} is not a file of {exercise.id}"
         return
@@ -273,11 +267,10 @@ def _check_unused_judges(catalog: Catalog) -> Iterator[str]:
     exercises = catalog.folders.exercises
     used_judges = {
         judge
-        for module in catalog.modules
-        for exercise in module.exercises
+        for exercise in catalog.exercises
         for judge in (
-            *(catalog.judge_file(module, part) for part in exercise.yours),
-            *(catalog.judge(module, name_fault_judge(fault)) for fault in exercise.faults),
+            *(catalog.judge_file(exercise, part) for part in exercise.yours),
+            *(catalog.judge(exercise, name_fault_judge(fault)) for fault in exercise.faults),
         )
     }
     for path in sorted(exercises.glob(f"*/{JUDGES}/*.py")):
@@ -299,17 +292,3 @@ def _solutions(catalog: Catalog, used_places: set[str]) -> Iterator[str]:
             yield f"{label}: no exercise uses a file of this name"
         elif stub.read_bytes() == path.read_bytes():
             yield f"{label}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"
-
-
-def main() -> tuple[str, int]:
-    """Return the command's output about the current course, and its exit code: 0, or 2 if there are errors."""
-    catalog = load(find_course(os.environ))
-    if complaints := lint(catalog):
-        return "\n".join(complaints) + "\n", 2
-    return f"{catalog.folders.modules}: {len(catalog.modules)} modules, no complaints\n", 0
-
-
-if __name__ == "__main__":
-    text, code = main()
-    sys.stdout.write(text)
-    sys.exit(code)

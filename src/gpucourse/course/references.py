@@ -45,7 +45,7 @@ def find_dead_references(catalog: Catalog, module: Module) -> Iterator[str]:
         yield from (f"{exercise.id}.{line}" for line in _check_lab(module, exercise))
         yield from (f"{exercise.id}.{line}" for line in _find_unknown_values(exercise))
         yield from (f"{exercise.id}.{line}" for line in _find_repeated_items(exercise))
-        if cycle := _find_cycle({item.id: item.builds_on for item in _list_exercises(catalog)}, exercise.id):
+        if cycle := _find_cycle({item.id: item.builds_on for item in catalog.exercises}, exercise.id):
             yield f"{exercise.id}.builds_on: {' builds on '.join(cycle)}: no learner could begin"
         yield from _find_shared_faults(catalog, exercise)
         for place, text in _list_texts(exercise):
@@ -80,7 +80,7 @@ def find_dead_commands(catalog: Catalog, text: str) -> Iterator[str]:
         if not _has_exercise(catalog, number):
             yield f"it names exercise {number}, which does not exist{did_you_mean(number, _exercise_ids(catalog))}"
             continue
-        exercise = next((exercise for exercise in _list_exercises(catalog) if exercise.id == number), None)
+        exercise = next((exercise for exercise in catalog.exercises if exercise.id == number), None)
         if exercise is None:  # its manifest is wrong
             continue
         parameters = [parameter.name for parameter in exercise.parameters]
@@ -158,7 +158,7 @@ def _find_repeated_items(exercise: Exercise) -> Iterator[str]:
 
 def _find_shared_faults(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
     """Yield the faults whose id an earlier exercise uses. Learners choose from the ids of the whole course."""
-    for earlier in _list_exercises(catalog):
+    for earlier in catalog.exercises:
         if earlier.id == exercise.id:
             return
         ids = {fault.id for fault in earlier.faults}
@@ -193,8 +193,4 @@ def _has_exercise(catalog: Catalog, number: str) -> bool:
 
 
 def _exercise_ids(catalog: Catalog) -> list[str]:
-    return [exercise.id for exercise in _list_exercises(catalog)]
-
-
-def _list_exercises(catalog: Catalog) -> list[Exercise]:
-    return [exercise for module in catalog.modules for exercise in module.exercises]
+    return [exercise.id for exercise in catalog.exercises]

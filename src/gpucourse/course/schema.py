@@ -1,21 +1,14 @@
-"""JSON Schemas for editors, generated from the models of the files that a person writes.
-
-python -m gpucourse.course.schema            prints the schema of a manifest
-python -m gpucourse.course.schema --write    writes all schemas into modules/
-"""
+"""JSON Schemas for editors, generated from the models of the files that a person writes."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from gpucourse.course.locate import find_course
 from gpucourse.model.manifest import Module
 from gpucourse.model.questions import KINDS, Question
 from gpucourse.model.quiz import Quiz, QuizQuestion
@@ -66,13 +59,6 @@ def write_schema(modules: Path) -> tuple[Path, ...]:
     return paths
 
 
-def main(arguments: list[str]) -> str:
-    """Return the command's output: the schema or, with `--write`, the paths of the written files."""
-    if arguments == ["--write"]:
-        return "".join(f"written: {path}\n" for path in write_schema(find_course(os.environ).modules))
-    return schema_text()
-
-
 def _require_keys(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return two rules: a question of this kind must have these keys, and a question of another kind must not."""
     is_of_kind: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
@@ -91,7 +77,3 @@ def _drop_titles(schema: Any) -> Any:
         untitled = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
         return {key: _drop_titles(value) for key, value in untitled.items()}
     return [_drop_titles(item) for item in schema] if isinstance(schema, list) else schema
-
-
-if __name__ == "__main__":
-    sys.stdout.write(main(sys.argv[1:]))

@@ -20,17 +20,17 @@ from gpucourse.course.rules import place_of
 from gpucourse.course.written import did_you_mean
 from gpucourse.model.fields import EXPRESSION, is_evidence
 from gpucourse.model.launching import Parameter
-from gpucourse.model.manifest import Exercise, Module, Plot
+from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.report_plan import SUBJECTS, ReportChapter
 
 IMPLIED_PACKAGES = {"torch": {"numpy"}}  # what importing the package also imports: torch needs numpy
 BY_PROGRAM = {"slurm", "session", "mode"}  # added by gpucourse itself: the scheduler's record of a run, a recorded session
 
 
-def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
+def check_scripts(catalog: Catalog, exercise: Exercise) -> Iterator[str]:
     """Yield the differences between the scripts of an exercise and its manifest, one line each."""
-    manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
-    sources = catalog.sources(module, exercise)
+    manifest = catalog.manifest_label(exercise)
+    sources = catalog.sources(exercise)
     script_places = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
     trees: dict[str, ast.Module] = {}
     for place in script_places:
@@ -42,7 +42,7 @@ def check_scripts(catalog: Catalog, module: Module, exercise: Exercise) -> Itera
         return
     words = words_of(catalog.folders.exercises / place for place in sources.values())
     yield from (f"{manifest}: {line}" for line in find_unwritten(exercise, words))
-    missing = _find_missing_imports(exercise, sources, trees, catalog.folders.exercises, catalog.folder_name(module))
+    missing = _find_missing_imports(exercise, sources, trees, catalog.folders.exercises, catalog.folder_name(exercise))
     yield from (f"{manifest}: {exercise.id}.{line}" for line in missing)
     place = sources[exercise.script]
     label, tree = f"{catalog.folders.exercises.name}/{place}", trees[place]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -77,10 +77,14 @@ def prove_fault(
             is_broken = text == broken_text
             metrics = runs["wrong" if is_broken else "right"]
             answer = judge.judge(judge_file, copy / file, torch=torch, limit_s=limit_s, path=(copy,), metrics=metrics)
-            is_right = (answer.word, answer.way) == (("failed", "still") if is_broken else ("passed", ""))
-            expected_word = "failed still" if is_broken else "passed"
-            complaint = f"is {answer.word} {answer.way}: {answer.says}, but should be {expected_word}"
-            yield Proof(version, answer, "" if is_right else complaint)
+            yield _make_proof(version, answer, ("failed",) if is_broken else ("passed",), "still" if is_broken else "")
+
+
+def _make_proof(version: str, answer: JudgeAnswer, words: Sequence[str], way: str) -> Proof:
+    """Return the proof for a version whose verdict should be one of `words`, with this way if it is not empty."""
+    is_right = answer.word in words and (answer.way == way or not way)
+    expected = f"{' or '.join(words)} {way}".strip()
+    return Proof(version, answer, "" if is_right else f"is {answer.word} {answer.way}: {answer.says}, but should be {expected}")
 
 
 def _load(judge_file: Path, extra_paths: tuple[Path, ...]) -> tuple[Any, str]:
@@ -121,11 +125,7 @@ def prove(
         for version, text in texts.items():
             copy.write_text(text, encoding="utf-8")
             answer = judge.judge(judge_of(file), copy, torch=torch, limit_s=limit_s, path=(file.parent, shared))
-            words, way_name = expected_answers[version]
-            is_right = answer.word in words and (answer.way == way_name or not way_name)
-            right_answer = f"{' or '.join(words)} {way_name}".strip()
-            complaint = f"is {answer.word} {answer.way}: {answer.says}, but should be {right_answer}"
-            yield Proof(version, answer, "" if is_right else complaint)
+            yield _make_proof(version, answer, *expected_answers[version])
 
 
 def main(words: list[str]) -> int:

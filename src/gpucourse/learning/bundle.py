@@ -184,12 +184,11 @@ def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
     root = context.paths.root
     folders = [context.paths.deliverables_root, context.paths.exercises]
     single = [context.paths.identity, context.paths.quiz]
-    for module in context.catalog.modules:
-        for exercise in module.exercises:
-            records = [evidence.find_counting_run(context.paths, exercise), evidence.find_answered_run(context.paths, exercise)]
-            folders += sorted({runs.files_of(context.paths, record).folder for record in records if record})
-            single += _list_small_files(context.paths, exercise.id)
-            single += _list_files_of_parts(context, exercise)
+    for exercise in context.catalog.exercises:
+        records = [evidence.find_counting_run(context.paths, exercise), evidence.find_answered_run(context.paths, exercise)]
+        folders += sorted({runs.files_of(context.paths, record).folder for record in records if record})
+        single += _list_small_files(context.paths, exercise.id)
+        single += _list_files_of_parts(context, exercise)
     paths = dict.fromkeys([*(path for folder in folders for path in sorted(folder.rglob("*"))), *single])
     for path in paths:
         if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:

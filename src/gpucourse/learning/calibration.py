@@ -51,8 +51,7 @@ def draw_calibration(context: Context, draw: DrawPicture) -> tuple[Chapter, ...]
     """
     pairs = [
         (exercise, predictions[0])
-        for module in context.catalog.modules
-        for exercise in module.exercises
+        for exercise in context.catalog.exercises
         if (predictions := list_predictions(context.paths, exercise))
     ]
     if not pairs:

@@ -99,23 +99,22 @@ def check_all(context: Context) -> list[Recheck]:
     """Judge the run that counts for each exercise again, and return the old and new verdicts. An exercise that no longer passes
     is no longer marked as passed."""
     rechecks: list[Recheck] = []
-    for module in context.catalog.modules:
-        for exercise in module.exercises:
-            stored = results.read_stored_verdict(context.paths, exercise.id)
-            record = evidence.find_counting_run(context.paths, exercise)
-            is_own_script = stored is not None and results.read_handed_in_verdict(context.paths, exercise.id) is None
-            verdict = _judge_exercise(context, exercise, record) if record else _void(stored, is_own_script=is_own_script)
-            parts.judge_kept_again(context, exercise)
-            if verdict is not None:
-                _mark(context.paths, exercise, verdict)
-            missing: tuple[str, ...] = ()
-            if record:
-                pieces = evidence.gather(context, exercise, thorough=False, with_prediction=False)
-                missing = tuple(title for title in pieces.wanted if title not in pieces.handed_in)
-            former_verdict = stored.verdict if stored else None
-            rechecks.append(
-                Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=former_verdict, missing=missing)
-            )
+    for exercise in context.catalog.exercises:
+        stored = results.read_stored_verdict(context.paths, exercise.id)
+        record = evidence.find_counting_run(context.paths, exercise)
+        is_own_script = stored is not None and results.read_handed_in_verdict(context.paths, exercise.id) is None
+        verdict = _judge_exercise(context, exercise, record) if record else _void(stored, is_own_script=is_own_script)
+        parts.judge_kept_again(context, exercise)
+        if verdict is not None:
+            _mark(context.paths, exercise, verdict)
+        missing: tuple[str, ...] = ()
+        if record:
+            pieces = evidence.gather(context, exercise, thorough=False, with_prediction=False)
+            missing = tuple(title for title in pieces.wanted if title not in pieces.handed_in)
+        former_verdict = stored.verdict if stored else None
+        rechecks.append(
+            Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=former_verdict, missing=missing)
+        )
     return rechecks
 
 

@@ -29,10 +29,10 @@ def reset(context: Context, exercise_id: str, file: str | None = None) -> Reset:
     Runs, answers and points stay. Raises UnknownName for an unknown exercise or file, and StorageError if a file cannot be
     written.
     """
-    module, exercise = context.catalog.exercise(exercise_id)
+    _, exercise = context.catalog.exercise(exercise_id)
     catalog = context.catalog
-    places = {part.file: catalog.part_places(module, exercise)[part.id] for part in exercise.yours}
-    places |= catalog.sources(module, exercise)
+    places = {part.file: catalog.part_places(exercise)[part.id] for part in exercise.yours}
+    places |= catalog.sources(exercise)
     if file is not None and file not in places:
         raise UnknownName("file", file, places, hint=f"files of {exercise.id}: {', '.join(places)}")
     names = dict.fromkeys(places.values() if file is None else [places[file]])

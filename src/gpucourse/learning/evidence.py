@@ -34,19 +34,13 @@ def find_counting_run(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | 
     verdict = read_handed_in_verdict(paths, exercise.id)
     if verdict is not None and (handed_in := _find_candidate(paths, exercise, verdict.run)) is not None:
         return handed_in
-    candidates_newest_first = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
-    not_judged: RunRecord | None = None
-    for record in candidates_newest_first:
-        if record.verdict is not None:
-            return record
-        not_judged = not_judged or record
-    return not_judged or next(iter(candidates(paths, exercise)), None)
+    newest_first = candidates(paths, exercise)[::-1]
+    return next((record for record in newest_first if record.verdict is not None), next(iter(newest_first), None))
 
 
 def find_newest_candidate(paths: WorkspacePaths, exercise: Exercise) -> RunRecord | None:
     """Return the newest run that can be evidence for an exercise. Raises the errors of `candidates`."""
-    candidates_newest_first = (record for record in runs.iterate_newest_first(paths, exercise.id) if record.is_evidence)
-    return next(candidates_newest_first, None) or next(iter(candidates(paths, exercise)), None)
+    return next(reversed(candidates(paths, exercise)), None)
 
 
 def candidates(paths: WorkspacePaths, exercise: Exercise) -> list[RunRecord]:
@@ -189,34 +183,27 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool, with_predict
         trouble = trouble or (sheet_errors if isinstance(error, ManifestError) else error.what)
     prediction = judge_predictions(context.paths, exercise) if with_prediction else None
     parts = choose_needed(exercise.yours, _confirm_parts(context, exercise, verdict))
-    required = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
-    if record is None or verdict is None:
-        run = record.id if record else None
-        return ExerciseEvidence(
-            exercise=exercise.id,
-            run=run,
-            answers=answers,
-            prediction=prediction,
-            parts=parts,
-            wanted=required,
-            trouble=trouble,
-        )
-    files = runs.files_of(context.paths, record)
-    gpu = is_gpu_evidence(material(context.paths, record)["metrics"], record.mode)
-    required = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
-    seal = seals.read_seal(files)
-    return ExerciseEvidence(
+    evidence = ExerciseEvidence(
         exercise=exercise.id,
-        run=record.id,
-        level="gpu" if gpu else "logic",
-        checks=verdict.checks,
+        run=record.id if record else None,
         answers=answers,
         prediction=prediction,
         parts=parts,
-        wanted=required,
+        wanted=tuple(item.title for item in exercise.deliverables if item.evidence == "logic"),
+        trouble=trouble,
+    )
+    if record is None or verdict is None:
+        return evidence
+    files = runs.files_of(context.paths, record)
+    gpu = is_gpu_evidence(material(context.paths, record)["metrics"], record.mode)
+    seal = seals.read_seal(files)
+    return replace(
+        evidence,
+        level="gpu" if gpu else "logic",
+        checks=verdict.checks,
+        wanted=tuple(item.title for item in exercise.deliverables) if gpu else evidence.wanted,
         handed_in=_list_handed_in(context.paths, exercise, record, seal),
         changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE, seal=seal),
-        trouble=trouble,
     )
 
 

@@ -61,10 +61,10 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
     rubric = read_rubric(context.folders.modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
     evidence_by_exercise = {
-        exercise.id: _gather(context, exercise, thorough=thorough) for module in modules for exercise in module.exercises
+        exercise.id: _gather(context, exercise, thorough=thorough) for exercise in context.catalog.exercises
     }
     titles = {module.id: module.title for module in modules}
-    titles |= {exercise.id: exercise.title for module in modules for exercise in module.exercises}
+    titles |= {exercise.id: exercise.title for exercise in context.catalog.exercises}
     return points(parts_of(rubric, modules), exercises, evidence_by_exercise, _quiz_score(context), titles=titles)
 
 
@@ -96,15 +96,13 @@ def _quiz_score(context: Context) -> QuizScore | None:
         return None
 
 
-def list_pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
+def list_pending(context: Context) -> list[Pending]:
     """Return every free text that this person has not judged yet, in the order of the course. For a reviewer, also return every
-    part that copies a solution. `exercise_id` limits the list to one exercise."""
-    if exercise_id is not None:
-        exercises: Sequence[Exercise] = (context.catalog.exercise(exercise_id)[1],)
-    else:
-        exercises = [exercise for module in context.catalog.modules for exercise in module.exercises]
+    part that copies a solution."""
     return [
-        pending for exercise in exercises for pending in (*_list_texts(context, exercise), *_list_copies(context, exercise))
+        pending
+        for exercise in context.catalog.exercises
+        for pending in (*_list_texts(context, exercise), *_list_copies(context, exercise))
     ]
 
 

@@ -78,7 +78,7 @@ def find_next_step(context: Context, place: str = "") -> NextStep:
         choice = _choose_after_drill(context, module, drill) if drill is not None and drill.exercise == exercise.id else None
         if choice is None and exercise.id == current:
             choice = _choose_after_run(context.paths, module, evidence, signs)
-        choice = choice or _choose_restoration(context, module, exercise, evidence)
+        choice = choice or _choose_restoration(context, exercise, evidence)
         if evidence.trouble:
             choice = _choose_sheet(context.paths, exercise) or choice
         if choice is None and not signs.is_done:
@@ -95,9 +95,7 @@ def find_next_step(context: Context, place: str = "") -> NextStep:
 def measure_progress(context: Context, exercise: Exercise | None) -> Progress:
     """Return the progress in the course, in the module of `exercise`, and the time spent in `exercise`."""
     done_by_module = {module.id: _count_done(context, module) for module in context.catalog.modules}
-    total = Progress(
-        done=sum(done_by_module.values()), exercises=sum(len(module.exercises) for module in context.catalog.modules)
-    )
+    total = Progress(done=sum(done_by_module.values()), exercises=len(context.catalog.exercises))
     if exercise is None:
         return total
     module, _ = context.catalog.exercise(exercise.id)
@@ -271,7 +269,7 @@ def _choose_sheet(paths: WorkspacePaths, exercise: Exercise) -> Choice | None:
     return None
 
 
-def _choose_restoration(context: Context, module: Module, exercise: Exercise, evidence: ExerciseEvidence) -> Choice | None:
+def _choose_restoration(context: Context, exercise: Exercise, evidence: ExerciseEvidence) -> Choice | None:
     """Return how to undo an edit that a mutation asked for, once the prediction was right or no attempt is left; otherwise
     None."""
     mutations = [answer for answer in evidence.answers if answer.kind == "mutation"]
@@ -279,7 +277,7 @@ def _choose_restoration(context: Context, module: Module, exercise: Exercise, ev
     for question in exercise.questions:
         if question.id not in answered:
             continue
-        file = find_mutated_file(context, module, exercise, question, is_right=answered[question.id])
+        file = find_mutated_file(context, exercise, question, is_right=answered[question.id])
         if file is not None:
             text = (
                 f"put the line back into {file}, because {question.id} is answered; this restores the course's file, and keeps "
@@ -302,7 +300,7 @@ def _choose(context: Context, module: Module, exercise: Exercise, evidence: Exer
     if advice := _advise_deploy(paths, module):
         return advice
     question = mutations[unanswered[0]]
-    file = paths.exercises / context.catalog.sources(module, exercise)[str(question.edit)]
+    file = paths.exercises / context.catalog.sources(exercise)[str(question.edit)]
     return f"edit {file}. {question.text}", exercise.mutation_command
 
 
@@ -316,16 +314,16 @@ def _choose_tried_part(context: Context, module: Module, exercise: Exercise, evi
     judged_parts = {part.id for part in exercise.yours if part.judge}
     for result in evidence.parts:
         if result.id in judged_parts and result.verdict != "passed":
-            newest, _ = _find_newest_result(context, module, exercise, result)
+            newest, _ = _find_newest_result(context, exercise, result)
             if newest.verdict != "passed":
                 return _choose_part(context, module, exercise, result)
     return None
 
 
-def _find_newest_result(context: Context, module: Module, exercise: Exercise, result: PartResult) -> tuple[PartResult, bool]:
+def _find_newest_result(context: Context, exercise: Exercise, result: PartResult) -> tuple[PartResult, bool]:
     """Return the newest verdict on a part if it is about the file as it is now, otherwise `result`. Also return whether the
     returned verdict is about that file."""
-    digest = seals.sha256(context.paths.exercises / context.catalog.part_places(module, exercise)[result.id])
+    digest = seals.sha256(context.paths.exercises / context.catalog.part_places(exercise)[result.id])
     newest = read_newest_results(context.paths, exercise).get(result.id)
     if newest is not None and newest.sha256 == digest:
         return newest, True
@@ -335,7 +333,7 @@ def _find_newest_result(context: Context, module: Module, exercise: Exercise, re
 def _choose_part(context: Context, module: Module, exercise: Exercise, result: PartResult) -> Choice:
     """Return what to do for a part that is not right: write it, have it judged, or run it."""
     part = next(part for part in exercise.yours if part.id == result.id)
-    result, is_current = _find_newest_result(context, module, exercise, result)
+    result, is_current = _find_newest_result(context, exercise, result)
     if result.verdict == "passed" and not result.run:
         text = f"run the exercise with your part, {part.file}, which is right on this computer: the run checks the part as well"
         return _advise_deploy(context.paths, module) or (text, f"gpucourse run {exercise.id}")
@@ -344,7 +342,7 @@ def _choose_part(context: Context, module: Module, exercise: Exercise, result: P
     if result.verdict in {"open", "passed"}:
         return task, command
     if result.verdict == "failed" and not is_current:
-        file = context.paths.exercises / context.catalog.part_places(module, exercise)[part.id]
+        file = context.paths.exercises / context.catalog.part_places(exercise)[part.id]
         if is_as_delivered(context, exercise, part, file):
             return task, command
         return f"your part, {part.file}, has changed since it was judged: have it judged again", command

@@ -112,7 +112,7 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
     )
     if code:
         reason = _find_reason(document)
-        complaint = f"{_name_manifest(stage, module)}: lab.local: {reason}"
+        complaint = f"{stage.catalog.manifest_label(module)}: lab.local: {reason}"
         # A program that is missing on this machine (Slurm, Terraform) is not a fault of the course.
         yield Rehearsal(exercise=module.id, skipped=reason if code == 3 else "", complaints=() if code == 3 else (complaint,))
         return
@@ -121,21 +121,23 @@ def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
         try:
             yield _exercise(stage, module, exercise)
         except GpucourseError as error:
-            yield Rehearsal(exercise=exercise.id, complaints=(f"{_name_manifest(stage, module)}: {exercise.id}: {error.what}",))
+            yield Rehearsal(
+                exercise=exercise.id, complaints=(f"{stage.catalog.manifest_label(module)}: {exercise.id}: {error.what}",)
+            )
     _type(stage, "destroy", module.id, "--yes", "--discard")
 
 
 def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehearsal:
     if exercise.launch.traits.is_terminal:
         return Rehearsal(exercise=exercise.id, skipped="it needs a session at the author's own terminal")
-    solutions = _solutions(stage, module, exercise)
+    solutions = _solutions(stage, exercise)
     nodes = () if exercise.launch.traits.by_slurm else _nodes(exercise.launch.nodes, 0)
     code, document = _type(stage, "run", exercise.id, *nodes)
     if code == 3:
         return Rehearsal(exercise=exercise.id, skipped=_find_reason(document))
-    place = f"{_name_manifest(stage, module)}: {exercise.id}"
+    place = f"{stage.catalog.manifest_label(module)}: {exercise.id}"
     run, verdict = document.get("run") or {}, document.get("verdict") or {}
-    complaints = [*_complaints(document, hole=bool(solutions)), *prove_parts(stage, module, exercise)]
+    complaints = [*_complaints(document, hole=bool(solutions)), *prove_parts(stage, exercise)]
     if solutions:
         if run.get("state") == "succeeded" and not _open(verdict):
             complaints.append("every check passes with the files as delivered, although there is a solution")
@@ -147,7 +149,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         complaints += (f"with its solution: {line}" for line in unmeasured)
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
     if not complaints:  # otherwise, checks may fail for another reason than the edit
-        complaints += _prove_mutations(stage, module, exercise, nodes)
+        complaints += _prove_mutations(stage, exercise, nodes)
     if solutions:
         _type(stage, "reset", exercise.id)
     if run.get("state") == "succeeded":
@@ -161,10 +163,10 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
     )
 
 
-def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
+def _prove_mutations(stage: RehearsalPlace, exercise: Exercise, nodes: Sequence[str]) -> Iterator[str]:
     """Run the exercise with the edit of each mutation. Yield a complaint for each run that did not succeed, and for each run in
     which the mutation's check passed or another check failed."""
-    places = stage.catalog.sources(module, exercise)
+    places = stage.catalog.sources(exercise)
     for question in exercise.questions:
         if question.kind != "mutation" or question.edit not in places:  # lint reports an unknown file
             continue
@@ -183,20 +185,20 @@ def _prove_mutations(stage: RehearsalPlace, module: Module, exercise: Exercise, 
             yield f"questions.{question.id}: with its edit, {outcome}, but only {question.check} should fail"
 
 
-def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Iterator[str]:
+def prove_parts(stage: RehearsalPlace, exercise: Exercise) -> Iterator[str]:
     """Yield the errors of the judges of parts: on the delivered file, on each solution, and on each wrong version. Then yield
     the errors of the judges of code faults: with the fault, and after each repair."""
     exercises = stage.catalog.folders.exercises
-    places = stage.catalog.part_places(module, exercise)
+    places = stage.catalog.part_places(exercise)
     for part in exercise.yours:
         file = exercises / places[part.id]
-        if part.judge and not find_missing_files(file, stage.catalog.judge_file(module, part)):  # lint reports these
+        if part.judge and not find_missing_files(file, stage.catalog.judge_file(exercise, part)):  # lint reports these
             for proof in prove(stage.judge, file, torch=part.torch, limit_s=part.limit, shared=exercises / SHARED):
                 if proof.complaint:
                     yield f"yours.{part.id}: {proof.version} {proof.complaint}"
-    sources = {name: exercises / place for name, place in stage.catalog.sources(module, exercise).items()}
+    sources = {name: exercises / place for name, place in stage.catalog.sources(exercise).items()}
     for fault in exercise.faults:
-        judge_file, change = stage.catalog.judge(module, name_fault_judge(fault)), (fault.was, fault.becomes)
+        judge_file, change = stage.catalog.judge(exercise, name_fault_judge(fault)), (fault.was, fault.becomes)
         if fault.file in sources and judge_file.is_file():
             proofs = prove_fault(
                 stage.judge, judge_file, fault.file, change, torch=fault.torch, limit_s=LIMIT_S, sources=sources
@@ -269,12 +271,12 @@ def _nodes(count: int, usual: int) -> tuple[str, ...]:
     return () if count == usual else ("--nodes", str(count))
 
 
-def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dict[str, Path]:
+def _solutions(stage: RehearsalPlace, exercise: Exercise) -> dict[str, Path]:
     """Return the solutions of the files that a run uses, by the name of the file that each replaces."""
-    folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
-    places = stage.catalog.part_places(module, exercise)
+    folder = stage.catalog.folders.exercises / stage.catalog.folder_name(exercise) / SOLUTIONS
+    places = stage.catalog.part_places(exercise)
     judged_places = [places[part.id] for part in exercise.yours if part.checks]
-    names = [*stage.catalog.sources(module, exercise).values(), *judged_places]
+    names = [*stage.catalog.sources(exercise).values(), *judged_places]
     return {name: folder / Path(name).name for name in names if (folder / Path(name).name).is_file()}
 
 
@@ -304,7 +306,3 @@ def _find_reason(document: dict[str, Any]) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
         words.append(next((f"its last line: {line.strip()[:300]}" for line in reversed(lines) if line.strip()), ""))
     return ", ".join(word for word in words if word)
-
-
-def _name_manifest(stage: RehearsalPlace, module: Module) -> str:
-    return f"{stage.catalog.folders.modules.name}/{stage.catalog.folder_name(module)}/module.yaml"

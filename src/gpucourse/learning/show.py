@@ -69,8 +69,7 @@ def read_solutions(context: Context, exercise: Exercise) -> tuple[ModelSolution,
             f"{exercise.id} still needs {missing_text}; then this shows a model solution beside yours",
             hint=f"gpucourse run {exercise.id}" if signs.yours else exercise.judge_command,
         )
-    module, _ = context.catalog.exercise(exercise.id)
-    places = context.catalog.part_places(module, exercise)
+    places = context.catalog.part_places(exercise)
     parts = {part.id: part for part in exercise.yours}
     solutions: list[ModelSolution] = []
     for result in choose_needed(exercise.yours, evidence.parts):

@@ -26,17 +26,15 @@ def find_current_exercise(context: Context) -> Exercise:
 def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]:
     """Return the files to watch for an exercise: the learner's copies of the uploaded files, the parts, and the answer
     sheet."""
-    module, _ = context.catalog.exercise(exercise.id)
     catalog = context.catalog
-    names = dict.fromkeys([*catalog.sources(module, exercise).values(), *catalog.part_places(module, exercise).values()])
+    names = dict.fromkeys([*catalog.sources(exercise).values(), *catalog.part_places(exercise).values()])
     ensure_copies(context.paths, context.folders.exercises, names)
     return (*(context.paths.exercises / name for name in names), context.paths.answers(exercise.id))
 
 
 def list_judged_files(context: Context, exercise: Exercise) -> frozenset[Path]:
     """Return the learner's parts that have a judge, which `try` judges without a run."""
-    module, _ = context.catalog.exercise(exercise.id)
-    places = context.catalog.part_places(module, exercise)
+    places = context.catalog.part_places(exercise)
     return frozenset(context.paths.exercises / places[part.id] for part in exercise.yours if part.judge)
 
 

@@ -81,7 +81,7 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
     If `fault_id` is None, choose a fault at random, preferably one that has never been found. Raises UsageError if the course
     has no fault for this exercise, and the errors of `run`.
     """
-    module, exercise = context.catalog.exercise(run_request.exercise)
+    _, exercise = context.catalog.exercise(run_request.exercise)
     if not exercise.faults:
         ids = sorted({item.id for course_module in context.catalog.modules for item in course_module.exercises if item.faults})
         raise UsageError(
@@ -89,7 +89,7 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
             hint=f"these have: {', '.join(ids)}" if ids else "gpucourse list",
         )
     fault = _choose_fault(exercise, _read_drills(context.paths, exercise), fault_id)
-    folder = _write_copy(context, module, exercise, fault)
+    folder = _write_copy(context, exercise, fault)
 
     def keep_record(plan: LaunchPlan) -> tuple[LaunchPlan, Faults]:
         history = _read_drills(context.paths, exercise)
@@ -150,10 +150,10 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
 
     Raises MissingError if there is no copy or one of its files is gone, and the errors of `run`.
     """
-    module, exercise = context.catalog.exercise(run_request.exercise)
+    _, exercise = context.catalog.exercise(run_request.exercise)
     _, drill, fault = _find_newest_drill(context.paths, exercise)
     folder = context.paths.broken_copy(exercise.id)
-    if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
+    if missing := [name for name in context.catalog.sources(exercise) if not (folder / name).is_file()]:
         raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
     resolved = resolve(context, replace(run_request, copies=folder))
     result = run(context, resolved, is_repair=True)
@@ -161,7 +161,7 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     ended_well = all(node_exit.code == 0 for node_exit in record.node_exits)
     metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
     verdict = verdict_on(context, exercise, record) if metrics else None
-    fault_answer = _judge_fault(context.catalog, module, fault, folder, metrics) if metrics else None
+    fault_answer = _judge_fault(context.catalog, exercise, fault, folder, metrics) if metrics else None
     is_named = any(diagnosis.right for diagnosis in drill.diagnoses)
     if fault_answer is not None and fault_answer.word == "failed" and not is_named:  # the judge's words name the fault
         fault_answer = JudgeAnswer(word="open", says=f"name the fault first (gpucourse check {exercise.id} --diagnosis WORD)")
@@ -175,8 +175,8 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     return repair
 
 
-def _judge_fault(catalog: Catalog, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
-    judge_file = catalog.judge(module, name_fault_judge(fault))
+def _judge_fault(catalog: Catalog, exercise: Exercise, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
+    judge_file = catalog.judge(exercise, name_fault_judge(fault))
     with Judge() as judge:
         return judge.judge(judge_file, folder / fault.file, torch=fault.torch, limit_s=LIMIT_S, path=(folder,), metrics=metrics)
 
@@ -188,7 +188,7 @@ def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None)
     return secrets.choice([fault for fault in exercise.faults if fault.id not in solved] or list(exercise.faults))
 
 
-def _write_copy(context: Context, module: Module, exercise: Exercise, fault: CodeFault) -> Path:
+def _write_copy(context: Context, exercise: Exercise, fault: CodeFault) -> Path:
     """Copy the course's own files and put the fault into the copy. Return the copy's folder. An existing copy is kept under
     `kept/`."""
     folder = context.paths.broken_copy(exercise.id)
@@ -197,7 +197,7 @@ def _write_copy(context: Context, module: Module, exercise: Exercise, fault: Cod
         with storing(aside):
             aside.parent.mkdir(parents=True, exist_ok=True)
             folder.replace(aside)
-    for name, place in context.catalog.sources(module, exercise).items():
+    for name, place in context.catalog.sources(exercise).items():
         copy_file(context.folders.exercises / place, folder / name)
     target = folder / fault.file
     write_text(target, target.read_text(encoding="utf-8").replace(fault.was, fault.becomes, 1))

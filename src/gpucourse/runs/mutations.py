@@ -8,7 +8,7 @@ from pathlib import Path
 from gpucourse.context import Context
 from gpucourse.errors import CheckFailed, UnknownName, UsageError
 from gpucourse.grading.edits import MAX_BYTES
-from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
@@ -16,7 +16,7 @@ from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file
 
 
-def check_expectation(context: Context, module: Module, exercise: Exercise, check: str) -> None:
+def check_expectation(context: Context, exercise: Exercise, check: str) -> None:
     """Check that the exercise has this check and that the learner has edited one of its files. `check` may be empty if the
     learner has not chosen a check yet.
 
@@ -25,18 +25,18 @@ def check_expectation(context: Context, module: Module, exercise: Exercise, chec
     checks = [item.id for item in exercise.checks]
     if check and check not in checks:
         raise UnknownName("check", check, checks, hint=f"checks of {exercise.id}: {', '.join(checks)}")
-    if not find_edited_files(context, module, exercise):
+    if not find_edited_files(context, exercise):
         file = next((question.edit for question in exercise.questions if question.edit), exercise.script)
         raise UsageError(
             f"no file of {exercise.id} is edited, apart from parts that you write, so no check will fail",
-            hint=f"edit {context.paths.exercises / context.catalog.sources(module, exercise)[file]}, "
+            hint=f"edit {context.paths.exercises / context.catalog.sources(exercise)[file]}, "
             f"then: {exercise.mutation_command} {check}".rstrip(),
         )
 
 
-def find_edited_files(context: Context, module: Module, exercise: Exercise) -> dict[str, Path]:
+def find_edited_files(context: Context, exercise: Exercise) -> dict[str, Path]:
     """Return the learner's copies of the exercise's files that differ from the course's, by their names on a node."""
-    places = context.catalog.sources(module, exercise)
+    places = context.catalog.sources(exercise)
     return {
         name: copy
         for name, place in places.items()
@@ -52,8 +52,8 @@ def keep_edited_files(context: Context, record: RunRecord) -> None:
     """
     if record.own_script:
         return
-    module, exercise = context.catalog.exercise(record.exercise)
-    edited_files = find_edited_files(context, module, exercise)
+    _, exercise = context.catalog.exercise(record.exercise)
+    edited_files = find_edited_files(context, exercise)
     record.edited = list(edited_files)
     parts = {part.file for part in exercise.yours}
     for name, copy in edited_files.items():
@@ -61,12 +61,10 @@ def keep_edited_files(context: Context, record: RunRecord) -> None:
             copy_file(copy, runs.files_of(context.paths, record).edited_file(name))
 
 
-def find_mutated_file(
-    context: Context, module: Module, exercise: Exercise, question: Question, *, is_right: bool
-) -> Path | None:
+def find_mutated_file(context: Context, exercise: Exercise, question: Question, *, is_right: bool) -> Path | None:
     """Return the learner's copy of the question's file if it still equals the file of a run with the right prediction,
     otherwise None. Without `is_right`, a run with any prediction counts."""
-    file = find_edited_files(context, module, exercise).get(str(question.edit))
+    file = find_edited_files(context, exercise).get(str(question.edit))
     if file is None:
         return None
     digest = seals.sha256(file)

@@ -41,8 +41,7 @@ def read_part_results(context: Context, exercise: Exercise) -> tuple[PartResult,
     file. No code of the learner runs. Raises NewerFormat if a newer gpucourse stored the results.
     """
     stored = _read_kept(context.paths, exercise.id).parts
-    module, _ = context.catalog.exercise(exercise.id)
-    places = context.catalog.part_places(module, exercise)
+    places = context.catalog.part_places(exercise)
     results: list[PartResult] = []
     for part in exercise.yours:
         result = _select_valid(context.paths, exercise.id, part, stored.get(part.id))
@@ -93,8 +92,7 @@ def make_open(part: LearnerPart, *, sha256: str = "", run: str = "") -> PartResu
 def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
     """Return the learner's file of each part, by the part's id. Missing files are copied into the workspace, if there is a
     workspace."""
-    module, _ = context.catalog.exercise(exercise.id)
-    places = context.catalog.part_places(module, exercise)
+    places = context.catalog.part_places(exercise)
     if context.workspace.exists:
         ensure_copies(context.paths, context.folders.exercises, places.values())
     return {part: context.paths.exercises / place for part, place in places.items()}
@@ -106,12 +104,11 @@ def list_changed_files(context: Context, exercise: Exercise, record: RunRecord) 
     """
     if record.own_script or record.drill:
         return []
-    module, _ = context.catalog.exercise(exercise.id)
-    files, places = runs.files_of(context.paths, record), context.catalog.sources(module, exercise)
+    files, places = runs.files_of(context.paths, record), context.catalog.sources(exercise)
     copies = {name: files.edited_file(name) for name in record.edited if name in places}
     for part in exercise.yours:
         copies[part.file] = files.yours_file(part.file)
-        places[part.file] = context.catalog.part_places(module, exercise)[part.id]
+        places[part.file] = context.catalog.part_places(exercise)[part.id]
     return [
         name
         for name, copy in copies.items()
@@ -151,7 +148,7 @@ def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Pa
     _check_packages(part)
     folder = _course_folder(context, exercise)
     reply = context.judge.judge(
-        context.catalog.judge_file(context.catalog.exercise(exercise.id)[0], part),
+        context.catalog.judge_file(exercise, part),
         file,
         torch=part.torch,
         limit_s=part.limit,
@@ -348,8 +345,7 @@ def judge_kept_again(context: Context, exercise: Exercise) -> None:
 
 
 def _course_folder(context: Context, exercise: Exercise) -> Path:
-    module, _ = context.catalog.exercise(exercise.id)
-    return context.folders.exercises / context.catalog.folder_name(module)
+    return context.folders.exercises / context.catalog.folder_name(exercise)
 
 
 def _find_fault(file: Path) -> tuple[str, str] | None:

@@ -312,7 +312,7 @@ def _uploads(context: Context, run: ResolvedRun) -> tuple[str, tuple[Upload, ...
     """
     request, exercise, script = run.request, run.exercise, run.request.script
     originals = context.folders.exercises
-    places = context.catalog.sources(run.module, exercise)
+    places = context.catalog.sources(exercise)
     for name in ensure_copies(context.paths, originals, places.values()):
         context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
     folder = request.copies

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from gpucourse.ui.loglines import visible_block
+from gpucourse.ui.loglines import visible
 
 MAX_LINES = 300  # lines of each rank read ahead, so that memory does not grow with the logs
 MAX_BYTES = 256 << 10  # bytes of these lines, if they are long
@@ -26,7 +26,7 @@ def fold(logs: Mapping[int, Iterable[bytes]]) -> Iterator[str]:
     live = [log for rank, pieces in sorted(logs.items()) if (log := _Log(rank, pieces, seen_ahead)).lines]
     while live:
         for group in _find_next(live, seen_ahead):
-            yield f"{label(log.rank for log in group)} {visible_block(group[0].lines[0])}\n"
+            yield f"{label(log.rank for log in group)} {visible(group[0].lines[0])}\n"
             for log in group:
                 log.advance()
         live = [log for log in live if log.lines]

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -150,14 +151,14 @@ class Live:
                 if not (self._fold and source.folds_all)
                 for time_s, raw in (leave_out_tables(source.last) if self._fold else source.last)
             ),
-            key=_get_time,
+            key=itemgetter(0),
         )
         with self._lock:
             stage_rows = list(self._kept)[-stages:]
         log_rows = logged[-logs:]
         if log_rows and (len(logged) > logs or any(source.more for source in self._sources())):
             log_rows.insert(0, (log_rows[0][0], line((f"{UNICODE.ellipsis} earlier lines are in logs/", "dim"))))
-        return [row for _, row in sorted([*stage_rows, *log_rows], key=_get_time)]
+        return [row for _, row in sorted([*stage_rows, *log_rows], key=itemgetter(0))]
 
     def _log(self, event: LogBytes) -> None:
         if event.rank is not None:
@@ -270,7 +271,3 @@ class Live:
             writing()
         except OSError:
             self._moving = self._moving and not self._out.closed
-
-
-def _get_time(entry: tuple[float, Text]) -> float:
-    return entry[0]

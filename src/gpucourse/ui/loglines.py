@@ -184,16 +184,8 @@ def short(node: str) -> str:
 
 
 def visible(raw: bytes) -> str:
-    """Return one line of a log in a form that is safe to show: without text that a carriage return overwrote, and with control
-    characters escaped."""
-    if not raw.translate(None, _HARMLESS):
-        return raw.decode("ascii")
-    tail = raw.rstrip(b"\r").rsplit(b"\r", 1)[-1]
-    return clean(tail.decode("utf-8", "replace")).replace("\n", " ")
-
-
-def visible_block(raw: bytes) -> str:
-    """Return many lines, each as `visible` returns it. This is fast if nothing has to be changed."""
+    """Return lines of a log in a form that is safe to show: without text that a carriage return overwrote, and with control
+    characters escaped. This is fast if nothing has to be changed."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
     raw = raw.replace(b"\r\n", b"\n").rstrip(b"\r")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 
 from gpucourse.model.event import LogBytes
-from gpucourse.ui.loglines import LineLimit, Source, source_of, visible_block, wrap_lines
+from gpucourse.ui.loglines import LineLimit, Source, source_of, visible, wrap_lines
 from gpucourse.ui.out import Out
 from gpucourse.ui.styles import paint
 
@@ -70,7 +70,7 @@ class LogPipe:
                 return
             block = b"\n".join(lines)
         start = f"\n{source.prefix} "
-        text = start + visible_block(block).replace("\n", start)
+        text = start + visible(block).replace("\n", start)
         if self._out.terminal:
             text = f"\n{wrap_lines(text[1:], self._out.size()[0])}"
         if self._colour:

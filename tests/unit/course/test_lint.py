@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.course.lint import find_telling_options, lint, main
+from gpucourse.course.lint import find_telling_options, lint
 from gpucourse.model.questions import Prediction, Question
 from gpucourse.outside.yaml_reader import read_document
 from gpucourse.workspace.files import write_record
@@ -165,15 +165,6 @@ def test_lint_of_a_broken_manifest_does_not_call_its_files_unused(clean_course: 
     complaints = lint(clean_course.load())
     assert len(complaints) == 1
     assert "did you mean torchrun?" in complaints[0]
-
-
-def test_main_prints_the_complaints(clean_course: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPUCOURSE_COURSE", str(clean_course.root))
-    assert main() == (f"{clean_course.folders.modules}: 1 modules, no complaints\n", 0)
-    clean_course.change("title: Rivers", "titel: Rivers")
-    text, code = main()
-    assert code == 2
-    assert "did you mean title?" in text
 
 
 DELIVERED = "file: source.py, write: Make it flow., judge: false, checks: [wet]"

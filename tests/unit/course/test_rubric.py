@@ -46,7 +46,7 @@ def run_unedited(module: Module, exercise: Exercise, credit: Answer, *, copied: 
     folders, catalog = FOLDERS, CATALOG
     reviews = {}
     for part in exercise.yours if copied else ():
-        delivered = folders.exercises / catalog.part_places(module, exercise)[part.id]
+        delivered = folders.exercises / catalog.part_places(exercise)[part.id]
         reviews[part.id] = PartReview(is_solution=all(is_solution(file, delivered) for file in list_solutions(delivered)))
     parts = [make_open(part) for part in exercise.yours]
     parts = [replace(part, verdict="passed") for part in parts] if copied else parts

@@ -13,7 +13,7 @@ import yaml
 from docs import manifest_reference
 
 from gpucourse.course.locate import find_course
-from gpucourse.course.schema import SCHEMAS, main, schema, schema_text, write_schema
+from gpucourse.course.schema import SCHEMAS, schema, schema_text, write_schema
 from gpucourse.outside.yaml_reader import read_document
 from tests.unit.course.conftest import MANIFEST
 
@@ -34,7 +34,7 @@ def checker() -> Any:
 
 @pytest.mark.parametrize("file", SCHEMAS)
 def test_schema_text_is_what_the_course_has(file: str) -> None:
-    assert (MODULES / file).read_text(encoding="utf-8") == schema_text(file), "type: python -m gpucourse.course.schema --write"
+    assert (MODULES / file).read_text(encoding="utf-8") == schema_text(file), "type: gpucourse dev schema"
 
 
 @pytest.mark.parametrize("name", ["rubric", "quiz", "*/module"])
@@ -48,13 +48,9 @@ def test_schema_accepts_the_files_of_this_course(name: str) -> None:
         checker.validate(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
-def test_write_schema_and_main_write_and_show_the_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert json.loads(main([])) == schema()
-    for part in ("modules", "exercises"):
-        (tmp_path / part).mkdir()
-    monkeypatch.setenv("GPUCOURSE_COURSE", str(tmp_path))
-    assert main(["--write"]).splitlines()[0] == f"written: {tmp_path / 'modules' / 'module.schema.json'}"
-    assert [path.read_text(encoding="utf-8") for path in write_schema(tmp_path / "modules")] == [*map(schema_text, SCHEMAS)]
+def test_write_schema_writes_every_schema(tmp_path: Path) -> None:
+    assert json.loads(schema_text()) == schema()
+    assert [path.read_text(encoding="utf-8") for path in write_schema(tmp_path)] == [*map(schema_text, SCHEMAS)]
 
 
 def put_question(**keys: object) -> Callable[[Any], Any]:

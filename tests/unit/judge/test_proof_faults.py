@@ -23,7 +23,7 @@ def list_faults() -> Iterator[object]:
         marks: list[pytest.MarkDecorator] = []
         for exercise in module.exercises:
             for fault in exercise.faults:
-                words = EXERCISES / CATALOG.folder_name(module), CATALOG.sources(module, exercise), fault
+                words = EXERCISES / CATALOG.folder_name(module), CATALOG.sources(exercise), fault
                 yield pytest.param(*words, id=f"{exercise.id}-{fault.id}", marks=marks)
                 marks = [pytest.mark.slow]
 

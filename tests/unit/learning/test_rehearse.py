@@ -86,10 +86,10 @@ def test_prove_parts_tries_every_solution(learning: Learning) -> None:
     learning.put(f"{folder}/my_double.py", RIGHT)
     learning.put(f"{folder}/other/my_double.py", SAME)
     context = learning.open_context()
-    module, exercise = context.catalog.exercise("1.2")
+    _, exercise = context.catalog.exercise("1.2")
     with Judge() as judge:
         place = RehearsalPlace(context.catalog, learning.course, context.paths, ignore_event, judge)
-        complaints = list(prove_parts(place, module, exercise))
+        complaints = list(prove_parts(place, exercise))
     assert complaints == ["yours.double: the other solution is failed same: you gave 3 back as it was, but should be passed"]
 
 
@@ -121,5 +121,5 @@ def test_prove_parts_names_what_an_author_got_wrong(tmp_path: Path, file: str, o
     catalog = load(course_in(tmp_path / "course", hint=""))
     with Judge() as judge:
         place = RehearsalPlace(catalog, tmp_path, WorkspacePaths(tmp_path), ignore_event, judge)
-        complaints = list(prove_parts(place, *catalog.exercise("1.1")))
+        complaints = list(prove_parts(place, catalog.exercise("1.1")[1]))
     assert [line[: len(message)] for line in complaints] == ([message] if message else [])

@@ -14,17 +14,17 @@ from tests.unit.ui.examples import RESULTS, VERDICT, record
 
 
 def test_find_edited_files_without_an_edit_is_refused(learning: Learning) -> None:
-    module, exercise = learning.context.catalog.exercise("1.1")
-    names = learning.context.catalog.sources(module, exercise)
+    _, exercise = learning.context.catalog.exercise("1.1")
+    names = learning.context.catalog.sources(exercise)
     ensure_copies(learning.context.paths, learning.context.folders.exercises, names.values())
     with pytest.raises(UnknownName, match="dry"):
-        check_expectation(learning.context, module, exercise, "dry")
+        check_expectation(learning.context, exercise, "dry")
     with pytest.raises(UsageError, match="no file of"):
-        check_expectation(learning.context, module, exercise, "wet")
+        check_expectation(learning.context, exercise, "wet")
     copy = learning.context.paths.exercises / names["source.py"]
     copy.write_text(copy.read_text() + "\n# dry\n")
-    check_expectation(learning.context, module, exercise, "wet")
-    assert list(find_edited_files(learning.context, module, exercise)) == ["source.py"]
+    check_expectation(learning.context, exercise, "wet")
+    assert list(find_edited_files(learning.context, exercise)) == ["source.py"]
     record = learning.record()
     keep_edited_files(learning.context, record)
     assert record.edited == ["source.py"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.ui.loglines import short, visible, visible_block, wrap_lines
+from gpucourse.ui.loglines import short, visible, wrap_lines
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from gpucourse.ui.loglines import short, visible, visible_block, wrap_lines
 )
 def test_visible_makes_a_line_harmless(raw: bytes, output: str) -> None:
     assert visible(raw) == output
-    assert visible_block(raw + b"\nplain\r\nnext\r") == f"{output}\nplain\nnext"
+    assert visible(raw + b"\nplain\r\nnext\r") == f"{output}\nplain\nnext"
 
 
 def test_short_of_a_foreign_name_has_no_escape() -> None:

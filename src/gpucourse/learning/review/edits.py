@@ -26,8 +26,7 @@ NO_COPY = "edited, but the run has no copy of it"
 
 def list_all_edits(context: Context) -> dict[str, tuple[FileEdit, ...]]:
     """Return what the learner edited and handed in, by the exercise's number. Exercises without edits are left out."""
-    exercises = (exercise for module in context.catalog.modules for exercise in module.exercises)
-    return {exercise.id: edits for exercise in exercises if (edits := list_edits(context, exercise))}
+    return {exercise.id: edits for exercise in context.catalog.exercises if (edits := list_edits(context, exercise))}
 
 
 def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
@@ -45,8 +44,7 @@ def list_edits(context: Context, exercise: Exercise) -> tuple[FileEdit, ...]:
 
 def _read_handed_in(context: Context, exercise: Exercise) -> Iterator[FileEdit]:
     """Yield the handed-in parts, each as an edit of the delivered file, with its mark."""
-    module, _ = context.catalog.exercise(exercise.id)
-    places = context.catalog.part_places(module, exercise)
+    places = context.catalog.part_places(exercise)
     try:
         results = read_part_results(context, exercise)
     except GpucourseError:  # the grade says why
@@ -75,9 +73,8 @@ def _describe_mark(context: Context, exercise: Exercise, part: LearnerPart, resu
 
 def read_edits(context: Context, exercise: Exercise, record: RunRecord) -> tuple[FileEdit, ...]:
     """Return the edits behind one run of an exercise, in the order of `list_edits`."""
-    module, _ = context.catalog.exercise(exercise.id)
-    sources = context.catalog.sources(module, exercise)
-    parts = {part.file: context.catalog.part_places(module, exercise)[part.id] for part in exercise.yours}
+    sources = context.catalog.sources(exercise)
+    parts = {part.file: context.catalog.part_places(exercise)[part.id] for part in exercise.yours}
     scripts = {name: place for name, place in sources.items() if name in record.edited and name not in parts}
     edits = []
     for places, folder, part in ((scripts, "edited", False), (parts, "yours", True)):

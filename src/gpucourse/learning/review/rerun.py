@@ -99,7 +99,7 @@ def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = Fals
             for module in bundle.catalog.modules:
                 due_runs = {exercise.id: (exercise, record) for exercise, record in choices if exercise in module.exercises}
                 for repeated in _rerun_module(place, module, tuple(due_runs.values())):
-                    yield _judge_parts(place, module, due_runs[repeated.exercise][0], repeated)
+                    yield _judge_parts(place, due_runs[repeated.exercise][0], repeated)
         finally:
             if paths.deployments.is_dir():
                 place.types("destroy", "--all", "--yes", "--discard")
@@ -107,12 +107,11 @@ def rerun(bundle: Context, exercise_ids: Sequence[str], *, original: bool = Fals
 
 def _choose(bundle: Context, exercise_ids: Sequence[str]) -> _Due:
     """Return the exercises to run or to judge, in the course's order, each with the bundle's run that counts for it."""
-    exercises = [exercise for module in bundle.catalog.modules for exercise in module.exercises]
     names = set(exercise_ids)
     for name in exercise_ids:
         names |= set(bundle.catalog.exercise(name)[1].builds_on)
     choices: list[tuple[Exercise, RunRecord | None]] = []
-    for exercise in (exercise for exercise in exercises if not exercise_ids or exercise.id in names):
+    for exercise in (exercise for exercise in bundle.catalog.exercises if not exercise_ids or exercise.id in names):
         try:
             record = evidence.find_counting_run(bundle.paths, exercise)
         except GpucourseError:  # a record that cannot be read: the grade says so
@@ -183,7 +182,7 @@ def _rerun_module(place: _Place, module: Module, due_runs: _Due) -> Iterator[Rer
         return
     for exercise, record in repeatable_runs:
         place.bundle.watch(Note(text=f"{exercise.id}: running again what {record.id} ran"))
-        yield _rerun_exercise(place, module, exercise, record)
+        yield _rerun_exercise(place, exercise, record)
     place.types("destroy", module.id, "--yes", "--discard")
 
 
@@ -204,7 +203,7 @@ def _find_obstacle(place: _Place, module: Module, exercise: Exercise, record: Ru
     files = runs.files_of(place.bundle.paths, record)
     parts = {part.file for part in exercise.yours}
     for name in record.edited if not place.original else ():
-        if name not in parts and name in place.bundle.catalog.sources(module, exercise):
+        if name not in parts and name in place.bundle.catalog.sources(exercise):
             try:
                 file_inside(files.folder, f"edited/{name}")
             except OutsideError:
@@ -216,8 +215,8 @@ def _count_nodes(record: RunRecord) -> int:
     return record.slurm.nodes if record.slurm else len(record.nodes)
 
 
-def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> Rerun:
-    _lay_out(place, module, exercise, record)
+def _rerun_exercise(place: _Place, exercise: Exercise, record: RunRecord) -> Rerun:
+    _lay_out(place, exercise, record)
     nodes = _count_nodes(record)
     nodes_option = () if exercise.launch.traits.by_slurm and nodes == exercise.launch.nodes else ("--nodes", str(nodes))
     code, document = place.types(
@@ -242,13 +241,13 @@ def _rerun_exercise(place: _Place, module: Module, exercise: Exercise, record: R
     return Rerun(exercise=exercise.id, run=record.id, verdict="differs" if differs else "agrees", figures=figures, why=reason)
 
 
-def _judge_parts(place: _Place, module: Module, exercise: Exercise, repeated: Rerun) -> Rerun:
+def _judge_parts(place: _Place, exercise: Exercise, repeated: Rerun) -> Rerun:
     """Judge the handed-in parts again. Return the repeated exercise with their results."""
     handed_in = _list_handed_in(place.bundle, exercise)
     if not handed_in:
         return repeated
     place.bundle.watch(Note(text=f"{exercise.id}: judging again what is handed in"))
-    places = place.bundle.catalog.part_places(module, exercise)
+    places = place.bundle.catalog.part_places(exercise)
     shutil.rmtree(place.paths.exercises, ignore_errors=True)
     for result in handed_in:
         copy_file(place.bundle.paths.yours_file(exercise.id, result.file), place.paths.exercises / places[result.id])
@@ -277,12 +276,12 @@ def compare_part(exercise: Exercise, result: PartResult, repeated: Mapping[str, 
     )
 
 
-def _lay_out(place: _Place, module: Module, exercise: Exercise, record: RunRecord) -> None:
+def _lay_out(place: _Place, exercise: Exercise, record: RunRecord) -> None:
     """Put the files of this run, and no other files of the learner, into the workspace's exercises folder."""
     shutil.rmtree(place.paths.exercises, ignore_errors=True)
     files = runs.files_of(place.bundle.paths, record)
-    sources = place.bundle.catalog.sources(module, exercise)
-    places = place.bundle.catalog.part_places(module, exercise)
+    sources = place.bundle.catalog.sources(exercise)
+    places = place.bundle.catalog.part_places(exercise)
     targets = {f"yours/{part.file}": places[part.id] for part in exercise.yours}
     if not place.original:
         targets |= {f"edited/{name}": sources[name] for name in record.edited if name in sources}

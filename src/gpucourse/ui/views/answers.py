@@ -53,11 +53,10 @@ def answers(
     brief: bool = False,
     run: str | None = None,
     mode: str = "",
-    next_step: str = "",
 ) -> View:
     """Show the new results with their explanations, then every question with its result, one on each line.
 
-    `brief` leaves out the questions, and counts them instead. `next_step` is the command that `gpucourse next` suggests.
+    `brief` leaves out the questions, and counts them instead.
     """
     counts = summary(results, names=brief)
     unreviewed = [
@@ -74,7 +73,6 @@ def answers(
             Paragraph(review if unreviewed else "", "dim"),
         ],
         mode=mode,
-        next=next_step,
     )
 
 

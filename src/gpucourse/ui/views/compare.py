@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from gpucourse.learning.compare import Comparison
 
 
-def compare(result: Comparison, next_step: str = "") -> View:
-    """Show which runs are compared, their tables, where the charts are, and what the differences mean. `next_step` is the
-    command that `gpucourse next` suggests."""
+def compare(result: Comparison) -> View:
+    """Show which runs are compared, their tables, where the charts are, and what the differences mean."""
     blocks: list[Block] = [
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])
     ]
@@ -26,5 +25,4 @@ def compare(result: Comparison, next_step: str = "") -> View:
         blocks=blocks,
         footer=[f"How much of the difference is noise? Repeat a run, and compare: {result.repeat}"] if result.repeat else [],
         mode=result.mode,
-        next=next_step,
     )

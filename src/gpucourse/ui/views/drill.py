@@ -113,9 +113,8 @@ def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
     )
 
 
-def repair(result: Repair, next_step: str = "") -> View:
-    """Show the result of a repaired copy: the checks of its run, and what the judge says about the fault. `next_step` is the
-    command that `gpucourse next` suggests."""
+def repair(result: Repair) -> View:
+    """Show the result of a repaired copy: the checks of its run, and what the judge says about the fault."""
     blocks: list[Block] = [*checks(result.verdict)] if result.verdict else []
     if result.judged is not None:
         words = {"passed": "The fault is gone.", "open": "The fault is still there."}.get(
@@ -123,12 +122,7 @@ def repair(result: Repair, next_step: str = "") -> View:
         )
         sentences = map(_make_sentence, [words, *result.judged.notes])
         blocks.append(Paragraph(" ".join(sentences), "good" if result.is_right else "bad"))
-    return View(
-        title=f"{result.record.exercise}  the repaired copy",
-        blocks=blocks,
-        mode=result.record.mode,
-        next=next_step if result.is_right else "",
-    )
+    return View(title=f"{result.record.exercise}  the repaired copy", blocks=blocks, mode=result.record.mode)
 
 
 def _make_sentence(text: str) -> str:

@@ -57,15 +57,13 @@ OF_A_RUN = ("checks", "deliverables")
 """The kinds of evidence that only a run provides. Without a run, each piece of these kinds has the note NO_RUN."""
 
 
-def grade(
-    result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False, next_step: str = ""
-) -> View:
+def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "", verbose: bool = False) -> View:
     """Show the rows of the rubric with their points, the evidence for them, and what is missing, then the whole course. A
     module that the rubric does not contain has one row for each exercise.
 
     Modules that are not begun share one line, unless `verbose` is set. `bundle` is the file of the bundle, if a reviewer opened
     one. `subject` is the exercise or module that was typed. All rows of a subject are shown, and everything that is missing in
-    an exercise is named once, below the rows. `next_step` is the command that `gpucourse next` suggests.
+    an exercise is named once, below the rows.
     """
     in_rubric = {part.module for part in result.parts}
     other_modules = [module for module in result.whole_course.modules if module.module not in in_rubric]
@@ -103,7 +101,7 @@ def grade(
         hand_in = "by an instructor: gpucourse grade --bundle work.zip"
         footer.insert(0, f"{waiting_points} wait for a review {judge if bundle else hand_in}")
     title = f"Points of {author or subject}" if author or subject else "Points"
-    return View(title=title, blocks=blocks, footer=footer, next=next_step)
+    return View(title=title, blocks=blocks, footer=footer)
 
 
 def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:

@@ -23,7 +23,7 @@ EVERY_VALUE = "Every value"
 """The title of a sweep's table when the table only lists the sweep's points."""
 
 
-def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> View:
+def sweep(result: SweepResult, *, whole: bool = False) -> View:
     """Show the table over all values, and the folder of the plot. With `whole`, also show every value with its run, and every
     file."""
     record = result.sweep
@@ -48,7 +48,6 @@ def sweep(result: SweepResult, *, whole: bool = False, next_step: str = "") -> V
         blocks=blocks,
         mode=record.mode or "",
         footer=_compare(runs),
-        next=next_step,
     )
 
 
@@ -61,8 +60,8 @@ def sweep_table(sweep: Sweep) -> Table:
     return table(columns, sweep.rows, title=sweep.title)
 
 
-def module_runs(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
-    """Show how every exercise went on every lab, and what to type next."""
+def module_runs(steps: Sequence[ExerciseRun]) -> View:
+    """Show how every exercise went on every lab."""
     columns: list[Column | str] = [
         name_column(""),
         text_column("exercise"),
@@ -86,7 +85,6 @@ def module_runs(steps: Sequence[ExerciseRun], next_step: str = "") -> View:
         blocks=[table(columns, rows), facts(errors, title="What went wrong")],
         footer=[*_compare(pair), "Points: gpucourse grade. The report: gpucourse report"],
         mode=SIMULATED if any(step.mode == SIMULATED for step in steps) else "",
-        next=next_step,
     )
 
 

@@ -126,9 +126,7 @@ def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping
     return parts
 
 
-def show_solutions(
-    exercise: Exercise, solutions: Sequence[ModelSolution], *, width: int | None = None, next_step: str = ""
-) -> View:
+def show_solutions(exercise: Exercise, solutions: Sequence[ModelSolution], *, width: int | None = None) -> View:
     """Show the learner's right parts beside the course's solutions: side by side if both fit on a terminal of `width` columns,
     otherwise as a diff.
     """
@@ -139,7 +137,6 @@ def show_solutions(
         title=f"{exercise.id}  {exercise.title}: your part and a model solution",
         blocks=blocks,
         footer=["Keep your own: a copy of the model solution earns no points."],
-        next=next_step,
     )
 
 
@@ -180,13 +177,12 @@ def _list_diff(first: Sequence[str], second: Sequence[str], groups: Sequence[Seq
             yield from (Cell(f"+ {text}", "good") for text in second[other_begin:other_end])
 
 
-def reset(result: Reset, next_step: str = "") -> View:
-    """Show every file that was restored, and the path of the learner's own version. `next_step` is the command that `gpucourse
-    next` suggests."""
+def reset(result: Reset) -> View:
+    """Show every file that was restored, and the path of the learner's own version."""
     number = result.exercise.id
     if not result.files:
         text = "Every file already equals the course's file; nothing was changed."
-        return View(title=f"{number}  reset", blocks=[Paragraph(text)], next=next_step)
+        return View(title=f"{number}  reset", blocks=[Paragraph(text)])
     pairs = []
     for name, place in result.files.items():
         pairs += [("put back", name), ("yours is now", str(place)) if place else ("yours", "there was none")]
@@ -194,5 +190,4 @@ def reset(result: Reset, next_step: str = "") -> View:
         title=f"{number}  reset",
         blocks=[facts(pairs)],
         footer=["Runs, answers and points are kept."],
-        next=next_step,
     )

@@ -33,8 +33,8 @@ def report(result: ReportResult) -> View:
     )
 
 
-def course_report(result: CourseReport, next_step: str) -> View:
-    """Show the file about the whole course, how many exercises it covers, and what to type next."""
+def course_report(result: CourseReport) -> View:
+    """Show the file about the whole course, and how many exercises it covers."""
     count = f"{result.exercises} of {format_count(result.course_exercises, 'exercise')}"
     blocks = [facts([("file", str(result.file)), ("covers", count)])]
-    return View(title=f"{UNICODE.good} What I learned", blocks=blocks, next=next_step)
+    return View(title=f"{UNICODE.good} What I learned", blocks=blocks)
