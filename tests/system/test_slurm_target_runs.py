@@ -212,7 +212,10 @@ def test_run_says_what_the_cluster_did_to_its_job(account: Learner, university_c
         run_ids.append(account.newest_run()["id"])
     jobs = [until(lambda run_id=run_id: find_job(run_id), "the job to start") for run_id in run_ids]  # type: ignore[misc]
     begun = [f"/home/stud/.gpucourse/jobs/{run_id}/outputs/begun" for run_id in run_ids[:-1]]
-    until(lambda: len(university_cluster.inside("login1", f"ls {' '.join(begun)}", code=None).split()) == len(begun), "all scripts")
+    until(
+        lambda: len(university_cluster.inside("login1", f"ls {' '.join(begun)}", code=None).split()) == len(begun),
+        "all scripts",
+    )
     for job, (_, commands, *_) in zip(jobs, ENDS, strict=True):
         for node, user, command in (line.split(maxsplit=2) for line in commands):
             university_cluster.inside(node, command.format(job=job), user=user)

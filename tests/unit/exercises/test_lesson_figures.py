@@ -24,7 +24,7 @@ T4 = next(gpu for gpu in gpus.table() if gpu.gpu == "T4")
 
 def lesson(number: str) -> str:
     """Return a lesson in one line, without the breaks of its lines."""
-    return " ".join(CATALOG.lesson(CATALOG.module(number)).split())
+    return " ".join(" ".join(CATALOG.lesson_parts(CATALOG.module(number))).split())
 
 
 def test_the_busbw_of_two_nodes_is_that_of_the_published_curve() -> None:
