@@ -234,7 +234,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
         return slurm_refusals.explain(node, message)
     if kind == "cannot_start":
         return MissingError(sentence, hint="gpucourse doctor shows what the nodes lack")
-    if kind in ("cut", "damaged", "missing"):
+    if kind == "missing":
         return UnreachableError(sentence, hint="type the command again: only what is missing is sent")
     if kind in {"refused", "absent"}:
         return UsageError(sentence)

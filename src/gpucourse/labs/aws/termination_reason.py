@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from gpucourse.aws import instances
+from gpucourse.aws import instances, schedule
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.account import account_of
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
 
-BACKSTOP = timedelta(minutes=10)
 SLACK = timedelta(minutes=2)  # the deadline watch looks once a minute
 # The codes of StateReason, as EC2's API reference lists them.
 TAKEN_BACK = {"Server.SpotInstanceTermination", "Server.SpotInstanceShutdown"}
@@ -35,7 +34,7 @@ def explain_end(instance: CloudInstance, expires: str) -> str:
     if code in BY_A_CALL:
         if instance.state in {"stopped", "stopping"}:
             return "a person stopped it through the account"
-        if deadline is not None and end is not None and end >= deadline + BACKSTOP - SLACK:
+        if deadline is not None and end is not None and end >= deadline + schedule.AFTER - SLACK:
             return "AWS ended it after its deadline (the backstop)"
         return "a person ended it through the account"
     return instance.reason or f"AWS says only that it is {instance.state}"

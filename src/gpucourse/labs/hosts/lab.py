@@ -158,10 +158,13 @@ class HostsLab:
         return [record for record in runs.readable(self.workspace)[0] if record.stack == self.deployment.stack]
 
     def _look(self, link: Link, runs: list[str]) -> host_probe.Belongings:
-        return host_probe.find_belongings(link, self.deployment.uid, runs, self._find_shared(link.node))
+        return self._request(host_probe.find_belongings, link, runs)
 
     def _clear(self, link: Link, runs: list[str]) -> host_probe.Belongings:
-        return host_probe.clear(link, self.deployment.uid, runs, self._find_shared(link.node))
+        return self._request(host_probe.clear, link, runs)
+
+    def _request(self, request: Callable[..., host_probe.Belongings], link: Link, runs: list[str]) -> host_probe.Belongings:
+        return request(link, self.deployment.uid, runs, self._find_shared(link.node))
 
     def _find_shared(self, node: Node) -> str:
         """Return the cluster's shared folder if the node is the head, which accepts the jobs. Otherwise, return an empty

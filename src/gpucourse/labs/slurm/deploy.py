@@ -9,7 +9,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -79,11 +79,10 @@ def propose(context: Context, request: DeployRequest) -> Iterator[SlurmProposal]
         settings = read_settings(context, request, typed)
         typed = replace(typed, login=settings.login)  # a name in gpucourse.yaml may later mean another cluster
         _check_same_cluster(module, existing, settings)
-        with stage(context.watch, "look", "examining the cluster"):
-            node, fleet = enter_cluster(context, request, settings, key=_find_key(existing))
-            with _closed_on_error(fleet):
-                facts = look(fleet.link(node), settings)
-        with fleet:
+        with ExitStack() as connections:
+            with stage(context.watch, "look", "examining the cluster"):
+                node, fleet = enter_cluster(context, request, settings, key=_find_key(existing))
+                facts = look(connections.enter_context(fleet).link(node), settings)
             settings, partition = choose(module, settings, facts, nodes=request.nodes or 1, typed=typed)
             deployment = existing or make_record(context.workspace, SlurmDeployment, module, stack, template="slurm", nodes=1)
             changes = [] if existing and existing.up else [("create", node.label)]
@@ -433,12 +432,3 @@ def _remove(context: Context, proposal: SlurmProposal) -> None:
         proposal.lab.down(lambda _event: None)
         if not proposal.lab.scan_leftovers():
             deployments.drop(context.paths, proposal.deployment.stack)
-
-
-@contextmanager
-def _closed_on_error(fleet: Fleet) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        fleet.close()
-        raise

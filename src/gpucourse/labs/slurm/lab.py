@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from gpucourse.context import Context
@@ -77,18 +77,11 @@ class SlurmLab(HostsLab):
     def _list_folders(self) -> list[str]:
         return [*super()._list_folders(), name_folder(self.deployment.uid), install.name_folder(self.deployment.uid)]
 
-    def _look(self, link: Link, runs: list[str]) -> host_probe.Belongings:
-        return self._combine([host_probe.find_belongings(link, self.deployment.uid, runs, place) for place in self._places()])
-
-    def _clear(self, link: Link, runs: list[str]) -> host_probe.Belongings:
-        return self._combine([host_probe.clear(link, self.deployment.uid, runs, place) for place in self._places()])
-
-    def _places(self) -> list[str]:
-        """Return the lab's current folder and the folders of its earlier deploys. An empty string means the home folder."""
-        return list(dict.fromkeys([*self.deployment.former_folders, self.deployment.shared]))
-
-    @staticmethod
-    def _combine(answers: Sequence[host_probe.Belongings]) -> host_probe.Belongings:
+    def _request(self, request: Callable[..., host_probe.Belongings], link: Link, runs: list[str]) -> host_probe.Belongings:
+        """Make the request for the lab's current folder and for the folders of its earlier deploys, and combine the answers. An
+        empty string means the home folder."""
+        places = dict.fromkeys([*self.deployment.former_folders, self.deployment.shared])
+        answers = [request(link, self.deployment.uid, runs, place) for place in places]
         return replace(answers[-1], found=tuple(dict.fromkeys(item for answer in answers for item in answer.found)))
 
 

@@ -12,6 +12,7 @@ from gpucourse.model.node import Inventory
 from gpucourse.model.slurm_facts import ProbeFacts
 from gpucourse.ports import CommandResult, Link, Transport
 from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.host_probe import Belongings
 from tests.unit.labs.slurm.test_deploy import make_lab
 from tests.unit.labs.slurm.test_facts import LOGIN
 
@@ -60,10 +61,20 @@ def test_list_jobs_says_that_slurm_does_not_answer(context: Context) -> None:
         make(context, Queue("", code=1))._list_jobs()
 
 
-def test_places_are_the_folders_of_all_deploys(context: Context) -> None:
+def test_look_combines_the_folders_of_all_deploys(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = make(context, Queue(""))
     lab.deployment = replace(lab.deployment, shared="/b", former_folders=["", "/a", "/b"])
-    assert lab._places() == ["", "/a", "/b"]
+    places: list[str] = []
+
+    def find_belongings(_link: Link, _uid: str, _runs: list[str], place: str) -> Belongings:
+        places.append(place)
+        return Belongings(found=(("process", "7"), ("folder", f"{place}/x")), others=len(places))
+
+    monkeypatch.setattr("gpucourse.remote.host_probe.find_belongings", find_belongings)
+    [belongings] = lab._ask(lab._look)
+    assert places == ["", "/a", "/b"]
+    assert belongings.found == (("process", "7"), ("folder", "/x"), ("folder", "/a/x"), ("folder", "/b/x"))
+    assert belongings.others == 3
 
 
 def test_open_lab_refuses_a_record_without_a_login_node(context: Context) -> None:
