@@ -93,3 +93,5 @@ def test_training_that_loses_a_worker_restarts(cluster: Learner) -> None:
     (log,) = cluster.run_folder().glob("logs/*-rank1.log")
     assert "exit code 9, without a message to others\n--- restart 1 ---\n" in log.read_text()
     assert [life["ended"] for life in metrics(cluster)["lives"]] == ["crashed", "finished"]
+    assert "failed" not in read_verdicts(cluster).values(), "its losses are those of an undisturbed training"
+    assert metrics(cluster)["your_lives"] is None
