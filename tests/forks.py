@@ -45,12 +45,12 @@ INTERPRETED = {
 }  # torch._dynamo imports triton, which reads it then: scripts run kernels in the interpreter
 """Variables that libraries of a script read only when they are loaded. A fork cannot have another value."""
 ENDING_S = 10.0
-KEPT = ("PATH", "LANG", "HOME", "TMPDIR")
+KEPT = ("PATH", "LANG", "HOME", "TMPDIR", "XDG_CACHE_HOME")
 READ_AT_START = ("PYTHON", "LD_", "LC_", "TZ", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "_TYPER")
 """Prefixes of variables that Python or a library reads only once. With such a variable, a command is not forked."""
 IMPORTED = {
     "torch": ("numpy", "torch", "torch.distributed", "torch._dynamo", "torch.utils.benchmark", "torch.nn.parallel"),
-    "gpucourse": ("paramiko", "boto3", "rich.live", "rich.table", "typer.rich_utils"),
+    "gpucourse": ("paramiko", "boto3", "rich.live", "rich.table", "typer.rich_utils", "matplotlib.backends.backend_agg"),
     "moto": ("tests.mock_aws.server", "tests.mock_aws.warm"),
 }
 SERVICES = ("ec2", "efs", "iam", "resourcegroupstaggingapi", "scheduler", "service-quotas", "ssm", "sts")

@@ -55,7 +55,7 @@ class Learner:
         home.mkdir(exist_ok=True)
         variables = {name: os.environ[name] for name in ("PATH", "LANG", "TF_PLUGIN_MIRROR", "TMPDIR") if name in os.environ}
         if SHARED in os.environ:  # fonts are looked for once, not by every learner
-            variables["MPLCONFIGDIR"] = str(Path(os.environ[SHARED]) / "matplotlib")
+            variables["MPLCONFIGDIR"] = str(Path(os.environ[SHARED]) / "cache" / "matplotlib")
         return {**variables, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
 
     def types(self, *words: str, code: int | None = 0, timeout: float = STUCK_S, **environ: str) -> Typed:

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]  # unit/runs/te
 
 SMALL = ["--set", "steps=10", "--set", "samples=1024", "--set", "hidden=64", "--set", "batch_size=64", "--set", "epochs=2"]
 # Steps longer than the slices in which a slow rank is stopped. How many shorter steps are hit would depend on chance.
-LONGER = ["--set", "steps=10", "--set", "samples=2048", "--set", "hidden=1024", "--set", "batch_size=256", "--set", "epochs=2"]
+LONGER = ["--set", "steps=5", "--set", "samples=512", "--set", "hidden=512", "--set", "batch_size=128", "--set", "epochs=1"]
 
 
 def break_exercise(lab: Learner, exercise: str, kind: str, *options: str) -> tuple[dict[str, Any], dict[str, Any]]:

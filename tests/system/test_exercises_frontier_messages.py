@@ -81,9 +81,8 @@ def test_a_mixture_as_delivered_equals_one_process_and_both_parts_are_open(tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_a_mixture_solved_equals_one_process_and_balances(ranks: int, tmp_path: Path) -> None:
-    run = run_exercise("9.2", tmp_path / "work", ranks_per_node=str(ranks), solved=True, **(EXPERTS | {"steps": "120"}))
+def test_a_mixture_solved_equals_one_process_and_balances(tmp_path: Path) -> None:
+    run = run_exercise("9.2", tmp_path / "work", ranks_per_node="2", solved=True, **(EXPERTS | {"steps": "120"}))
     check_healthy(run, tmp_path)
     ranks_rows = run.metrics["ranks"]
     assert all(row["sent_bytes"] == row["back_bytes"] == row["by_formula_bytes"] for row in ranks_rows)

@@ -11,6 +11,7 @@ from tests.system import slurm
 from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
 from tests.system.slurm import read_verdicts
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -59,7 +60,7 @@ def test_closed_terminal_on_a_node_returns_the_gpu(cluster: Learner) -> None:
     assert "in your own terminal" in cluster.types("run", "2.2", code=2).err
     question = "echo GPUS=[$CUDA_VISIBLE_DEVICES]\n"
     slurm.in_terminal(cluster, ["run", "2.2", "--no-predict"], [(r"@\S*node[0-9]", question)], closed_at=r"GPUS=\[0\]")
-    assert slurm.queue(cluster) == []
+    until(lambda: not slurm.queue(cluster), "the end of its jobs")  # a job may be completing
     assert cluster.newest_run()["state"] == "succeeded"
     assert read_verdicts(cluster)["free-again"] == "passed"
     assert "GPUS=[0]" in (cluster.run_folder() / "transcript.txt").read_text()
@@ -106,7 +107,7 @@ def test_batch_file_keeps_its_options_variables_and_error_file(cluster: Learner,
     assert "ValueError: no such model" in log
     job_name, tasks, temporary, cache, *fields = log.splitlines()[0].split("|")
     assert (job_name, tasks, fields) == ("two words", "2", ["hello", "a", "4"])
-    assert slurm.queue(cluster) == [], "the run has ended, and so has its job"
+    until(lambda: not slurm.queue(cluster), "the end of its jobs")  # a job may be completing
     assert cache.endswith("/.gpucourse/cache/triton")
     if temporary != "/tmp":  # which it is if a long user name makes the shared path too long for sockets
         assert slurm.on_head(cluster, f"ls -d {temporary}", code=None) == ""
@@ -141,9 +142,9 @@ def test_cancel_ends_every_job(cluster: Learner) -> None:
         cluster.types("run", "2.1", "--set", "jobs=4", "--detach")
     finally:
         file.unlink()
-    assert len(slurm.queue(cluster)) == 3  # the exercise itself has cancelled the last one
+    until(lambda: len(slurm.queue(cluster)) == 3, "the queue of 2.1")  # the exercise itself has cancelled the last one
     cluster.types("cancel", "latest")
-    assert slurm.queue(cluster) == []
+    until(lambda: not slurm.queue(cluster), "the end of its jobs")  # a job may be completing
     assert cluster.newest_run()["state"] == "cancelled"
     assert "has ended already" in cluster.types("cancel", "latest", code=2).err
 

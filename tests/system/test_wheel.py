@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.test_whole_run import SMALL
 from tests.waiting import STUCK_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +58,7 @@ def test_wheel_that_is_installed_runs_from_another_folder(wheel: Path, tmp_path:
     assert str(site) in subprocess.run(python_command, capture_output=True, text=True, check=True, cwd=elsewhere).stdout
     try:
         types("deploy", "3")
-        assert "passed" in types("run", "3.2", "--nodes", "2", "--set", "epochs=1", "--set", "steps=20")
+        assert "passed" in types("run", "3.2", "--nodes", "2", "--set", "epochs=2", *SMALL)
     finally:
         types("destroy", "--all")
     assert (tmp_path / "home" / "gpucourse" / "runs").is_dir(), "the workspace is made in the home folder on first use"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpucourse.errors import MissingError
+from gpucourse.storage import FileBatch, make_folder, storage_error, storing
 from gpucourse.workspace.files import changing, copy_file
 from gpucourse.workspace.paths import WorkspacePaths
 from gpucourse.workspace.seals import sha256
@@ -20,6 +21,7 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
     """
     behind = []
     with changing(paths, paths.originals) as originals:
+        batch = FileBatch(paths.exercises / ".copies")  # one sync for all files
         for name in names:
             source, copy = course / name, paths.exercises / name
             original = sha256(source)
@@ -30,11 +32,15 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
             if copy.exists() and not copy.is_file():  # a folder of that name belongs to the learner
                 continue
             if not copy.exists() or (sha256(copy) == originals.get(name) != original):
-                copy_file(source, copy)
+                with storing(copy):
+                    make_folder(copy.parent)
+                batch.write(str(copy), [source.read_bytes()])
             elif originals.get(name) not in {original, None}:
                 behind.append(name)
                 continue
             originals[name] = original
+        for name, error in batch.commit().items():
+            raise storage_error(error, Path(name)) or error
     return behind
 
 

@@ -133,7 +133,7 @@ def test_the_first_puzzle_needs_more_gpus_than_its_quota_without_the_learners_ro
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("puzzle", [3, 5, 9, 13])
+@pytest.mark.parametrize("puzzle", [3, 13])
 def test_a_puzzle_has_a_plan_within_its_limits(puzzle: int) -> None:
     load = service_plans.make_load(puzzle)
     trace = load.make_trace()
