@@ -42,7 +42,10 @@ def config_folder(environ: Mapping[str, str]) -> Path:
 
 
 def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the workspace at `root` if another user could have changed the commands that it runs. Raises UntrustedFolder."""
+    """Refuse the workspace at `root` if another user could have changed the commands that it runs. Raises UntrustedFolder. A file
+    is not refused here, because `open_workspace` refuses it."""
+    if root.exists() and not root.is_dir():
+        return
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
     outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)
