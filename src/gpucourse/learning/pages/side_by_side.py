@@ -145,8 +145,8 @@ def list_values(content: RunContent) -> Values:
     """Return all values of a run that can be compared, in the order of display."""
     record, values = content.record, Values()
     values["started", "state"] = _text(record.shown_state)
-    values["started", "nodes"] = _number(len(record.nodes))
-    values["started", "ranks"] = _number(record.world_size)
+    values["started", "nodes"] = _number(record.node_count)
+    values["started", "ranks"] = _number(record.rank_count)
     values |= {("started", str(name)): _value(value) for name, value in record.parameters.items()}
     values |= {("started", f"--env {name}"): _text(value) for name, value in record.environment.items()}
     if record.torchrun:
