@@ -78,7 +78,7 @@ def _fold(table: Table) -> Table:
         rows += [
             [Cell(f"{UNICODE.bullet} {column.title}: {text_of(cell)}", style_of(cell, column.style))]
             for column, cell in zip(others, cells, strict=True)
-            if text_of(cell) not in _NOTHING
+            if text_of(cell)
         ]
     return table._replace(columns=[first._replace(wrap=True)], rows=rows, whole=False)
 
