@@ -80,8 +80,8 @@ def is_exercise_number(name: str) -> bool:
 
 
 def list_folders(paths: WorkspacePaths, place: str | None = None) -> list[Path]:
-    """Return the folders of all runs and sweeps, or of those at one place (an exercise or a script). An absolute path is no such
-    place."""
+    """Return the folders of all runs and sweeps, or of those at one place: an exercise or a script. An absolute path is not
+    a place."""
     if place and Path(place).is_absolute():
         return []
     patterns = [f"{place}/*"] if place else ["*/*", f"{_SCRIPTS}/*/*"]
