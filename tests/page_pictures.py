@@ -19,9 +19,9 @@ IMAGES = Path(__file__).parent.parent / "docs" / "images"
 CUDA_PAGE = IMAGES.parent / "cuda.md"
 _SOURCE = re.compile(r'^```cpp title="transpose.cu"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 RUNS = (
-    ("run", "3.1", "--nodes", "2", "--predict", "sum=3"),
+    ("run", "3.1", "--nodes", "2", "--predict", "times-of-4-kib=c"),
     ("run", "3.2", "--nodes", "1", "--no-predict"),
-    ("run", "3.2", "--nodes", "2", "--predict", "gradient-bytes=1600000"),
+    ("run", "3.2", "--nodes", "2", "--predict", "each-or-flat=b"),
 )
 
 

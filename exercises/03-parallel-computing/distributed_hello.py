@@ -139,7 +139,8 @@ if rank == 0:
     titles = {"rank": "rank", "host": "node", "device": "device", "before": "before", "sum": "sum", "average": "average"}
     bench.say_table(participants, titles)
     titles = {"elements": "elements", "bytes": "bytes", "median_ms": "median ms", "p20_ms": "p20 ms", "p80_ms": "p80 ms"}
-    bench.say_table(sync, titles | {"ring_ms": "yours ms", "factor": "yours / gloo", "messages": "messages"})
+    titles |= {"ring_ms": "yours ms", "gloo_ms": "gloo alternating ms", "factor": "yours / gloo", "messages": "messages"}
+    bench.say_table(sync, titles)
     if outcome.state == "open":
         say("Your ring is open in this run: once it is written, its times, messages and bytes are in this table and the plot.")
     elif outcome.state == "failed":

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.course.locate import CourseFolders
+from gpucourse.errors import ManifestError
 from gpucourse.guard import guard
 from gpucourse.ports import Transport
-from gpucourse.workspace.locate import Workspace
+from gpucourse.workspace.locate import Workspace, are_delivered_settings
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
@@ -143,3 +144,14 @@ class Context:
 
             self.opened.settings = read_settings(self.paths.settings, self.targets)
         return self.opened.settings
+
+    def find_settings_error(self) -> str:
+        """Return what is wrong with the learner's settings and how to correct it, or an empty string if nothing is wrong.
+        Settings that are still as delivered are not parsed, which keeps `status` fast."""
+        if are_delivered_settings(self.paths.settings):
+            return ""
+        try:
+            _ = self.settings
+        except ManifestError as error:
+            return f"{error.what}; {error.hint}"
+        return ""

@@ -39,7 +39,7 @@ def test_launcher_of_one_file_plans_its_own_command(type_launcher: Callable[...,
     words = ("run", "--script", str(script), "--procs", "2", "--dry-run", "--launcher")
     mpi, accelerate = (type_launcher(*words, name) for name in ("mpi", "accelerate"))
     assert mpi.code == accelerate.code == 0, mpi.err + accelerate.err
-    assert "launcher mpi ranks 4 on 1 node" in mpi.out
+    assert "launcher mpi ranks 4 on 2 nodes" in mpi.out
     assert "mpirun -np 4 --host " in mpi.out
     assert mpi.out.count(":2,") == 1
     answer = type_launcher("run", "--script", str(script), "--launcher", "mpi")

@@ -115,7 +115,7 @@ def _check_all(session: Session) -> None:
     from gpucourse.learning.check import check_all
     from gpucourse.ui.views.checks import rechecked_exercises as view
 
-    checks = check_all(session.context)
+    checks = check_all(session.look(with_note=True))
     session.present(view(checks), CheckedAll.build(exercises=checks))
     failed_exercises = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
     if failed_exercises:

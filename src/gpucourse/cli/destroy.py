@@ -56,7 +56,7 @@ def destroy(
 
     if (module is None) == (not everything):
         raise UsageError("name one module, or all of them", hint="gpucourse destroy 3, or gpucourse destroy --all")
-    context = session.context
+    context = session.look(with_note=True)
     with session.console.watch() as live:
         request = DestroyRequest(module=module, target=target, gpu=gpu, forget_unreachable=forget_unreachable)
         survey_result = survey(context.watched_by(live), request)
@@ -99,7 +99,7 @@ def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool,
     from gpucourse.labs.destroy import preview_destroy
     from gpucourse.ui.views.destroy_preview import destroy_preview as view
 
-    preview = preview_destroy(session.context, survey_result.labs)
+    preview = preview_destroy(session.look(), survey_result.labs)
     session.console.show(
         view(preview, untracked=survey_result.all_untracked, free_labs=len(survey_result.labs) - len(preview), discard=discard)
     )

@@ -25,7 +25,8 @@ def extend(
     from gpucourse.ui.views.changed import more_time as view
 
     seconds = parse_seconds(duration, f"gpucourse extend {module} 2h")
-    extension = find_clocked_target(session.context, module, gpu).more_time(session.context, module, seconds, gpu=gpu)
+    context = session.look()
+    extension = find_clocked_target(context, module, gpu).more_time(context, module, seconds, gpu=gpu)
     if extension.above_budget:
         session.console.show(view(extension))
     change_lab(session, module, gpu, lambda target, context: target.extend(context, extension, over_budget=over_budget))

@@ -50,7 +50,7 @@ def leaks(
     from gpucourse.labs.aws import leaks as act
     from gpucourse.ui.views import leaks as views
 
-    context, console = session.context, session.console
+    context, console = session.look(with_note=True), session.console
     with console.watch() as live:
         holdings = act.scan_account(context.watched_by(live), everyone=everyone)
     if not clean or not holdings.leaks:
@@ -66,7 +66,7 @@ def leaks(
     if not confirm(session, "Remove these for good?", yes=yes, command="gpucourse leaks --clean"):
         raise Interrupted("nothing was removed")
     with console.watch() as live:
-        receipts, leftovers = act.clean(context.watched_by(live), holdings, everyone=everyone)
+        receipts, leftovers = act.clean(session.context.watched_by(live), holdings, everyone=everyone)
     session.present(
         views.clean_result(len(holdings.leaks) - len(leftovers), leftovers), Cleanup(receipts=receipts, left=leftovers)
     )

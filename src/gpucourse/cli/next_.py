@@ -32,6 +32,8 @@ def next_(session: Session) -> None:
     from gpucourse.ui.views.course import next_step as view
 
     context = session.look()
+    if error := context.find_settings_error():
+        session.console.warn(error)
     step = find_next_step(context)
     progress = measure_progress(context, step.exercise)
     document = Next.build(

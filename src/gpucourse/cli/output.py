@@ -54,10 +54,11 @@ class JsonDocument(Struct):
 
 
 class RunDocument(JsonDocument):
-    """One run. `script` is the learner's own script, or null. `seconds` is the time from start to end. `failed_rank` is the
-    rank to look at first, or null if no rank failed. `environment` has the variables that were typed. `handed_on` names the
-    variables whose values are not stored. `group_sizes` has the size of each rank's process group if torch reported it, or 0 if
-    the rank made no group."""
+    """One run. `script` is the learner's own script, or null. `seconds` is how long the ranks ran. `world_size` is the number
+    of ranks, and `processes` how many of them the launcher started; the others were forked. `failed_rank` is the rank to look
+    at first, or null if no rank failed. `environment` has the variables that were typed. `handed_on` names the variables whose
+    values are not stored. `group_sizes` has the size of each rank's process group if torch reported it, or 0 if the rank made
+    no group."""
 
     id: str
     exercise: str
@@ -73,7 +74,8 @@ class RunDocument(JsonDocument):
     ended: str | None
     seconds: float | None
     nodes: list[str]
-    world_size: int
+    rank_count: int = field(name="world_size")
+    world_size: int = field(name="processes")
     restarts: int
     parameters: dict[str, Any]
     environment: dict[str, str]

@@ -38,7 +38,7 @@ def report(
     from gpucourse.ui.views.report import course_report
     from gpucourse.ui.views.report import report as view
 
-    context = session.context
+    context = session.look(with_note=True)
     name = author or context.settings.owner
     if of == "course":
         if form not in {None, "md"}:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +11,7 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.output import JsonDocument, RunDocument
 from gpucourse.cli.session import Session
+from gpucourse.errors import UsageError
 
 
 class ListedRunDocument(RunDocument):
@@ -26,7 +29,10 @@ class Runs(JsonDocument):
 def runs(
     session: Session,
     exercise: Annotated[
-        str | None, typer.Argument(help="Only the runs of this exercise.", autocompletion=complete.exercises)
+        str | None,
+        typer.Argument(
+            help="Only the runs of this exercise, or of your script of this name.", autocompletion=complete.exercises
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the newest N runs.", metavar="N")] = None,
 ) -> None:
@@ -34,17 +40,21 @@ def runs(
     from gpucourse.runs.parameter_sweep import complete_sweeps
     from gpucourse.runs.settle import list_settled_runs
     from gpucourse.ui.views.run import runs as view
-    from gpucourse.workspace.runs import files_of
+    from gpucourse.workspace.runs import files_of, is_exercise_number, script_place
 
     context = session.look()
-    rows, damaged = list_settled_runs(context, exercise)
+    is_script = exercise is not None and not is_exercise_number(exercise)
+    place = script_place(Path(exercise)) if exercise and is_script else exercise
+    rows, damaged = list_settled_runs(context, place)
     with session.console.watch() as live:
-        complete_sweeps(context.watched_by(live), exercise)
+        complete_sweeps(context.watched_by(live), place)
     if exercise and not rows and not damaged:
-        exercise = session.look().catalog.exercise(exercise)[1].id
+        if is_script and Path(exercise).suffix:
+            raise UsageError(f"{exercise} has no run yet", hint=shlex.join(["gpucourse", "run", "--script", exercise]))
+        exercise = context.catalog.exercise(exercise)[1].id
     rows = rows[-limit:] if limit else rows
-    has_logs = bool(rows) and bool(files_of(session.look().paths, rows[-1].record).all_logs())
-    step = session.find_step(exercise or "")
+    has_logs = bool(rows) and bool(files_of(context.paths, rows[-1].record).all_logs())
+    step = session.find_step("" if is_script else exercise or "")
     shown = view(rows, step, exercise=exercise or "", has_logs=has_logs)
     session.present(shown, Runs(runs=[ListedRunDocument.build(item.record, detail=item.detail) for item in rows]))
     if damaged:

@@ -62,10 +62,14 @@ class Session:
         workspace."""
         return self._open(make=True)
 
-    def look(self) -> Context:
-        """Return the context for a command that only reads. A missing workspace is not created."""
+    def look(self, *, with_note: bool = False) -> Context:
+        """Return the context for a command that only reads. A missing workspace is not created; with `with_note`, a note says
+        that it is missing."""
         if "context" not in vars(self) and not os.access(WorkspacePaths(self.root).identity, os.F_OK):
-            return self._open(make=False)
+            context = self._open(make=False)
+            if with_note:
+                self.console.note(f"there is no workspace in {self.root}: gpucourse init makes one")
+            return context
         return self.context
 
     def require_exercise(self, name: str) -> Exercise:

@@ -48,7 +48,7 @@ def remove_line(session: Session) -> None:
     """Remove the line in ~/.ssh/config if no lab is left. The next deploy adds it again."""
     from gpucourse.labs import ssh
 
-    context = session.context
+    context = session.look()
     try:
         if ssh.read_answer(context.paths) and not ssh.has_labs(context.paths) and ssh.remove_line(context):
             session.console.note("~/.ssh/config does not include this workspace's nodes any more")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gpucourse
-from gpucourse.errors import MissingError
+from gpucourse.errors import MissingError, UsageError
 
 OVERRIDE = "GPUCOURSE_COURSE"
 PARTS = ("modules", "exercises", "terraform")
@@ -46,14 +46,16 @@ def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFo
 def course_in(folder: Path, *, named_by: str = "", hint: str) -> CourseFolders:
     """Return the course in `folder`, which may use the built-in `terraform/`.
 
-    Raises MissingError if a part is missing. The message contains `hint` and `named_by`, the setting that named the folder, if
-    there is one.
+    Raises UsageError if a part is missing, or MissingError if a setting, `named_by`, named the folder. The message contains
+    `hint`.
     """
     root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
         if not (root / part).is_dir():
             lacks = f"has no folder {part}/" if root.is_dir() else "is not a folder"
-            raise MissingError(f"{f'{named_by} is {root}, which' if named_by else root} {lacks}", hint=hint)
+            if named_by:
+                raise MissingError(f"{named_by} is {root}, which {lacks}", hint=hint)
+            raise UsageError(f"{root} {lacks}", hint=hint)
     own_terraform, built_in = root / "terraform", _find_built_in(PACKAGE)
     return CourseFolders(root / "modules", root / "exercises", own_terraform if own_terraform.is_dir() else built_in.terraform)
 

@@ -45,7 +45,8 @@ class StackStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """Every stack of the workspace, and warnings about unrecorded resources that may cost money.
+    """Every stack of the workspace, and warnings: about damaged settings or records, and about unrecorded
+    resources that may cost money.
 
     `unreadable`: how many stack records are damaged.
     """
@@ -59,7 +60,10 @@ def status(context: Context, *, ask_nodes: bool = True) -> Status:
     """Return every stack of the workspace. With `ask_nodes`, also query the nodes themselves, if the target supports it."""
     records, unreadable = deployments.readable(context.paths)
     active = runs.list_unfinished(context.paths)
-    warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
+    warnings = [
+        *filter(None, [context.find_settings_error()]),
+        *(f"{error.what}; {error.hint}" for error in unreadable.values()),
+    ]
     health_by_stack: dict[str, LabHealth] = {}
     for name in dict.fromkeys([*list_targets(), *(lab.target for lab in records)]):
         labs = [lab for lab in records if lab.target == name]

@@ -71,7 +71,8 @@ class RankLauncher(Launcher[LabFacts]):
             }
             commands.append(NodeCommand(node=node, argv=argv, env=env, ranks=ranks))
         restarts = max_restarts_of(request) if self.can_restart else 0
-        return make_plan(request, commands, port=facts.port, max_restarts=restarts)
+        spread = len(nodes) if self.starts_once else 0
+        return make_plan(request, commands, port=facts.port, max_restarts=restarts, spread=spread)
 
 
 def make_plan(
@@ -81,9 +82,11 @@ def make_plan(
     port: int = 0,
     batch: Batch | None = None,
     max_restarts: int = 0,
+    spread: int = 0,
 ) -> LaunchPlan:
     """Return the launch plan of these commands.
 
+    `spread`: on how many nodes the ranks are if the only command runs on the first node, otherwise 0.
     `port`: the port of the first node at which the ranks meet, or 0 if they do not meet.
     """
     head = commands[0].node
@@ -104,6 +107,7 @@ def make_plan(
         max_output_bytes=request.exercise.max_output,
         batch=batch,
         max_restarts=max_restarts,
+        spread=spread,
         handed_on=request.handed_on,
     )
 

@@ -184,7 +184,7 @@ def _list_settings(records: Sequence[RunRecord]) -> list[str]:
     """Return the names of the settings in which the runs differ, such as `batch_size`."""
     return _list_differing(
         [
-            {"mode": record.mode, "nodes": len(record.nodes), "ranks": record.world_size} | record.parameters
+            {"mode": record.mode, "nodes": record.node_count, "ranks": record.rank_count} | record.parameters
             for record in records
         ]
     )
@@ -253,7 +253,7 @@ def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any
         record.id: {
             "script": scripts[record.id],
             "": str(metrics[record.id].get("device") or "device unknown"),
-            "ranks": record.world_size,
+            "ranks": record.rank_count,
             **record.parameters,
         }
         for record in records

@@ -77,8 +77,8 @@ def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watc
 
 
 def find_chosen_course(folder: Path | None) -> CourseFolders:
-    """Return the course in `folder`, or the current course if `folder` is None. Raises MissingError if a part of it is
-    missing.
+    """Return the course in `folder`, or the current course if `folder` is None. Raises UsageError or MissingError if a
+    part of it is missing.
     """
     return find_course(os.environ) if folder is None else course_in(folder, hint=_HINT)
 

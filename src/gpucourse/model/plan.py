@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -133,6 +134,7 @@ class LaunchPlan:
     `batch`: the submission to Slurm. The plan then has a single command, which only submits it.
     `own_script`: the name of a learner's own script that replaces the exercise's.
     `max_restarts`: how often torchrun may start all ranks again.
+    `spread`: on how many nodes the ranks are if the only command runs on the first node, otherwise 0.
     `handed_on`: environment variables of this computer that are passed on to the ranks. Their values are never written to a
     file.
     """
@@ -158,6 +160,12 @@ class LaunchPlan:
     own_script: str = ""
     max_restarts: int = 0
     handed_on: tuple[str, ...] = ()
+    spread: int = 0
+
+    @property
+    def node_count(self) -> int:
+        """Return on how many nodes the ranks run."""
+        return self.spread or len(self.commands)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -172,5 +180,10 @@ class LaunchPlan:
     @property
     def rank_count(self) -> int:
         """Return how many ranks take part: more than the launcher starts if an exercise forks `ranks_per_node` ranks."""
-        forked = self.parameters.get("ranks_per_node", 1)
-        return self.world_size * forked if isinstance(forked, int) and not self.own_script else self.world_size
+        return self.world_size * (1 if self.own_script else find_fork_count(self.parameters))
+
+
+def find_fork_count(parameters: Mapping[str, object]) -> int:
+    """Return how many ranks each process of the launcher forks: the exercise's parameter `ranks_per_node`, or 1."""
+    count = parameters.get("ranks_per_node", 1)
+    return count if isinstance(count, int) else 1

@@ -13,6 +13,7 @@ from msgspec import Meta
 from gpucourse.model.diagnosis import Diagnosis, Silence
 from gpucourse.model.launchers import find_traits
 from gpucourse.model.node import Mode
+from gpucourse.model.plan import find_fork_count
 from gpucourse.model.slurm import SlurmRun
 from gpucourse.units import parse_moment
 
@@ -123,6 +124,8 @@ class RunRecord:
     `edited`: the exercise's files that differed from the course's.
     `expected_red`: the check that the learner expected to fail after that edit.
     `as_predicted`: whether that check was the only one that failed.
+    `spread`: on how many nodes the ranks are if the launcher runs on the first node only, otherwise 0.
+    `world_size`: how many processes the launcher starts. `rank_count` also counts the ranks that these start.
     `restarts`: how often torchrun started all ranks again, at most `max_restarts`. Only failures after the last restart make a
     run fail and count for `first_failure`.
     `environment`: the variables that were typed.
@@ -158,6 +161,7 @@ class RunRecord:
     torchrun: str = ""
     checks: list[dict[str, object]] = field(default_factory=list)
     nodes: Annotated[list[str], Meta(max_length=MAX_LISTED_NODES)] = field(default_factory=list)
+    spread: Annotated[int, Meta(ge=0, le=MAX_LISTED_NODES)] = 0
     world_size: RankCount = 0
     max_restarts: Restarts = 0
     restarts: Restarts = 0
@@ -234,7 +238,12 @@ class RunRecord:
 
     @property
     def seconds(self) -> float | None:
-        """Return the time from the run's start to its end, or None if it has not started or has not ended."""
+        """Return how long the ranks ran: the longest time on a node, otherwise the time from the run's start to its end. Return
+        None if it is not known."""
+        if times := [end.seconds for end in self.node_exits if end.seconds is not None]:
+            return max(times)
+        if "run" in self.phases_s:
+            return self.phases_s["run"]
         return (parse_moment(self.ended) - parse_moment(self.started)).total_seconds() if self.started and self.ended else None
 
     @property
@@ -262,10 +271,16 @@ class RunRecord:
         return [size for _, size in sorted(last.items()) if size is not None]
 
     @property
+    def node_count(self) -> int:
+        """Return on how many nodes the ranks run."""
+        return self.spread or len(self.nodes)
+
+    @property
     def rank_count(self) -> int:
         """Return how many ranks took part: the planned number, or more if each planned rank started further ranks."""
-        sizes = self.group_sizes
-        return max(self.world_size, *sizes) if sizes and self.starts_ranks and not self.split_world else self.world_size
+        planned_count = self.world_size * (1 if self.own_script else find_fork_count(self.parameters))
+        sizes = self.group_sizes if self.starts_ranks and not self.split_world else []
+        return max(planned_count, *sizes) if sizes else planned_count
 
     @property
     def split_world(self) -> str:

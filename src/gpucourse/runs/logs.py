@@ -186,6 +186,12 @@ def _list_files(paths: WorkspacePaths, record: RunRecord, rank: int | None) -> d
         return ordered
     files = {key: path for key, path in ordered.items() if key[1] == rank}
     if not files and record.has_ended:
+        if rank < record.rank_count > record.world_size > 0:
+            process = rank * record.world_size // record.rank_count
+            raise UsageError(
+                f"rank {rank} of run {record.id} has no log of its own: process {process} forked it",
+                hint=f"the log of that process: gpucourse logs {record.id} --rank {process}",
+            )
         ranks = ", ".join(str(key[1]) for key in ordered if key[1] is not None)
         raise UsageError(f"run {record.id} has no log of rank {rank}", hint=f"ranks with a log: {ranks or 'none'}")
     return files

@@ -341,7 +341,8 @@ def judge_kept_again(context: Context, exercise: Exercise) -> None:
             continue
         file = context.paths.yours_file(exercise.id, part.file)
         judged_parts.append((replace(judge_part(context, exercise, part, file), run=stored_result.run), file))
-    keep(context, exercise, judged_parts, rejudge=True)
+    if judged_parts:
+        keep(context, exercise, judged_parts, rejudge=True)
 
 
 def _course_folder(context: Context, exercise: Exercise) -> Path:

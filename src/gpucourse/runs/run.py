@@ -126,6 +126,7 @@ def new_record(context: Context, run: ResolvedRun, deployment: Deployment, plan:
         torchrun=request.torchrun,
         checks=[dict(check) for check in request.checks],
         nodes=[node.name for node in plan.nodes],
+        spread=plan.spread,
         world_size=plan.world_size,
         silence_s=request.silence_s or plan.collective_timeout_s,
         gpucourse=__version__,

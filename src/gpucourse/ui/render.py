@@ -4,7 +4,9 @@ the width and coloured, and lessons are formatted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rich import box
 from rich.cells import cell_len
@@ -35,6 +37,8 @@ from gpucourse.ui.text import clean, clean_line, has_code_marks, pad, strip_code
 
 NEXT = "Next: "
 PIPE_PROSE = 92  # columns of running text if the width of the reader's window is unknown
+_MARKS = re.compile(r" *[~^]+ *")  # what Python prints below the line of code in which an error is
+_CUT = "..."  # in place of code that has no room; not a sign, because it must be as wide in ASCII
 MAX_PROSE = 110  # longer lines are tiring to read, however wide the window is
 
 
@@ -83,7 +87,24 @@ def _block(part: Block, width: int | None) -> Iterator[RenderableType]:
         text = clean(part.text)
         if isinstance(part, Code) and part.are_commands and width is not None:
             text = "\n".join(row for command in text.split("\n") for row in wrap_command(command, width))
+        elif isinstance(part, Code) and width is not None:
+            text = _cut_marked_lines(text, width)
         yield Segments([Segment(text.strip("\n") if isinstance(part, Markdown) else text)], new_lines=True)
+
+
+def _cut_marked_lines(text: str, width: int) -> str:
+    """Return the text with shorter lines of code: a line that is wider than the terminal, and that has carets below it as in a
+    traceback, is cut to the part around the carets. The terminal would break it, and the carets would point elsewhere."""
+    lines = text.split("\n")
+    for index, (source, marks) in enumerate(pairwise(lines)):
+        if cell_len(source) <= width or not _MARKS.fullmatch(marks):
+            continue
+        column = len(marks) - len(marks.lstrip())
+        begin = max(0, min(column - width // 3, len(source) - width))
+        lead, tail = _CUT if begin else "", _CUT if begin + width < len(source) else ""
+        lines[index] = f"{lead}{source[begin + len(lead) : begin + width - len(tail)]}{tail}"
+        lines[index + 1] = marks[begin : begin + width]
+    return "\n".join(lines)
 
 
 def _table(table: Table, width: int | None) -> Iterator[RenderableType]:

@@ -2,7 +2,7 @@
 
 In a pipe, everything fits. On a terminal, empty columns are dropped first. Then titles use several lines, cells that wrap
 become narrower, and spare columns are dropped. Finally, other columns are dropped. A line below the table names what was
-dropped.
+dropped. A table that must stay whole is folded instead: each cell is on a line of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Table, text_of
+from gpucourse.ui.tables import Cell, Table, style_of, text_of
 from gpucourse.ui.text import clean_line, strip_code_marks
 
 GAP = 2  # blank columns between two columns of a table
@@ -40,6 +40,9 @@ def lay_out(table: Table, width: int | None) -> Layout:
     left_out: list[str] = []
     all_columns = table.columns
     while (sizes := _squeeze(table, width)) is None and len(table.columns) > 1:
+        if table.whole and not any(column.spare for column in table.columns):
+            table = _fold(table)
+            return Layout(table, _squeeze(table, width) or (width,), tuple(left_out))
         dropped_index = max(range(1, len(table.columns)), key=lambda i: (table.columns[i].spare, not table.columns[i].wrap, i))
         left_out.append(clean_line(table.columns[dropped_index].title))
         table = _keep(table, [i for i in range(len(table.columns)) if i != dropped_index])
@@ -63,6 +66,21 @@ def _squeeze(table: Table, width: int) -> tuple[int, ...] | None:
         while sum(sizes) > room and (candidates := [i for i, size in enumerate(sizes) if size > min_sizes[i]]):
             sizes[max(candidates, key=lambda i: sizes[i])] -= 1
     return tuple(sizes) if sum(sizes) <= room else None
+
+
+def _fold(table: Table) -> Table:
+    """Return the table with one column: below the first cell of each row are its other cells, each after the title of its
+    column."""
+    first, *others = table.columns
+    rows = []
+    for name, *cells in table.rows:
+        rows.append([name])
+        rows += [
+            [Cell(f"{UNICODE.bullet} {column.title}: {text_of(cell)}", style_of(cell, column.style))]
+            for column, cell in zip(others, cells, strict=True)
+            if text_of(cell)
+        ]
+    return table._replace(columns=[first._replace(wrap=True)], rows=rows, whole=False)
 
 
 def _longest_word(texts: list[str]) -> int:

@@ -36,13 +36,15 @@ class Column(NamedTuple):
 
 class Table(NamedTuple):
     """Rows with one cell for each column. `total` is the number of all rows, if the table has only some of them. `keep` has the
-    indexes of rows that stay when the table is shortened."""
+    indexes of rows that stay when the table is shortened. `whole`: on a terminal that is too narrow, each cell is shown on a
+    line of its own, and no column is dropped unless it is spare."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Content]]
     title: str = ""
     total: int = 0
     keep: Collection[int] = ()
+    whole: bool = False
 
 
 class Facts(NamedTuple):

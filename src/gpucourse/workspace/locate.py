@@ -58,6 +58,14 @@ def settings_text() -> str:
     return _SETTINGS.format(first=choices[0], second=choices[1], choices=", ".join(choices), hours=DEFAULT_LAB_HOURS)
 
 
+def are_delivered_settings(path: Path) -> bool:
+    """Return whether the learner has not changed the settings at `path`, or has none."""
+    try:
+        return path.read_bytes() == settings_text().encode()
+    except OSError:
+        return not os.path.lexists(path)
+
+
 @dataclass(kw_only=True)
 class _Identity:
     """The identity of a workspace.

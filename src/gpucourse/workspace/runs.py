@@ -80,7 +80,10 @@ def is_exercise_number(name: str) -> bool:
 
 
 def list_folders(paths: WorkspacePaths, place: str | None = None) -> list[Path]:
-    """Return the folders of all runs and sweeps, or of those at one place (an exercise or a script)."""
+    """Return the folders of all runs and sweeps, or of those at one place: an exercise or a script. An absolute path is not
+    a place."""
+    if place and Path(place).is_absolute():
+        return []
     patterns = [f"{place}/*"] if place else ["*/*", f"{_SCRIPTS}/*/*"]
     return [folder for pattern in patterns for folder in paths.runs.glob(pattern)]
 

@@ -11,7 +11,7 @@ import os
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -42,7 +42,13 @@ def config_folder(environ: Mapping[str, str]) -> Path:
 
 
 def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
-    """Refuse the workspace at `root` if another user could have changed the commands that it runs. Raises UntrustedFolder."""
+    """Refuse the workspace at `root` if another user could have changed the commands that it runs. Raises UntrustedFolder.
+
+    A file is not refused here: `open_workspace` says that it is one.
+    """
+    with suppress(OSError):
+        if not stat.S_ISDIR(root.stat().st_mode):
+            return
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
     outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)

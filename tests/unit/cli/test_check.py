@@ -79,3 +79,7 @@ def test_check_diagnosis_of_a_fault_in_code_shows_its_hints_until_it_is_right(le
     run = next(run for run in learning.types("runs", "--json").document["runs"] if run["id"] == record.id)
     assert (run["verdict"], run["diagnoses"][0]["symptom"]) == ("passed", "ten-times")
     assert "✓ found" in learning.types("runs").out
+
+
+def test_check_of_a_script_that_never_ran_says_that_it_is_no_exercise(learning: Learning) -> None:
+    assert "there is no exercise '/tmp/bad.py'" in learning.types("check", "/tmp/bad.py", code=2).err

@@ -49,9 +49,9 @@ def test_dev_schema_replaces_a_stale_schema(learning: Learning) -> None:
 
 def test_dev_with_wrong_arguments_names_them(learning: Learning) -> None:
     for words, code, message in (
-        (["dev", "check", "/nowhere"], 3, "/nowhere is not a folder"),
-        (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),
-        (["dev", "check", "/"], 3, "/ has no folder modules/"),
+        (["dev", "check", "/nowhere"], 2, "/nowhere is not a folder"),
+        (["dev", "check", "/nowhere"], 2, "modules/ and exercises/: gpucourse dev check DIR"),
+        (["dev", "check", "/"], 2, "/ has no folder modules/"),
         (["dev", "check", "--module", "1"], 2, "--module is only for --run"),
         (["dev", "cheque"], 2, "'cheque'"),
         (["dev", "new", "x", "--run"], 2, "--run is only for dev check"),

@@ -35,3 +35,9 @@ def test_init_refuses_two_folders(type_line: Callable[..., Answer], workspace: P
     assert answer.code == 2
     assert "init accepts one folder" in answer.err
     assert not workspace.exists()
+
+
+def test_init_of_a_file_says_that_it_is_a_file(type_line: Callable[..., Answer]) -> None:
+    answer = type_line("init", "/dev/null")
+    assert answer.code == 2
+    assert "/dev/null is a file, not a workspace folder" in answer.err

@@ -46,6 +46,13 @@ LOOKS = {
     "cancel": "no run is under way",
     "ssh 3": "gpucourse deploy 3",
     "grade": "points",
+    "check --all": "there is no workspace in",
+    "destroy --all": "there is no workspace in",
+    "destroy 3": "there is no workspace in",
+    "leaks": "there is no workspace in",
+    "report": "there is no workspace in",
+    "report --of course": "there is no workspace in",
+    "extend 3 1h": "module 3 has no lab on AWS",
 }
 
 

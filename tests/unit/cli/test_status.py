@@ -26,3 +26,13 @@ def test_status_names_a_lab_that_does_not_answer(learning: Learning) -> None:
     (lab,) = learning.types("status", "--json").document["stacks"]
     assert (lab["deployment"]["stack"], lab["healthy"], lab["active_runs"]) == ("01-local", False, [])
     assert "01-local" in learning.types("status").out
+
+
+def test_status_and_next_name_damaged_settings(learning: Learning) -> None:
+    settings = learning.workspace / "gpucourse.yaml"
+    learning.types("next")
+    settings.write_text("target: [1,\n")
+    assert "is not YAML" in learning.types("status").err
+    assert "is not YAML" in learning.types("next").err
+    settings.write_text("target: moon\n")
+    assert f"fix {settings}" in learning.types("status", "--json").document["warnings"][0]

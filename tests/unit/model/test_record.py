@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gpucourse.model.record import NodeExit, RankExit, RunRecord, find_end_state, name_subjects
@@ -52,6 +54,18 @@ def test_rank_count_includes_the_ranks_that_the_planned_ranks_forked(learning: L
     output = learning.types("show", "1.1", "--run", record.id).out
     assert f"{record.id}, 4 ranks on 1 node" in output
     assert "planned" not in output
+
+
+def test_runs_has_the_same_counts_on_the_screen_and_as_json(learning: Learning) -> None:
+    node_exit = NodeExit(node="node0", code=1, seconds=3.25)
+    forks = {"depth": 10, "ranks_per_node": 2}
+    record = learning.record(world_size=2, launcher="torchrun", state="failed", parameters=forks, node_exits=[node_exit])
+    (run,) = learning.types("runs", "--json").document["runs"]
+    assert (run["world_size"], run["processes"], run["seconds"]) == (4, 2, 3.25)
+    assert re.search(r"failed +4 +3\.25 s", learning.types("runs").out)
+    message = learning.types("logs", record.id, "--rank", "3", code=2).err
+    assert "process 1 forked it" in message
+    assert f"gpucourse logs {record.id} --rank 1" in message
 
 
 def test_split_world_is_empty_unless_torchrun_ended_well() -> None:

@@ -106,3 +106,15 @@ def test_render_shows_markup_and_escapes_as_text() -> None:
     text = render(view, width=100, colour=False)
     assert text.count("[bold]x[/bold] :smile: red \\x07") >= 6
     assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_render_cuts_quoted_code_so_that_its_carets_point_at_the_error(width: int) -> None:
+    source = f"    value = name({'first_argument, ' * 6}fourth==3 4)"
+    marks = " " * source.index("fourth") + "^" * len("fourth==3 4")
+    output = f'  File "my_ddp.py", line 31\n{source}\n{marks}\nSyntaxError'
+    lines = render(View(blocks=(Code(output),)), width=width).splitlines()
+    assert len(lines) == 4
+    assert all(len(line) <= width for line in lines)
+    assert lines[1][lines[2].index("^") :].startswith("fourth==3 4")
+    assert render(View(blocks=(Code(output),)), width=None).splitlines()[1] == source

@@ -39,3 +39,10 @@ def test_lay_out_names_the_columns_that_have_no_room() -> None:
         "m4-local",
         "no room for: state",
     ]
+
+
+def test_lay_out_folds_a_table_that_stays_whole() -> None:
+    values = table([Column("value", wrap=True), "willow", "oak"], [("bytes", "1,600,000", "1,600,004")])._replace(whole=True)
+    assert render(View(blocks=(values,)), width=40).splitlines()[0] == "value  willow     oak"
+    lines = render(View(blocks=(values,)), width=22).splitlines()
+    assert lines[2:] == ["bytes", "• willow: 1,600,000", "• oak: 1,600,004"]

@@ -54,8 +54,8 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     if expires > latest:
         room = max(0.0, (latest - max(former_end, at)).total_seconds() / 3600)
         raise UsageError(
-            f"{deployment.stack} would exist until {expires:%Y-%m-%d %H:%M} UTC: more than {MAX_LAB_HOURS:.0f} hours"
-            " after it was built",
+            f"{deployment.stack} would exist more than {MAX_LAB_HOURS:.0f} hours after it was built: "
+            f"its latest end is {latest:%Y-%m-%d %H:%M} UTC",
             hint=f"at most: gpucourse extend {module} {int(room)}h"
             if room >= 1
             else f"destroy it now, and deploy it again when you continue: gpucourse destroy {module}",

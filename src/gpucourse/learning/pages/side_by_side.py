@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ SAME_FACTOR = 0.005
 MAX_COUNT = 1e15
 """The largest count from which a rate may be computed."""
 
+_IDENTITY = re.compile(r"(^|_)(pid|uid|rank|job|port)$")  # the key of a column with numbers that only name something
 MAX_TEXT = 120  # the maximum number of characters of a compared text
 
 
@@ -143,8 +145,8 @@ def list_values(content: RunContent) -> Values:
     """Return all values of a run that can be compared, in the order of display."""
     record, values = content.record, Values()
     values["started", "state"] = _text(record.shown_state)
-    values["started", "nodes"] = _number(len(record.nodes))
-    values["started", "ranks"] = _number(record.world_size)
+    values["started", "nodes"] = _number(record.node_count)
+    values["started", "ranks"] = _number(record.rank_count)
     values |= {("started", str(name)): _value(value) for name, value in record.parameters.items()}
     values |= {("started", f"--env {name}"): _text(value) for name, value in record.environment.items()}
     if record.torchrun:
@@ -209,20 +211,25 @@ def list_cells(
         for column in other_columns or [first]:
             if row.get(column.key) is None:
                 continue
+            if _IDENTITY.search(column.key):
+                yield f"{name} · {column.title}", _text(grids.number(row[column.key], 0))
+                continue
             value = (_value if column.key in settings else _measure)(row[column.key], column.digits)
             yield f"{name} · {column.title}", replace(value, times=times, counts=counts)
 
 
 def _choose_name_columns(columns: Sequence[MetricsColumn], rows: Sequence[Mapping[str, Any]]) -> list[MetricsColumn]:
-    """Return the columns that name the rows of a table: the first, and as many further columns with texts as are needed for
-    each row to have a unique name."""
+    """Return the columns that name the rows of a table: the first, and as many further columns as are needed for each row to
+    have a unique name. These have texts or, before the first column with fractions, whole numbers such as bytes."""
     first, *other_columns = columns
-    chosen = [first]
+    chosen, kinds = [first], {str, int}
     for column in other_columns:
         if len({tuple(_name_cell(part, row) for part in chosen) for row in rows}) == len(rows):
             break
-        texts = [value for row in rows if isinstance(value := row.get(column.key), str)]
-        if len(texts) == len(rows) and len(set(texts)) > 1:
+        values = [row.get(column.key) for row in rows]
+        if float in map(type, values):
+            kinds = {str}
+        if {type(value) for value in values} <= kinds and len(set(values)) > 1:
             chosen.append(column)
     return chosen
 

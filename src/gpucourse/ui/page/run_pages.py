@@ -114,7 +114,7 @@ def build_run(
 
 def describe_run_state(record: RunRecord) -> str:
     """Return the state of a run that is under way, and where it runs: `running, 4 ranks on 2 nodes`."""
-    nodes = "" if record.slurm else f" on {format_count(len(record.nodes), 'node')}"
+    nodes = "" if record.slurm else f" on {format_count(record.node_count, 'node')}"
     return f"{record.state}, {format_count(record.rank_count, 'rank')}{nodes}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpucourse.ui.tables import Block, Facts, Paragraph, View, facts
+from gpucourse.ui.tables import Block, Facts, Paragraph, Table, View, facts
 from gpucourse.ui.views.measured import grid_blocks
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def compare(result: Comparison) -> View:
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])
     ]
     for grid in result.grids:
-        blocks += grid_blocks(grid)
+        blocks += [block._replace(whole=True) if isinstance(block, Table) else block for block in grid_blocks(grid)]
     blocks.append(Facts([("file", str(path)) for path in result.files], title="Saved"))
     blocks.append(Paragraph(result.conclusion, "strong"))
     return View(

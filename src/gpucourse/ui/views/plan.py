@@ -32,7 +32,7 @@ def launch(plan: LaunchPlan) -> View:
             [
                 ("run", plan.run_id),
                 ("launcher", plan.launcher),
-                ("ranks", f"{plan.rank_count} on {format_count(len(plan.commands), 'node')}" if plan.batch is None else ""),
+                ("ranks", f"{plan.rank_count} on {format_count(plan.node_count, 'node')}" if plan.batch is None else ""),
                 ("requests", slurm.describe_batch(plan.batch) if plan.batch else ""),
                 ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.master_port and plan.world_size > 1 else ""),
                 ("parameters", parameters(plan.parameters)),

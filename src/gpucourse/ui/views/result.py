@@ -25,7 +25,7 @@ from gpucourse.ui.views.checks import Detail, list_failed_checks, list_open_chec
 from gpucourse.ui.views.measured import measured_table
 from gpucourse.ui.views.parts import CHANGED_LATER, WORDS
 from gpucourse.ui.views.words import VERDICTS, describe_drill, verdict_cell
-from gpucourse.units import format_bytes, format_seconds, seconds_since
+from gpucourse.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from gpucourse.model.answer import PredictionResult
@@ -155,14 +155,7 @@ def describe_own(record: RunRecord) -> str:
 
 def format_duration(record: RunRecord) -> str:
     """Return how long the ranks ran, or an empty string if that is not known."""
-    seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
-    if seconds:
-        return format_seconds(max(seconds))
-    if "run" in record.phases_s:
-        return format_seconds(record.phases_s["run"])
-    if record.started and record.ended:
-        return format_seconds(seconds_since(record.started) - seconds_since(record.ended))
-    return ""
+    return "" if record.seconds is None else format_seconds(record.seconds)
 
 
 def _reason(record: RunRecord) -> str:
@@ -290,7 +283,7 @@ def _facts(
 ) -> Facts:
     """Return the learner's part and prediction, where the pictures are, and how to see more. With `brief`, use fewer lines."""
     plots = [path for item in exercise.plots if (path := files.plot(item.file, "png")).is_file()] if exercise else []
-    nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(len(record.nodes), 'node')}"
+    nodes = slurm.summary(record) or f"{format_count(record.rank_count, 'rank')} on {format_count(record.node_count, 'node')}"
     full = f"only the beginning of {record.full_logs[0]} was kept (log_limit in gpucourse.yaml)" if record.full_logs else ""
     refusals = f"{format_count(len(record.refused), 'file')} not collected from the nodes" if record.refused else ""
     own_files = {part.file for part in exercise.yours} if exercise else set()

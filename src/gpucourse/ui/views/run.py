@@ -157,7 +157,7 @@ def summary(record: RunRecord) -> Facts:
     """Return the recorded facts about a run."""
     took = format_duration(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= MAX_NAMED else f"{record.nodes[0]} to {record.nodes[-1]}"
-    ranks = f"{record.rank_count} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
+    ranks = f"{record.rank_count} on {format_count(record.node_count, 'node')} ({nodes}), by {record.launcher}"
     restarts = f", with {record.restarts_in_words}" if record.restarts else ""
     return facts(
         [

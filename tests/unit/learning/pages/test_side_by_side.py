@@ -77,3 +77,11 @@ def test_list_cells_has_a_unique_name_for_each_row(kinds: list[tuple[str, str]],
     metrics = {"rows": [{"size": 2048, "device": device, "kind": kind, "ms": 1.0} for device, kind in kinds]}
     cells = list_cells(MetricsTable(title="Times", rows="metrics.rows", columns=tuple(columns)), metrics)
     assert [name for name, _ in cells] == names
+
+
+def test_list_cells_names_rows_by_whole_numbers_and_compares_no_identity() -> None:
+    columns = tuple(MetricsColumn(key=key, title=key) for key in ("collective", "bytes", "ms", "samples", "pid"))
+    rows = [{"collective": "AllReduce", "bytes": size, "ms": 1.0, "samples": size, "pid": 4711} for size in (4, 1024)]
+    cells = dict(list_cells(MetricsTable(title="Times", rows="metrics.rows", columns=columns), {"rows": rows}))
+    assert list(cells)[:2] == ["AllReduce, bytes 4 · ms", "AllReduce, bytes 4 · samples"]
+    assert cells["AllReduce, bytes 1,024 · pid"] == ComparedValue(text="4,711")
