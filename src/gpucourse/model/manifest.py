@@ -107,7 +107,7 @@ class Plot(Strict):
         if self.ideal and self.kind == "bar":
             raise ValueError("bars have words below them, and words have no ideal line: use ideal_key")
         if self.by and (self.kind == "bar" or self.ideal):
-            raise ValueError("by is for lines and cannot be combined with ideal: ideal_key draws one for all lines")
+            raise ValueError("`by` is for lines and cannot be combined with `ideal`: `ideal_key` draws one for all lines")
         return self
 
 

@@ -25,8 +25,8 @@ def test_hint_shows_one_at_a_time_and_every_one_again(type_line: Callable[..., A
     assert [hint["hint"] for hint in document["hints"]] == [*range(1, count + 1)]
     assert ask(type_line, "3.2") == count, "all are seen: the last one stays"
     assert ask(type_line, "3.2", "--number", "2") == 2
-    assert "The next one: gpucourse hint 3.2 --number 3" in type_line("hint", "3.2", "--number", "2").out
-    assert "That was the last one" in type_line("hint", "3.2").out
+    assert "The next hint: gpucourse hint 3.2 --number 3" in type_line("hint", "3.2", "--number", "2").out
+    assert "That was the last hint" in type_line("hint", "3.2").out
     # An earlier version stored a count.
     for stored, number in ((2, 3), (10**15, count), (-5, 1), ("all", 1), ([1, [2], None], 2)):
         (workspace / ".gpucourse/hints.json").write_text(json.dumps({"version": 1, "3.2": stored}))

@@ -70,8 +70,8 @@ def test_watch_acts_on_each_key(watching: Watching) -> None:
         watching.press("h")
         watching.wait_for(f"hint {number} of 3")
         watching.wait_for(KEYS, times=number + 1)
-    assert "The next one:" not in watching.shown
-    assert "That was the last one" in watching.shown
+    assert "The next hint:" not in watching.shown
+    assert "That was the last hint" in watching.shown
     watching.press("l")
     watching.wait_for("The course")
     watching.wait_for(KEYS, times=5)

@@ -60,7 +60,7 @@ def test_main_table_is_the_marked_one_or_the_first() -> None:
     [
         ({"kind": "bar", "ideal": True}, "bars have words below them, and words have no ideal line"),
         ({"ideal": True, "ideal_key": "i"}, "ideal and ideal_key cannot be combined"),
-        ({"by": "gpu", "ideal": True}, "by is for lines and cannot be combined with ideal"),
+        ({"by": "gpu", "ideal": True}, "`by` is for lines and cannot be combined with `ideal`"),
         ({"series": [{"key": "y", "label": "y", "low": "p20"}]}, "low and high belong together"),
     ],
 )

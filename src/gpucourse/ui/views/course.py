@@ -234,8 +234,8 @@ def hints(exercise: Exercise, numbers: Sequence[int], options: str | None) -> Vi
     files = {part.id: part.file for part in exercise.yours}
     titles = [f"{title}{f', for {files[hint.part]}' if hint.part else ''}" for title, hint in numbered_hints]
     if len(numbered_hints) == 1:
-        last = f"That was the last one. To read them again: gpucourse hint {exercise.id} --all"
-        footer = [last if options is None else f"The next one: gpucourse hint {exercise.id}{options}"]
+        last = f"That was the last hint. To read them again: gpucourse hint {exercise.id} --all"
+        footer = [last if options is None else f"The next hint: gpucourse hint {exercise.id}{options}"]
         return View(title=f"{exercise.id}  {titles[0]}", blocks=[Paragraph(numbered_hints[0][1].text)], footer=footer)
     blocks: list[Block] = []
     for title, (_, hint) in zip(titles, numbered_hints, strict=True):
