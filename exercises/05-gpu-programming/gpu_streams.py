@@ -123,12 +123,12 @@ def count_copy_engines() -> int | None:
 def find_best_ms(chunks: int, took: dict[str, float], buffers: int, copy_engines: int | None) -> float:
     """Return the shortest time that the engines' times permit, in milliseconds.
 
-    If both directions share a single copy engine, either the copies or the kernels take longer. The time is then that of the
-    slower kind of work for all chunks, plus that of the faster kind for one chunk.
+    If both directions share a single copy engine, no pipeline is faster than all copies one after the other, or than all
+    kernels, the first copy in and the last copy out.
     """
     if copy_engines == 1:
         copies = took[streams.COPY_IN] + took[streams.COPY_OUT]
-        return chunks * max(copies, took[streams.COMPUTE]) + min(copies, took[streams.COMPUTE])
+        return max(chunks * copies, copies + chunks * took[streams.COMPUTE])
     return streams.best_units(chunks, [took[engine] for engine in streams.ENGINES], buffers)
 
 

@@ -235,8 +235,8 @@ def measure(
     """Return a row of results for `orders`: differences from one process, memory held, and the bubble from busy times.
 
     Every rank calls this and gets the same row. The first step warms up, and counts the matrix products. Other programs on the
-    computer only make a piece longer. So its time is the shortest of all steps, and the replay takes the median of a stage's
-    micro-batches.
+    computer can only make a piece longer, so the time of a piece is its shortest over all steps. The bubble comes from a replay
+    of `orders` on a simulated clock, in which each piece takes the median over its stage's micro-batches.
     """
     pipeline = Pipeline(world, shape, orders, stages, kind)
     with Products() as products:

@@ -26,7 +26,8 @@ class StartCommand:
     """The command of a launcher that starts the ranks inside a job.
 
     `name`: the program's name in comments.
-    `argv`: the words of the command. RANK stands before the command of each rank.
+    `argv`: the words of the command, which may contain the placeholder RANK. The words after it are what each rank executes.
+    `variables`: the command's environment variables in addition to the job's.
     `once`: the command runs on the first machine only.
     """
 

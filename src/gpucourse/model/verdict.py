@@ -84,8 +84,10 @@ def count_verdicts(checks: Iterable[CheckResult]) -> str:
 
 
 def choose_needed(parts: Sequence[LearnerPart], results: Iterable[PartResult]) -> tuple[PartResult, ...]:
-    """Return the results that count. Of parts that can replace each other, only the most advanced one counts, or the first of
-    several that are equally advanced.
+    """Return the results that count.
+
+    Of parts that can replace each other, only the one with the best verdict counts (passed, then failed, error, open). If
+    several have the same verdict, the first one counts.
     """
     places = {part.id: part.instead_of or part.id for part in parts}
     words: tuple[PartVerdict, ...] = ("passed", "failed", "error", "open")
