@@ -60,6 +60,16 @@ def test_overlap_percent_by_the_number_of_buffers(
     assert took == streams.best_units(8, (1, 1, 1), buffers), "no order of the same work is faster"
 
 
+@pytest.mark.parametrize(("compute", "best"), [(1.0, 4.0), (3.0, 8.0), (0.1, 4.0)])
+def test_best_time_of_one_copy_engine_is_that_of_the_copies_or_of_the_kernels_between_two_copies(
+    compute: float, best: float
+) -> None:
+    """The engine can copy chunks 0 and 1 in and then out without a pause, while the kernels run."""
+    gpu_streams = beside_the_script("05-gpu-programming", "gpu_streams")
+    times = {"copy in": 1.0, "compute": compute, "copy out": 1.0}
+    assert gpu_streams.find_best_ms(2, times, 2, 1) == best
+
+
 def test_replay_without_events_is_too_fast_and_all_wrong(streams: ModuleType) -> None:
     device = streams.ReplayedDevice(8, 2)
     queue(device, 8, orders=False)
