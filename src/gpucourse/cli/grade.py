@@ -236,7 +236,8 @@ def _show_bundles(
         elif len(paths) > 1:
             console.show(views.class_table(graded_bundles, broken_count=len(errors)))
         else:
-            console.show(views.bundle_grade(graded_bundles[0], verbose=console.verbose))
+            is_own = graded_bundles[0].bundle.card.workspace == context.workspace.id
+            console.show(views.bundle_grade(graded_bundles[0], is_own=is_own, verbose=console.verbose))
     session.fail([*errors, *_list_changed(graded_bundles)])
 
 

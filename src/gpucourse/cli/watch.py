@@ -21,6 +21,7 @@ from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError, UsageError
 
 if TYPE_CHECKING:
+    from gpucourse.model.deployment import Deployment
     from gpucourse.model.manifest import Exercise
     from gpucourse.runs.resolve import RunRequest
     from gpucourse.ui.tables import View
@@ -64,8 +65,9 @@ def watch(
                 else {}
             )
             request = RunRequest(exercise=following.id, nodes=nodes, settings=values)
-            resolve(following, request.settings, local=_is_simulated(session, following))
-            following = _watch_one(session, following, request, keys=keys)
+            lab = _find_lab(session, following)
+            resolve(following, request.settings, local=lab is None or lab.is_simulated)
+            following = _watch_one(session, following, request, keys=keys, has_lab=lab is not None)
     session.console.note("no longer watching")
     return ExitCode.DONE
 
@@ -79,7 +81,7 @@ def _watch_cuda(session: Session, source: Path, *, has_options: bool) -> int:
     return watch_cuda(session, source)
 
 
-def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *, keys: bool) -> Exercise | None:
+def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *, keys: bool, has_lab: bool) -> Exercise | None:
     """React to saved files and to keys. Return the exercise to watch next, or None if the person ends the command."""
     from gpucourse.learning import watch as act
     from gpucourse.learning.next_ import find_next_step
@@ -88,12 +90,11 @@ def _watch_one(session: Session, exercise: Exercise, run_request: RunRequest, *,
     context = session.context
     files = act.list_watched_files(context, exercise)
     stamps = act.read_stamps(files)  # before the note, so that a save right after it is detected
-    purpose = (
-        "your part to have it judged, or another file to run the exercise" if exercise.yours else "one to run the exercise"
-    )
+    purposes = ["your part to have it judged"] if exercise.yours else []
+    purposes += [f"{'another file' if exercise.yours else 'one'} to run the exercise"] if has_lab else []
     session.console.note(
-        f"watching {format_count(len(files), 'file')} of {exercise.id} in {context.paths.exercises}: "
-        f"save {purpose}. Ctrl-C ends."
+        f"watching {format_count(len(files) - 1, 'file')} of {exercise.id} in {context.paths.exercises}, and your answers: "
+        f"save {', or '.join(purposes)}. Ctrl-C ends."
     )
     place = _begin(session, exercise) if keys else None
     for event in act.wait_for_saves(context.stop, files, earlier=stamps, read_key=read_key if keys else None):
@@ -176,9 +177,8 @@ def _show_place(session: Session, exercise: Exercise, earlier: View | None = Non
     return view
 
 
-def _is_simulated(session: Session, exercise: Exercise) -> bool:
-    """Return whether the exercise's lab is simulated. Without a lab, return True if a part can be judged, and raise
-    MissingError if not."""
+def _find_lab(session: Session, exercise: Exercise) -> Deployment | None:
+    """Return the exercise's lab. Without a lab, return None if a part can be judged, and raise MissingError if not."""
     from gpucourse.runs.resolve import find_deployed_lab
 
     context = session.context
@@ -186,12 +186,12 @@ def _is_simulated(session: Session, exercise: Exercise) -> bool:
         with suppress(MissingError):  # reported when a part is judged
             context.judge.start(torch=True)  # while the person writes
     try:
-        return find_deployed_lab(context.paths, context.catalog.exercise(exercise.id)[0]).is_simulated
+        return find_deployed_lab(context.paths, context.catalog.exercise(exercise.id)[0])
     except MissingError as error:
         if not any(part.judge for part in exercise.yours):
             raise
         session.console.note(f"{error.what}, so only your part is judged; for runs: {error.hint}")
-        return True
+        return None
 
 
 def _handle_saved(session: Session, exercise: Exercise, run_request: RunRequest, saved_files: tuple[Path, ...]) -> None:

@@ -22,6 +22,7 @@ from gpucourse.model.manifest import CodeFault, Exercise, Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.runs.parts import read_part_results
 from gpucourse.runs.resolve import RunRequest, resolve
 from gpucourse.runs.results import verdict_on
 from gpucourse.runs.run import Faults, RunResult, run
@@ -189,16 +190,19 @@ def _choose_fault(exercise: Exercise, history: CodeDrills, fault_id: str | None)
 
 
 def _write_copy(context: Context, exercise: Exercise, fault: CodeFault) -> Path:
-    """Copy the course's own files and put the fault into the copy. Return the copy's folder. An existing copy is kept under
-    `kept/`."""
+    """Copy the course's own files and the learner's parts that have passed, and put the fault into the copy. Return the copy's
+    folder. An existing copy is kept under `kept/`."""
     folder = context.paths.broken_copy(exercise.id)
     if folder.is_dir():
         aside = context.paths.broken_copy(exercise.id, suffix=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
         with storing(aside):
             aside.parent.mkdir(parents=True, exist_ok=True)
             folder.replace(aside)
+    passed = {result.id for result in read_part_results(context, exercise) if result.verdict == "passed"}
+    parts = {part.file: context.paths.yours_file(exercise.id, part.file) for part in exercise.yours if part.id in passed}
     for name, place in context.catalog.sources(exercise).items():
-        copy_file(context.folders.exercises / place, folder / name)
+        own_file = None if name == fault.file else parts.get(name)
+        copy_file(own_file or context.folders.exercises / place, folder / name)
     target = folder / fault.file
     write_text(target, target.read_text(encoding="utf-8").replace(fault.was, fault.becomes, 1))
     return folder

@@ -67,6 +67,8 @@ def test_judgement_by_the_learner_counts_half_until_a_reviewer_judges(learning: 
     assert "your own judgement counts half" in result.err
     path = learning.root / "judged.zip"
     learning.types("grade", "--bundle", str(path))
+    output = " ".join(learning.types("grade", "--open", str(path)).out.split())
+    assert "wait for a review by an instructor: gpucourse grade --bundle work.zip" in output, "not by the learner"
     learning.leave()
     output = " ".join(learning.types("grade", "--open", str(path)).out.split())
     assert "18.8 in the bundle, 18.8 as counted here" in output

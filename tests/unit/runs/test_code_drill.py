@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.drill import CodeDiagnosis, CodeDrill, CodeDrills
+from gpucourse.model.verdict import PartResult
 from gpucourse.runs import code_drill
 from gpucourse.runs.code_drill import break_code, diagnose_code, judge_repair
 from gpucourse.runs.follow import FollowedRun
@@ -25,6 +28,21 @@ def test_break_code_puts_the_fault_into_a_copy_and_keeps_an_earlier_one(context:
         assert fault.becomes in copy.read_text()
         assert len(list(context.paths.reset_backups.glob(f"*/broken/1.1/{fault.file}"))) == number
     assert fault.was in (context.folders.exercises / "shared" / fault.file).read_text()
+
+
+def test_break_code_copies_the_parts_of_the_learner_that_have_passed(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    exercise = context.catalog.exercise("0.1")[1]
+    [part] = exercise.yours
+    file = context.paths.yours_file("0.1", part.file)
+    file.parent.mkdir(parents=True)
+    file.write_text("# the learner's\n")
+    passed = PartResult(id=part.id, title="t", file=part.file, verdict="passed")
+    for result, is_copied in ((replace(passed, verdict="failed"), False), (passed, True)):
+        monkeypatch.setattr(code_drill, "read_part_results", lambda *_, result=result: (result,))
+        with pytest.raises(MissingError, match="not deployed"):
+            break_code(context, RunRequest(exercise="0.1"))
+        copy = context.paths.broken_copy("0.1") / part.file
+        assert (copy.read_text() == "# the learner's\n") is is_copied
 
 
 def test_break_code_refuses_an_exercise_without_faults(learning: Learning) -> None:

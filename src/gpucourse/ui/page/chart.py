@@ -25,7 +25,10 @@ WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 88, 690, 14, 318
 COLOURS, DASHES = 6, 5
 MAX_MARKS = 120  # at most this many points of a line have a mark that shows their value
-LETTER = 7.2  # approximate width of a letter in units of the drawing
+LETTER, PHONE_LETTER = (
+    7.2,
+    11.4,
+)  # approximate widths of a letter in units of the drawing; style.css enlarges letters on a phone
 SLANT_WIDTH, SLANT_HEIGHT = 0.64, 0.77  # cosine and sine of 50 degrees, by which style.css turns labels that are too wide
 MANY_OF_ANOTHER, MAX_CORNERS = 40, 400  # the maximum numbers of marks and corners of another run's line
 
@@ -148,7 +151,7 @@ def _place_labels(x: Scale) -> tuple[int, int]:
         return 1, 0
     if room < 2 * LETTER:
         return math.ceil(width / room), 0
-    return 1, max(1, int(min(width, RIGHT / SLANT_WIDTH) * SLANT_HEIGHT) - 16)
+    return 1, max(1, int(min(width * PHONE_LETTER / LETTER, RIGHT / SLANT_WIDTH) * SLANT_HEIGHT) - 16)
 
 
 def _draw_legend(plot: Plot, data: Drawable) -> str:

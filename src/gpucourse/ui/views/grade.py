@@ -104,10 +104,13 @@ def grade(result: Grade, *, author: str = "", bundle: str = "", subject: str = "
     return View(title=title, blocks=blocks, footer=footer)
 
 
-def bundle_grade(graded_bundle: GradedBundle, *, verbose: bool = False) -> View:
-    """Show a bundle: who handed it in and when, whether it was changed, and its points as counted on this machine."""
+def bundle_grade(graded_bundle: GradedBundle, *, is_own: bool = False, verbose: bool = False) -> View:
+    """Show a bundle: who handed it in and when, whether it was changed, and its points as counted on this machine.
+
+    `is_own`: whether it was made in this workspace, so that somebody else has to review it.
+    """
     bundle, result, card = graded_bundle.bundle, graded_bundle.grade, graded_bundle.bundle.card
-    view = grade(result, author=card.by, bundle=shlex.quote(str(bundle.path)), verbose=verbose)
+    view = grade(result, author=card.by, bundle="" if is_own else shlex.quote(str(bundle.path)), verbose=verbose)
     points = f"{format_points(card.grade.earned)} in the bundle, {format_points(result.earned)} as counted here"
     card_points, counted_points = (format_points(item.whole_course.earned) for item in (card.grade, result))
     about = facts(
