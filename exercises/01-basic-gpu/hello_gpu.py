@@ -86,7 +86,7 @@ allocations: list[dict] = []
 def record(
     n: int, processor: str, kind: str, seconds: list[float], wrong_percent: float | None, table: list[dict] = rows
 ) -> float:
-    """Add one line to a table, and return the median in seconds."""
+    """Add a row to a table, and return the median of `seconds`."""
     median = bench.percentile(seconds, 50)
     tflops = gpus.matmul_tflops(n, median)
     peak = gpu and processor == "GPU" and gpu.peak_tflops(args.dtype)

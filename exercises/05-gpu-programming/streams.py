@@ -197,7 +197,8 @@ def replay(operations: Sequence[Operation]) -> Replay:
 def _take_in_order(
     operations: Sequence[Operation], free: dict[str, float], ends: dict[int, float]
 ) -> Iterator[tuple[Operation, float]]:
-    """Yield each operation with the time at which it begins. The caller fills `free` and `ends` in between."""
+    """Yield each operation with the time at which it begins. Before it takes the next one, the caller writes the
+    end of the operation into `free` and `ends`."""
     followers, missing = _link(operations)
     ready = [(0.0, number) for number, count in enumerate(missing) if count == 0]
     while ready:

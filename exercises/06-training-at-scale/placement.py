@@ -34,7 +34,7 @@ class _AtGradient(torch.autograd.Function):
 
 
 class _Recomputed(torch.autograd.Function):
-    """Compute a block without keeping its activations, and again in backward. torch.utils.checkpoint does the same."""
+    """Compute a block without keeping its activations, and compute it again in backward, like torch.utils.checkpoint."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, block: nn.Module, report: Callable[[], None]) -> torch.Tensor:

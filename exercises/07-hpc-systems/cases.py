@@ -119,7 +119,7 @@ class Checkpoint:
     osts: int
 
     def right(self) -> tuple[int, int] | None:
-        """Return the fewest stripes and the largest stripe in MiB, or None if all targets together are too slow.
+        """Return the fewest stripes and the largest stripe in MiB, or None if all storage targets together are too slow.
 
         The stripe is a power of two, at most 1,024, with which every stripe contains bytes of only one rank.
         """
@@ -130,8 +130,8 @@ class Checkpoint:
 
 
 def make_checkpoints(puzzle: int) -> list[Checkpoint]:
-    """Return three checkpoints. The first has 2 TiB, from 64 ranks every ten minutes. The targets cannot write the last in
-    time."""
+    """Return three checkpoints. The first has 2 TiB, which 64 ranks write every ten minutes. The last is too large for its
+    object storage targets to write it in time."""
     chance = random.Random(puzzle)
     checkpoint = Checkpoint(
         chance.choice([90, 100, 250, 300]), 32, chance.choice([300, 900]), 0.02, chance.choice([1.5, 2.0]), 40

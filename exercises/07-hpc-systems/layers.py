@@ -47,7 +47,7 @@ lower = ":".join(str(number) for number in reversed(range(len(layers))))
 subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={lower},userxattr", "none", "all"], check=True)
 files = [path for path in pathlib.Path("all").rglob("*") if path.is_file()]
 print(json.dumps({f"/{path.relative_to('all')}": int(path.read_text()) for path in files}))
-"""  # the kernel marks a removed file by a device 0/0, and a folder that hides the lower ones by an attribute
+"""  # the kernel marks a removed file by a device with the numbers 0/0, and a folder that hides the lower ones by an attribute
 
 
 CHANGE = r"""
@@ -119,8 +119,8 @@ def sum_sizes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def compare(kernel: dict[str, int] | None, yours: dict[str, int] | None) -> list[dict[str, Any]]:
-    """Return a row for each file of each layer of IMAGE, and whether a program sees it, according to the kernel and to the
-    learner. Then come files that only the learner lists."""
+    """Return a row for each file of each layer of IMAGE. It says whether a program sees the file, according to the kernel and
+    according to the learner. The last rows are files that only the learner lists."""
     rows = [
         {"layer": number, "step": step, "file": file, "mb": size,
          "kernel": None if kernel is None else kernel.get(file) == number,

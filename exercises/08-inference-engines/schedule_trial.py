@@ -65,7 +65,8 @@ def list_steps(run: Run, count: int = 20) -> list[str]:
 
 
 def try_scheduler(_world: object, *, settings: Row, rates: list[float], needed: int) -> Row:
-    """Return the results of the learner's my_scheduler.py: by rates, budgets and numbers of pages, and on a small model."""
+    """Return the results of the learner's my_scheduler.py: for several rates, budgets and numbers of pages,
+    and on a small model."""
     import my_scheduler
 
     torch.set_num_threads(1)
@@ -82,7 +83,7 @@ def try_scheduler(_world: object, *, settings: Row, rates: list[float], needed: 
 
 
 def try_preemption(_world: object, *, settings: Row, link_gb: float) -> list[Row]:
-    """Return the rows of the learner's my_preemption.py: milliseconds for several lengths."""
+    """Return the times that the learner's my_preemption.py computes: a row for each of several lengths, in milliseconds."""
     import my_preemption
 
     return compare_preemptions(my_preemption.recompute_ns, my_preemption.swap_ns, make_clock(settings), link_gb)
@@ -91,8 +92,8 @@ def try_preemption(_world: object, *, settings: Row, link_gb: float) -> list[Row
 def compare_preemptions(
     recompute_ns: Callable[..., float], swap_ns: Callable[..., float], clock: Clock, link_gb: float
 ) -> list[Row]:
-    """Return a row for each length, with four times: computed again, alone and beside running answers; swapped in large
-    copies, and in small ones (4 for a token, 10 µs each)."""
+    """Return a row for each length, with four times in milliseconds. Two are of computing the tokens again, alone and beside
+    running answers. Two are of swapping them, in large copies and in small ones (4 for a token, 10 µs each)."""
     answers = [(ANSWER_TOKENS, 1)] * ANSWERS
     return [
         {

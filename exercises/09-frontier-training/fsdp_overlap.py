@@ -37,11 +37,11 @@ from overlap_report import check_formulas, find_forward_share, judge_choice, mak
 parser = argparse.ArgumentParser(description="which of FSDP's messages are exposed")
 parser.add_argument("--ranks-per-node", type=int, default=1, help="ranks forked on each node; 1 on macOS and with GPUs")
 parser.add_argument("--layers", type=int, default=32, help="layers of the recorded model")
-parser.add_argument("--gather-ms", type=float, default=2.0, help="time of a gather on the clock")
+parser.add_argument("--gather-ms", type=float, default=2.0, help="time of a gather on the simulated clock")
 parser.add_argument(
-    "--forward-ms", type=float, default=3.0, help="time of a layer forward on the clock; backward takes twice as long"
+    "--forward-ms", type=float, default=3.0, help="time of a layer forward on the simulated clock; backward takes twice as long"
 )
-parser.add_argument("--reduce-ms", type=float, default=2.0, help="time of a reduce on the clock")
+parser.add_argument("--reduce-ms", type=float, default=2.0, help="time of a reduce on the simulated clock")
 parser.add_argument("--issue-us", type=float, default=20.0, help="time in which the processor issues one thing")
 parser.add_argument("--room", type=int, default=4, help="layers that fit into memory at once")
 parser.add_argument(

@@ -97,7 +97,7 @@ def time_virtual(name: str, make: Any, cluster: dict[str, Any]) -> list[dict[str
 def find_crossover(ranks: int, latency_us: int) -> int:
     """Return the bytes from which the ring is faster than recursive doubling, on nodes of one GPU with links of 50 GB/s.
 
-    The number is found by bisection on the clock, to the next multiple of `ranks` numbers of 4 bytes.
+    The number is found by bisection on the simulated clock, to the next multiple of `ranks` numbers of 4 bytes.
     """
     link = Link(Fraction(latency_us, 10**6), Fraction(4, 50 * 10**9))
     low, high = 0, 1 << 24  # in chunks of a number for each rank

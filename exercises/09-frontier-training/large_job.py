@@ -161,7 +161,7 @@ titles = {"job": "job", "waiting_in_tp": "in tp", "waiting_in_pp": "in pp", "wai
 bench.say_table(hang_rows, titles | {"yours": "yours", "your_word": "it"})
 say(f"\nThree slow jobs, {args.steps} steps each")
 bench.say_table(slow_rows, {"job": "job", "lost_percent": "longer by %", "yours": "yours", "your_number": "number"})
-say("\nA flipped bit, and who sees it")
+say("\nA flipped bit, and which checks notice it")
 bench.say_table(
     corrupted, {"where": "where", "seen_by_norm": "norm", "seen_by_checksum": "checksums", "seen_by_replay": "replay"}
 )

@@ -1,4 +1,4 @@
-"""The rows of 9.6: recorded steps on the clock, compared with the learner's parts, and formulas for equal layers."""
+"""The rows of 9.6: recorded steps on a simulated clock, compared with the learner's parts, and formulas for equal layers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def find_forward_share(issues: Sequence[Issue]) -> float:
 
 
 def check_formulas() -> list[dict[str, Any]]:
-    """Return the end of a forward pass of equal layers on the clock and by its formula."""
+    """Return the end of a forward pass of equal layers on the simulated clock and by its formula."""
     issues = [issue for layer in range(LAYERS) for issue in ((GATHER, layer), (FORWARD, layer), (FREE, layer))]
     rows = []
     for gather, forward, room in CASES:

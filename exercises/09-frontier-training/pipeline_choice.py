@@ -1,4 +1,4 @@
-"""Which schedules fit a pipeline's limits, and how long a step takes with each on the clock. 9.4 chooses among them."""
+"""Which schedules fit a pipeline's limits, and how long a step takes with each on a simulated clock. 9.4 chooses among them."""
 
 from __future__ import annotations
 

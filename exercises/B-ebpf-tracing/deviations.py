@@ -64,7 +64,7 @@ def _list_kernels(trace: Mapping[str, int]) -> list[str]:
 
 
 def count_launches(trace: Mapping[str, int]) -> int:
-    """Return the launches of all kernels in a trace."""
+    """Return the number of kernel launches in a trace."""
     return sum(trace[name] for name in _list_kernels(trace))
 
 

@@ -55,7 +55,7 @@ class Times:
 
 
 class Span(NamedTuple):
-    """A slot, and when it begins and ends on the clock."""
+    """A slot, and when it begins and ends on the simulated clock."""
 
     begin: Time
     end: Time

@@ -83,7 +83,7 @@ class Blocks:
         return "in the first block" if self.levels[0] == max(self.levels) else "in the last block"
 
     def make(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield the same blocks at each call. The level of a block is added to its scores."""
+        """Yield the same blocks at each call. All scores of a block are raised by its number in `levels`."""
         generator = torch.Generator().manual_seed(self.seed)
         living: list[tuple[weakref.ref[torch.Tensor], ...]] = []
         for size, level in zip(self.sizes, self.levels, strict=True):

@@ -28,12 +28,12 @@ def unite(events: list[Event]) -> list[tuple[float, float]]:
 
 
 def length(spans: list[tuple[float, float]]) -> float:
-    """Return the sum of the lengths."""
+    """Return the total length of the intervals."""
     return sum(end - start for start, end in spans)
 
 
 def exposed(events: list[Event], hiding: list[Event]) -> float:
-    """Return how long events run while none of `hiding` does."""
+    """Return how long `events` run while none of `hiding` runs."""
     return length(unite(events + hiding)) - length(unite(hiding))
 
 

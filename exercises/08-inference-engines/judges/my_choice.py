@@ -72,7 +72,7 @@ class Trial(NamedTuple):
 
 
 def _spread(count: int, best: int, *more: int) -> tuple[int, ...]:
-    """Return `count` scores. The scores of `best` and of `more` are equal, and the highest."""
+    """Return the scores of `count` tokens. The tokens `best` and `more` share the highest score."""
     return tuple(90 if token in (best, *more) else token * 37 % 83 - 60 for token in range(count))
 
 

@@ -86,7 +86,7 @@ def _list_issues(layers: int, forward: int, backward: int) -> list[Issue]:
 
 
 def _list_steps() -> list[_Step]:
-    """Return simple steps first, then steps with uneven durations, a slow processor and little room."""
+    """Return steps of equal layers, then steps of uneven layers. Some have a slow processor, or room for few layers."""
     equal = {GATHER: [2] * 4, FORWARD: [1] * 4, BACKWARD: [3] * 4, REDUCE: [2] * 4}
     steps = [
         _Step("4 equal layers, none ahead", _list_issues(4, 0, 0), equal, 4, 0),

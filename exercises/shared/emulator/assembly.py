@@ -82,7 +82,7 @@ def count_static_bytes(assembly: str) -> Counter[str]:
 
 
 def share(watched: str, unwatched: str) -> tuple[str, str]:
-    """Return both builds so that they can be linked.
+    """Return the assembly of both builds, changed so that they can be linked into one program.
 
     Functions of the second build get other names. Its variables are those of the first build, and its pointers to functions
     point to the first build, which is slower but right.
@@ -104,7 +104,7 @@ def _list_objects(assembly: str) -> Iterator[str]:
 
 
 def _remove_variables(assembly: str, shared: set[str]) -> str:
-    """Return the second build without the variables of the first one, and without what runs before `main`."""
+    """Return the assembly of the second build, without the variables `shared` and without the code that runs before `main`."""
     assembly = _OBJECT.sub(lambda match: "" if (match["name"] or match["common"]) in shared else match[0], assembly)
     return _CONSTRUCTOR.sub(r"\1", _GROUP.sub(r"\1\2", assembly))
 

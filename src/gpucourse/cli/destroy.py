@@ -82,7 +82,7 @@ def destroy(
 
 
 def _format_command(request: DestroyRequest, *, discard: bool) -> str:
-    """Return the typed command with its options, because without them it would remove more than was intended."""
+    """Return the command as it was typed. Without its options, a repeated command would remove more than was intended."""
     words = ["gpucourse", "destroy", request.module or "--all"]
     words += ["--target", request.target] if request.target else []
     words += ["--gpu", request.gpu] if request.gpu else []

@@ -10,8 +10,8 @@ from gpucourse.errors import GpucourseError
 
 
 def offer_line(session: Session, module: str, *, ask: bool) -> None:
-    """Ask whether to add the line, and add it if the person agrees. The answer is stored, so the person is asked only once,
-    and never without a terminal. Problems are reported, but do not stop the command.
+    """Ask whether to add the line to ~/.ssh/config, and add it if the person agrees. The answer is stored, so the person
+    is asked only once, and never without a terminal. Problems are reported, but do not stop the command.
     """
     from gpucourse.labs import ssh
 
@@ -35,7 +35,10 @@ def offer_line(session: Session, module: str, *, ask: bool) -> None:
 
 
 def decide(session: Session, *, included: bool) -> None:
-    """Add or remove the line, and store that decision. Raises MissingError or UsageError if the file cannot be changed."""
+    """Add the line to ~/.ssh/config or remove it, and store the person's choice.
+
+    Raises MissingError or UsageError if the file cannot be changed.
+    """
     from gpucourse.labs import ssh
 
     has_changed = (ssh.add_line if included else ssh.remove_line)(session.context)

@@ -93,7 +93,7 @@ def find_next_step(context: Context, place: str = "") -> NextStep:
 
 
 def measure_progress(context: Context, exercise: Exercise | None) -> Progress:
-    """Return the progress in the course, in the module of `exercise`, and the time spent in `exercise`."""
+    """Return the progress in the course and in the module of `exercise`, and how much time was spent in `exercise`."""
     done_by_module = {module.id: _count_done(context, module) for module in context.catalog.modules}
     total = Progress(done=sum(done_by_module.values()), exercises=len(context.catalog.exercises))
     if exercise is None:

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 
 class ShardedMuon:
-    """Muon on ranks. The matrices of each rank are one flat message."""
+    """Muon whose work is divided among the ranks. All matrices of a rank are sent in one flat message."""
 
     def __init__(
         self,
