@@ -1,4 +1,4 @@
-"""Judge my_reader.py of 7.3 on a small shard: every record once and unchanged, windows kept, fewer calls, little memory."""
+"""Judge my_reader.py of 7.3: every record once and unchanged, windows kept, fewer calls; on a larger shard, little memory."""
 
 from __future__ import annotations
 
@@ -84,12 +84,13 @@ WAYS = {
     ),
 }  # fmt: skip
 RECORDS, SIZE, BATCH, WINDOWS, MAX_PERCENT, ONE_BY_ONE_PERCENT = 3000, 1024, 64, 8, 25, 99
+LARGE_RECORDS, LARGE_WINDOWS = 32_000, 32  # so that two windows are far more than a read that bridges 64 records
 EVENS, ODDS = list(range(0, 24, 2)), list(range(1, 24, 2))  # two windows of a small shard: a gap follows each record
 TAKEN, SLICED = [*range(23), *range(1, 24)], [*range(12), *range(1, 13)]  # with the gaps, and with the gaps for records
 
 
 def judge(part: Part) -> None:
-    """Judge one shard, in an order whose last batch and last window are short."""
+    """Judge one shard, in an order whose last batch and last window are short. Then judge the memory on a larger one."""
     if part.text == (Path(__file__).parent.parent / part.file.name).read_text(encoding="utf-8"):
         raise Verdict("open", sentence="as delivered: right, with a read call for each record")
     batches = part.function("batches")
@@ -99,12 +100,13 @@ def judge(part: Part) -> None:
         path = Path(folder) / "shard.bin"
         shards.write_shard(path, RECORDS, SIZE)
         used: list[list[bytes]] = []
-        calls, peak = _take(part, batches, path, list(order), window, used)
+        calls = _take(part, batches, path, list(order), window, used)
         small = Path(folder) / "small.bin"
         shards.write_shard(small, len(EVENS + ODDS), SIZE)
         _judge_records(part, used, order, window, lambda: _list_numbers(part, batches, small))
-    if peak > 2.5 * window * SIZE + (1 << 17):
-        raise part.wrong("whole-file", mib=peak / shards.MIB, file=RECORDS * SIZE / shards.MIB)
+        large = Path(folder) / "large.bin"
+        shards.write_shard(large, LARGE_RECORDS, SIZE)
+        _judge_memory(part, batches, large)
     if calls is not None and calls < WINDOWS and not _is_sorted(used, window):  # fewer calls than windows: the file is mapped
         raise part.wrong("mapped-at-random", output=_list_delivered(used), calls=calls, windows=WINDOWS)
     if calls is not None:
@@ -117,8 +119,8 @@ def judge(part: Part) -> None:
 
 def _take(
     part: Part, batches: Callable[..., Any], path: Path, order: list[int], window: int, used: list[list[bytes]]
-) -> tuple[int | None, int]:
-    """Return the read calls, and the most bytes held at the same time. One pass keeps the records, and a second pass counts."""
+) -> int | None:
+    """Return the read calls. One pass keeps the records, and a second pass counts."""
 
     def take(keep: bool) -> None:
         request = list(order)
@@ -128,11 +130,25 @@ def _take(
         part.compare([Case("the given order after the call", request, list(order))])
 
     part.call(take, True, case="a shard of 3,000 records")
+    return shards.measure(lambda: part.call(take, False)).calls
+
+
+def _judge_memory(part: Part, batches: Callable[..., Any], path: Path) -> None:
+    """Judge the most bytes held at the same time, in more and larger windows than those of the first shard."""
+    order, window = shards.shuffle(LARGE_RECORDS, 1), LARGE_RECORDS // LARGE_WINDOWS
+
+    def take() -> None:
+        for _ in _iterate(part, batches(path, SIZE, order, BATCH, window)):
+            pass
+
     tracemalloc.start()
-    cost = shards.measure(lambda: part.call(take, False))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return cost.calls, peak
+    try:
+        part.call(take, case=f"a shard of {LARGE_RECORDS:,} records in {LARGE_WINDOWS} windows")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    if peak > 2.5 * window * SIZE + (1 << 17):
+        raise part.wrong("whole-file", mib=peak / shards.MIB, file=LARGE_RECORDS * SIZE / shards.MIB)
 
 
 def _is_sorted(used: list[list[bytes]], window: int) -> bool:
@@ -157,11 +173,18 @@ def _iterate(part: Part, answer: Any) -> Iterator[Any]:
     return iter(answer)
 
 
+def _judge_sizes(used: list[list[bytes]]) -> None:
+    for number, records in enumerate(used):
+        for place, record in enumerate(records):
+            if len(record) != SIZE:
+                came = f"record {place} of batch {number} has {len(record):,} bytes"
+                raise Verdict("failed", "not-records", f"a batch is a list of records of {SIZE:,} bytes each, but {came}")
+
+
 def _judge_records(
     part: Part, used: list[list[bytes]], order: list[int], window: int, read_small: Callable[[], list[int]]
 ) -> None:
-    if any(not isinstance(record, bytes) or len(record) != SIZE for records in used for record in records):
-        raise Verdict("failed", "not-records", f"a batch is a list of records of {SIZE} bytes each")
+    _judge_sizes(used)
     delivery: Delivery = shards.check_delivery(iter(used), order, BATCH, window)
     if delivery.wrong:
         raise part.wrong("shifted", count=delivery.wrong)

@@ -235,7 +235,9 @@ def _name_values(part: Part, layer: Layer, result: Any, outputs: Any, gates: Any
         raise part.wrong("overwrites", layer.name, output=result, k=K)
     weights = (torch.linalg.pinv(outputs.mT) @ result[..., None])[..., 0]  # lstsq refuses a result that is not a number
     is_sum = ((outputs * weights[..., None]).sum(1) - result).abs().amax(-1) <= TOLERANCE
-    if bool(is_sum.all()) and bool(((weights[..., None] - gates.flatten()).abs().amin(-1) <= TOLERANCE).all()):
+    places = [_place(layer, rank) for rank in range(len(layer.tokens))]
+    used, meant = (torch.cat([rows[place].flatten().sort().values for place in places]) for rows in (weights, gates))
+    if bool(is_sum.all()) and bool(torch.allclose(used, meant, rtol=0, atol=TOLERANCE)):
         raise part.wrong("gates-in-another-order", layer.name)
     is_right = (result - weighted.sum(1)).abs().amax(-1) <= TOLERANCE
     token = is_right.tolist().index(False)

@@ -9,7 +9,8 @@ from typing import Any
 from gpucourse.judge import Part, Verdict, Way
 
 SLICES = ((1, 8), (2, 8), (8, 8), (4, 2), (8, 2), (2, 2), (8, 1), (3, 6))  # ranks, heads
-HAND_OVERS = ((8, 2, 2), (8, 2, 4), (8, 4, 2), (8, 4, 1), (2, 4, 2), (2, 2, 4), (2, 8, 4), (4, 4, 4), (8, 1, 8), (4, 2, 8))
+HAND_OVERS = ((8, 2, 2), (8, 2, 4), (8, 4, 2), (8, 4, 1), (2, 4, 2), (2, 2, 4), (2, 8, 4), (4, 4, 4), (8, 1, 8), (4, 2, 8),
+              (2, 4, 4))  # fmt: skip
 WAYS = {
     "first-heads": Way(
         "rank {rank} of {ranks} computes query heads that read key-value head {right}, but you returned head {answer}: every "
@@ -73,7 +74,7 @@ WAYS = {
 
 
 def judge(part: Part) -> None:
-    """Judge the heads of every rank for several numbers of ranks, then the heads that ten hand-overs deliver."""
+    """Judge the heads of every rank for several numbers of ranks, then the heads that eleven hand-overs deliver."""
     heads_of, pieces = part.function("heads_of"), part.function("pieces")
     for ranks, heads in SLICES:
         _judge_heads(part, heads_of, ranks, heads)
@@ -128,7 +129,13 @@ def _judge_plan(part: Part, plan: Any, case: str, heads: int, senders: int, rece
         for slot, head in enumerate(its_heads):
             if (receiver, slot) not in arrived and receivers > heads:
                 raise part.wrong("copies-forgotten", case, receiver=receiver, head=head, receivers=receivers, heads=heads)
-            if (other := arrived.get((receiver, slot))) != head:
+            if (receiver, slot) not in arrived:
+                text = (
+                    f"slot {slot} of receiver {receiver} never gets head {head}: the plan has {len(plan)} pieces, "
+                    f"and {sum(map(len, target))} are needed"
+                )
+                raise Verdict("failed", "other", text, case)
+            if (other := arrived[receiver, slot]) != head:
                 text = f"slot {slot} of receiver {receiver} gets head {other} instead of {head}"
                 raise Verdict("failed", "other", text, case)
     count = max(Counter(sender for sender, *_ in plan).values())
