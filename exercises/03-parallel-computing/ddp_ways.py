@@ -202,7 +202,8 @@ def time_messages(world: ranks.World, hidden: int) -> float:
 
 
 def train_and_measure(world: ranks.World, *, samples: int, batch: int, hidden: int, epochs: int, steps: int) -> dict[str, Any]:
-    """Train as the exercise does, but with the learner's share_gradients, and return its row as a way of sending."""
+    """Train with the learner's `share_gradients`. Return its loss and DDP's, the difference between their parameters, the
+    bucket size, and two rows for the table of ways to send gradients."""
     log = count_all_reduces()
     from my_ddp import share_gradients  # after the counting has begun: the part may import all_reduce by name
 

@@ -89,8 +89,8 @@ def build() -> nn.Module:
 
 
 def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield this worker's share of each batch, epoch after epoch. The n-th batches of all workers together are one worker's
-    n-th batch."""
+    """Yield this worker's share of each batch, epoch after epoch. The n-th batches of all workers together contain the
+    same samples as the n-th batch of a training with a single worker."""
     sampler = DistributedSampler(train, num_replicas=workers, rank=worker, seed=SEED, drop_last=True)
     for epoch in range(args.epochs):
         sampler.set_epoch(epoch)

@@ -105,7 +105,7 @@ class _Door:
         self.kept, self.graphs, self.moves = [], [], []
 
     def show(self, model: nn.Module) -> None:
-        """Watch `model`."""
+        """Register the hooks that watch the forward passes of `model`."""
         model.register_forward_pre_hook(self.enter)
         model.register_forward_hook(self.leave)
 

@@ -1,7 +1,8 @@
 """ZeRO and FSDP: the same training with weights, gradients and optimizer state whole on every rank, or divided among them.
 
 You will learn    what each stage of ZeRO divides, what it then has to send, and what no stage divides
-You will produce  the bytes that each rank holds and sends at the stages and between them, next to your counts; a sharded AdamW
+You will produce  the bytes that each rank holds and sends at each stage, and under plans between the stages, next to your
+                  counts; a sharded AdamW
 Run it            python zero_stages.py --ranks-per-node=4 --layers=2 --width=64 --length=32 --batch-size=24   (four ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            zero_stages.py                     (a GPU each; on the first node, --node-rank=1 on the second)

@@ -62,7 +62,7 @@ def simulate(
 
 
 def take_percentile(values: Sequence[float], percent: int) -> float:
-    """Return the smallest value that is not below `percent` percent of the values."""
+    """Return the percentile: the smallest value such that at least `percent` percent of all values are no larger."""
     return sorted(values)[-(-len(values) * percent // 100) - 1]
 
 

@@ -36,10 +36,11 @@ def use_yours(
     system: int,
     turns: int,
 ) -> dict[str, Any]:
-    """Return the results of the learner's cache: `runs` for requests, `talk` for a conversation, and those of a real model.
+    """Use the learner's cache. Return the results: `runs` for requests, `talk` for a conversation, and those of a real model.
 
-    `runs` has for each number of pages {found, false_hits, lost}: tokens of each request, pages with another text, and pages
-    that are not free at the end. `logits_off` is the largest difference of a score when a model computes with found pages.
+    `runs` has for each number of pages {found, false_hits, lost}: the tokens found for each request, the number of pages with
+    another text, and the number of pages that are not free at the end. `logits_off` is the largest difference of a score when
+    a model computes with found pages.
     """
     torch.set_num_threads(1)
     requests = prefixes.make_requests(count, applications, tenants=tenants, puzzle=puzzle)

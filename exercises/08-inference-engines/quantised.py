@@ -45,9 +45,11 @@ parser.add_argument("--group", type=int, default=32, help="neighbouring weights 
 parser.add_argument("--outlier", type=float, default=40.0, help="how many times larger three channels become")
 parser.add_argument("--alpha", type=float, default=0.5, help="share of SmoothQuant's scale that comes from the activations")
 parser.add_argument(
-    "--card", type=str, default="llama-3.1-8b", choices=DENSE, help="the model whose steps are timed by the clock"
+    "--card", type=str, default="llama-3.1-8b", choices=DENSE, help="the model whose steps are computed from the data sheet"
 )
-parser.add_argument("--gpu", type=str, default="l4", choices=list(GPUS), help="the GPU whose data sheet sets the clock")
+parser.add_argument(
+    "--gpu", type=str, default="l4", choices=list(GPUS), help="the GPU from whose data sheet the times are computed"
+)
 args = parser.parse_args()
 if args.group < 2 or SHAPE["width"] % args.group or args.outlier < 1 or not 0 <= args.alpha <= 1:
     parser.error(f"--group must divide the width of the model, {SHAPE['width']}; --outlier is at least 1, --alpha from 0 to 1")

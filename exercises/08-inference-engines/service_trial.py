@@ -151,7 +151,8 @@ def list_fleets(load: Load, trace: Sequence[Request], plans: Sequence[Row]) -> l
 
 
 def size_with_yours(load: Row, means: Row, fleet: Row) -> int | None:
-    """Return the number of engines by the learner's formulas; None if that function is missing, or no time is left to wait."""
+    """Return the number of engines that the learner's `engines_needed` returns. Return None if it is not written, or if the
+    mean service time alone reaches the limit of the time to first token."""
     import my_capacity
 
     if not hasattr(my_capacity, "engines_needed") or fleet["max_wait_s"] <= 0:

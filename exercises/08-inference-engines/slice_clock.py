@@ -84,7 +84,7 @@ class SliceClock:
         return clock.overhead_ns + max(self._weight_ns + cache_ns, computing_ns) + reduces_ns
 
     def pages(self) -> int:
-        """Return the pages of 16 tokens for which there is memory, 0 if the weights do not fit."""
+        """Return the number of pages of 16 tokens that fit in memory next to the weights, or 0 if the weights do not fit."""
         clock = self.clock
         memory = round(clock.sheet.memory_gb * 10**9) * ROOM_PERCENT // 100
         weights = -(-BYTES * CARDS[clock.card].parameters * FORMATS[self.number_format] // (100 * self.slices))

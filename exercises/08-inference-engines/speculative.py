@@ -39,7 +39,9 @@ parser.add_argument(
 )
 parser.add_argument("--samples", type=int, default=20_000, help="short texts with which your rule is tested")
 parser.add_argument("--tokens", type=int, default=25, help="tokens that are written with each draft after each of six prompts")
-parser.add_argument("--gpu", type=str, default="l4", choices=list(GPUS), help="the GPU whose data sheet sets the clock")
+parser.add_argument(
+    "--gpu", type=str, default="l4", choices=list(GPUS), help="the GPU from whose data sheet the times are computed"
+)
 parser.add_argument(
     "--context", type=int, default=1000, help="tokens in the cache of each request, in addition to 100 and 8,000"
 )

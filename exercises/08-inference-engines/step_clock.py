@@ -88,7 +88,7 @@ class Clock:
         return -(-operations * 10**9 // self.operations_per_s)
 
     def pages(self, gpus_together: int = 1) -> int:
-        """Return the pages of 16 tokens for which there is memory next to the weights, 0 if the weights do not fit."""
+        """Return the number of pages of 16 tokens that fit in memory next to the weights, or 0 if the weights do not fit."""
         room = round(self.sheet.memory_gb * 10**9) * gpus_together * ROOM_PERCENT // 100 - BYTES * CARDS[self.card].parameters
         return max(0, room // (self.cache_bytes * PAGE))
 

@@ -282,7 +282,8 @@ class KernelMemory:
         self._regions = make_regions(self._now)
 
     def _wrap_convert(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `call`, changed to mark the pointer to which an argument is converted with the argument's tensor."""
+        """Return a wrapper of `call`, which converts an argument to a pointer. The wrapper also records on the pointer which
+        tensor it points to."""
 
         def convert(argument: Any) -> Any:
             result = call(argument)

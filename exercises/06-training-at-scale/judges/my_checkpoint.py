@@ -175,7 +175,7 @@ def _load(part: Part, request: Any, folder: Path, group: Any) -> None:
 
 
 def _describe(training: Any) -> dict[str, Any]:
-    """Return this rank's weights, moments, AdamW's counts of steps, and the generator's state, as they are now."""
+    """Return this rank's weights, moments, AdamW's numbers of steps, and the generator's state, as they are now."""
     weights = [weight.to_local().detach().clone() for weight in training.model.parameters()]
     states = [training.optimizer.state.get(weight, {}) for weight in training.model.parameters()]
     moments = [state[key].to_local().clone() for state in states for key in ("exp_avg", "exp_avg_sq") if key in state]

@@ -1,4 +1,5 @@
-"""Solve 9.8 by the formulas of FLOPs, and by the hours of training behind each saved state."""
+"""Solve 9.8: compute utilisation from a model's FLOPs, and goodput by recording with each checkpoint how many hours of training
+it contains."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def instance_type(name: str) -> InstanceType:
 
 
 def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
-    """Return the type with that GPU (`t4`, `l4`, ...) in that size. If only one size is offered, return that size.
+    """Return the type with that GPU (`t4`, `l4`, ...) and size. If only one size is offered, return the type in that size.
 
     Raises UnknownName, UsageError.
     """

@@ -162,7 +162,7 @@ def _find_address(facts: LabEnvironment) -> Verdict:
 
 
 def _find_price(facts: LabEnvironment) -> Verdict:
-    """Compare the cost of the labs, for the time that they usually take, with the remaining budget."""
+    """Check that the cost of the labs, for the time that they usually take, is within the remaining budget."""
     by_lab = [(lab, estimate(facts.book, lab, market=facts.market)) for lab in facts.labs]
     total = sum((usd_over(usd_per_hour(charges), lab.hours) for lab, charges in by_lab), Decimal(0))
     hourly = max((usd_per_hour(charges) for _lab, charges in by_lab), default=Decimal(0))

@@ -73,7 +73,7 @@ class SbatchJob:
     removes_temporary: bool = False
 
     def has_any(self, *names: str) -> bool:
-        """Return whether the job receives one of these variables, so that the file needs no lines that find its value."""
+        """Return whether the job receives any of these variables. If it does, the file needs no lines to compute them."""
         return not {*self.environment, *self.handed_on}.isdisjoint(names)
 
 

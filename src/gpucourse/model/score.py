@@ -112,8 +112,11 @@ class RowScore:
 
 
 def list_missing(pieces: Sequence[Piece], *, names: bool = False) -> str:
-    """Return what these pieces lack as counts, such as `3.1: no run yet; 3.2: 1 part open, 2 answers open`, or as names with
-    `names`: `3.2: open: why`. A text that several exercises share appears once."""
+    """Return a text that lists what is missing. A text that several exercises share appears once.
+
+    By default it has counts: `3.1: no run yet; 3.2: 1 part open, 2 answers open`. If `names` is true, it has names:
+    `3.2: open: why`.
+    """
     by_exercise: dict[str, list[str]] = {}
     for piece in pieces:
         if piece.note:

@@ -239,7 +239,7 @@ def _read_backwards(path: Path, end: int | None = None) -> Iterator[tuple[int, b
 
 
 class Tail:
-    """Pass the lines that are added to a run's logs on to a watcher, starting in each log with the selected part."""
+    """Follow a run's logs: pass each new line to a watcher, beginning in each log where `part` begins."""
 
     def __init__(
         self, paths: WorkspacePaths, watch: Watcher, record: RunRecord, rank: int | None, part: LogPart = EVERYTHING

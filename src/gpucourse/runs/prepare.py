@@ -159,7 +159,7 @@ def rehearse(context: Context, run: ResolvedRun) -> LaunchPlan:
 
 
 def _write_subject(request: RunRequest) -> str:
-    """Return what runs, as it is typed after `gpucourse run`."""
+    """Return what names the program after `gpucourse run`: `--module NAME`, `--script FILE` or the exercise."""
     if request.python_module:
         return f"--module {request.python_module}"
     return f"--script {quote(str(request.script))}" if request.script else request.exercise

@@ -31,7 +31,7 @@ def batches(path: Path, size: int, order: list[int], batch: int, window: int) ->
 
 
 def fetch(shard: int, size: int, requested: list[int]) -> list[bytes]:
-    """Return the records in the order of their places, block by block."""
+    """Return the requested records, sorted by their places in the file. Read one block at a time."""
     records = []
     blocks: dict[int, list[int]] = {}
     for number in sorted(requested):

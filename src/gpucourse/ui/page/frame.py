@@ -31,7 +31,8 @@ class ExerciseProgress:
 
     @property
     def marks(self) -> list[tuple[str, bool]]:
-        """Return each sign that the exercise requires, and whether the learner has earned it."""
+        """Return the steps that the exercise requires (`ran`, `yours`, `answered`), each with whether the learner has
+        completed it."""
         signs = self.signs
         values = (("ran", signs.ran), ("yours", signs.yours), ("answered", signs.answered)) if signs else ()
         return [(word, value) for word, value in values if value is not None]

@@ -77,8 +77,8 @@ def describe_state(job: Job) -> Row:
 
 
 def _add_positions(job: Job, rows: list[Row]) -> list[Row]:
-    """Return the rows; each waiting row also says how many jobs are ahead of it in the queue. All runs in a partition use the
-    same answer of Slurm."""
+    """Return the rows. Each row that waits for its priority also says how many jobs are ahead of it in the queue. Slurm is
+    asked once for each partition, for all runs in it."""
     request = jobs.read_request(job)
     queue = request.get("partition") or ""
     if not (queue and request.get("is_shared") and any(row.get("reason") == "Priority" for row in rows)):
