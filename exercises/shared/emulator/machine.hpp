@@ -99,6 +99,7 @@ struct Launching {
   unsigned block_began = 0, launch_began = 0;  // epochs
   unsigned warp_epoch[MAX_THREADS / WARP] = {};
   bool bytes_only = false;
+  bool is_volatile = false;  // the current access, which is to global memory
   bool cooperative = false;  // the launch may use grid.sync()
   bool varies = false;       // its result depends on more than memory, or it does more than change memory
   bool copies = false;       // one of its threads has begun a copy that is in flight, or a group of them

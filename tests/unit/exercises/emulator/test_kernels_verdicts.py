@@ -90,6 +90,8 @@ def test_faults_of_each_line_are_named(program: Any, words: str) -> None:
         "lock_std 1",
         "hand_over 1",
         "early_reader 1",
+        "chain",
+        "chain_of_words",
         "grid 1",
         "copy_async 1",
     ],
@@ -106,6 +108,9 @@ def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
         ("lock_std 0", "holds the object"),
         ("hand_over 0", "takes it over"),
         ("early_reader 0", "reads a sum"),
+        ("chain_without_fence_before", "takes a sum"),
+        ("chain_without_fence_after", "takes a sum"),
+        ("chain_of_plain_flags", "says that it has the sum"),
         ("grid 0", "reads another block's"),
         ("copy_async 0", "reads the copy"),
     ],
@@ -113,6 +118,12 @@ def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
 def test_races_without_a_fence_or_a_barrier_are_named(program: Any, words: str, comment: str) -> None:
     (kernel,) = program.run(*words.split()).kernels.values()
     assert any(fault.kind == "races" and place(comment) in fault.text for fault in kernel.faults)
+
+
+def test_volatile_orders_nothing_in_shared_memory(program: Any) -> None:
+    (fault,) = list_faults(program.run("hand_over_in_block"))
+    words = "thread (1,0,0) of block (0,0,0) reads a value in shared memory (own) that thread (0,0,0)"
+    assert fault.startswith(f"{place('reads what the first thread wrote')}: {words}")
 
 
 def test_run_lets_blocks_wait_for_the_grid(program: Any) -> None:

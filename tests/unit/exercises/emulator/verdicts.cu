@@ -145,6 +145,41 @@ __global__ void copy_async(const float* x, float* y, int waits) {
   __syncwarp();
   y[threadIdx.x] = tile[31 - threadIdx.x];  // reads the copy
 }
+template <class Flag, bool fence_before, bool fence_after>
+__global__ void chain(float* y, Flag* flags) {  // each block waits for the one before
+  if (threadIdx.x) return;
+  if (blockIdx.x) {
+    while (flags[blockIdx.x - 1] == 0) {
+    }
+    if (fence_after) __threadfence();
+  }
+  y[blockIdx.x] = blockIdx.x ? y[blockIdx.x - 1] + 1 : 1;  // takes a sum
+  if (fence_before) __threadfence();
+  flags[blockIdx.x] = 1;  // says that it has the sum
+}
+__global__ void chain_of_words(volatile unsigned long long* words) {  // a word holds the flag and the sum
+  unsigned long long before = 1ull << 32;
+  if (blockIdx.x)
+    while (!(before = words[blockIdx.x - 1])) {
+    }
+  words[blockIdx.x] = before + 1;
+}
+__global__ void hand_over_in_block(float* y, volatile int* ready) {
+  volatile __shared__ int own[64];
+  own[threadIdx.x] = 1;
+  if (threadIdx.x == 1) y[1] = own[0];  // reads what the first thread wrote
+  if (threadIdx.x == 0) {
+    y[31] = 5;
+    __threadfence();
+    *ready = 1;
+  }
+  if (threadIdx.x == 32) {
+    while (*ready == 0) {
+    }
+    __threadfence();
+    y[0] = y[31];
+  }
+}
 __global__ void meet_in_part(float* y) {  // 33 arrivals, of which 32 come
   __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
   if (threadIdx.x == 0) init(&barrier, 33);
@@ -191,6 +226,12 @@ int main(int argc, char** argv) {
   }
   CASE(pair) pair<<<1, 32>>>(y);
   CASE(hand_over) hand_over<<<1, 64>>>(y, (int*)(y + 64), number);
+  CASE(chain) chain<volatile int, true, true><<<4, 32>>>(y, (int*)(y + 64));
+  CASE(chain_without_fence_before) chain<volatile int, false, true><<<4, 32>>>(y, (int*)(y + 64));
+  CASE(chain_without_fence_after) chain<volatile int, true, false><<<4, 32>>>(y, (int*)(y + 64));
+  CASE(chain_of_plain_flags) chain<int, true, true><<<4, 32>>>(y, (int*)(y + 64));
+  CASE(chain_of_words) chain_of_words<<<4, 1>>>((unsigned long long*)y);
+  CASE(hand_over_in_block) hand_over_in_block<<<1, 64>>>(y, (int*)(y + 64));
   CASE(early_reader) early_reader<<<1, 64>>>(y, number);
   CASE(grid) {
     int wait = number, *address = &wait;
