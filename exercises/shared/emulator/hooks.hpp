@@ -133,6 +133,8 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
   else
     touch_elsewhere(place, size, kind, caller);
   now.is_volatile = false;
+  if (!repeated.count) repeated = {place, word_at(place), 0};
+  repeated.count += repeated.place == place && kind != WRITE;
   if (!now.bytes_only && --turn == 0) threads.give_turn();
 }
 

@@ -85,7 +85,8 @@ struct Launching {
   bool running = false;  // a kernel runs, one of its threads or the scheduler
   bool watches_block = true;
   uint64_t watched_until = 0;  // accesses of the kernel after which the block is no longer watched
-  bool resumed = false;  // the block has waited for the grid, so it may read what it wrote to shared memory before
+  bool resumed = false;  // the block has waited for others, so it may read what it wrote to shared memory before
+  unsigned block = 0;    // its number in the grid
   bool named = true;     // the kernel has shown which function it is
   void* last = nullptr;  // the place of the last access
   bool aborted = false;  // as on a GPU, an illegal address ends the kernel
@@ -121,6 +122,14 @@ inline void set_inside(bool inside) {
 }
 // Accesses, or rounds of loops of a block that is not watched, until another thread gets a turn.
 extern unsigned turn asm("emulator_turn");
+
+// The address of the first access of this turn, its word then, and how many accesses to it are not plain stores.
+struct Repeated {
+  Place place = 0;
+  unsigned word = 0, count = 0;
+};
+inline Repeated repeated{};
+inline unsigned word_at(Place place) { return *reinterpret_cast<const volatile unsigned*>(place / sizeof(unsigned) * sizeof(unsigned)); }
 extern std::map<std::string, Report> reports;
 extern cudaError_t last_error;
 inline bool has_handles = false;  // kernels may depend on memory of the host: it is registered, or describes a texture or a surface

@@ -92,6 +92,8 @@ def test_faults_of_each_line_are_named(program: Any, words: str) -> None:
         "early_reader 1",
         "chain",
         "chain_of_words",
+        "wait_for_last 1",
+        "meet 1",
         "grid 1",
         "copy_async 1",
     ],
@@ -109,6 +111,9 @@ def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
         ("hand_over 0", "takes it over"),
         ("early_reader 0", "reads a sum"),
         ("chain_without_fence_before", "takes a sum"),
+        ("wait_for_last 0", "takes from the last block"),
+        ("meet 0", "reads what another block counted"),
+        ("plain_meet", "reads what another block counted"),
         ("chain_without_fence_after", "takes a sum"),
         ("chain_of_plain_flags", "says that it has the sum"),
         ("grid 0", "reads another block's"),
@@ -129,6 +134,17 @@ def test_volatile_orders_nothing_in_shared_memory(program: Any) -> None:
 def test_run_lets_blocks_wait_for_the_grid(program: Any) -> None:
     result = program.run("grid", "1")
     assert (result.output, result.kernels["turn"].threads) == ("36 no error", 64)
+
+
+@pytest.mark.parametrize(("words", "output", "threads"), [("wait_for_last 1", "6", 128), ("meet 1", "34", 64)])
+@pytest.mark.parametrize("order", [0, 3])
+@pytest.mark.parametrize("every", [False, True])
+def test_run_watches_blocks_that_wait_for_each_other(
+    program: Any, words: str, output: str, threads: int, order: int, *, every: bool
+) -> None:
+    result = program.run(*words.split(), order=order, every=every)
+    (kernel,) = result.kernels.values()
+    assert (result.output, kernel.watched_threads) == (f"{output} no error", threads)
 
 
 def test_run_names_the_line_of_a_loop_of_atomic_functions(emulator: Any, program: Any) -> None:
