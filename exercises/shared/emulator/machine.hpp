@@ -69,8 +69,9 @@ struct Accessing {
 
 struct Report {
   uint64_t launches = 0, threads = 0, atomics = 0;
-  uint64_t blocks = 0, watched_threads = 0, accesses = 0;  // accesses: those that were watched
-  const char* file = "";                                   // of the first launch
+  uint64_t blocks = 0, watched_threads = 0;
+  uint64_t accesses = 0, waiting = 0;  // that were watched, and of blocks that waited for others
+  const char* file = "";               // of the first launch
   unsigned line = 0;
   dim3 grid, block;  // of the launch with the most threads
   size_t dynamic_bytes = 0;
