@@ -39,6 +39,7 @@ _NO_FILE = re.compile(
     r"|no such file).{0,99}",
     re.IGNORECASE | re.MULTILINE,
 )
+_MAIN = re.compile(r"\bmain\s*\([^,()]*,[^,()]*?(?P<name>\w+)\s*(?:\[\s*\]\s*)*[,)]")
 _WAIVED = re.compile(r"^.*\b(?:waiving|invalid device ordinal)\b.{0,99}", re.IGNORECASE | re.MULTILINE)  # without a second GPU
 _CUDA_ERROR = re.compile(r"\bcuda.{0,40}error|\berror.{0,40}cuda", re.IGNORECASE)
 _BAD = r"(?:fail(?:s|ed|ures?|ing)?|mis-?match\w*|unmatched|incorrect(?:ly)?|wrong|errors)"
@@ -140,12 +141,18 @@ def _try_program(root: Path, source: Path, work: Path) -> tuple[str, str, tuple[
         cause = result.crash or f"exit code {result.code}"
         if lack := _USAGE.search(result.output) or _NO_FILE.search(result.output) or _WAIVED.search(result.output):
             return "needs input", lack[0].strip(), faults
-        reads_arguments = re.search(r"\bargv\s*\[\s*[1-9]|\bgetopt", source.read_text(errors="replace"))
         is_early = not result.kernels and not _CUDA_ERROR.search(result.output)
-        return "needs input" if is_early and reads_arguments else "failed", cause, faults
+        return "needs input" if is_early and reads_arguments(source.read_text(errors="replace")) else "failed", cause, faults
     if wrong := find_wrong(result.output):
         return "failed", wrong, faults
     return "ran", "", faults
+
+
+def reads_arguments(text: str) -> bool:
+    """Return whether a program reads its arguments: by getopt, or as elements of the second parameter of `main`."""
+    parameter = _MAIN.search(text)
+    name = parameter["name"] if parameter else "argv"
+    return re.search(rf"\b{name}\s*\[\s*[1-9]|\bgetopt", text) is not None
 
 
 def find_wrong(output: str) -> str | None:

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.emulator import Verdict, find_wrong, list_causes, list_repositories, make_rows, measure_programs
+from benchmarks.emulator import (
+    Verdict,
+    find_wrong,
+    list_causes,
+    list_repositories,
+    make_rows,
+    measure_programs,
+    reads_arguments,
+)
 from benchmarks.measure import Row
 from tests.parts import need
 
@@ -130,3 +138,18 @@ def test_line_says_that_a_check_failed(line: str) -> None:
 )
 def test_line_says_that_nothing_failed(line: str) -> None:
     assert find_wrong(line) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("int main(int argc, char** argv) { return atoi(argv[1]); }", True),
+        ("int main(int nn, char *str[]) {\n  int n = atoi(str[1]); }", True),
+        ("int main(int argc, const char* const* words, char** all) { open(words [2]); }", True),
+        ('int main(int argc, char *argv[]) { while (getopt(argc, argv, "n:")) {} }', True),
+        ("int main(int argc, char *str[]) { puts(str[0]); text[1] = 0; }", False),
+        ("int main() { return list[1]; }", False),
+    ],
+)
+def test_reads_arguments_finds_the_second_parameter_of_main(text: str, reads: bool) -> None:
+    assert reads_arguments(text) is reads

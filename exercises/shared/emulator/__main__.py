@@ -173,10 +173,16 @@ def _make_report(results: dict[int, Result], notes: list[str]) -> dict[str, Any]
 
 
 def _note_absences(result: Result) -> Iterable[str]:
-    """Yield a note if an allocation was refused for lack of memory, and one if no kernel was launched."""
+    """Yield a note if an allocation was refused for lack of memory, one for each kernel that was not watched, and one if
+    no kernel was launched.
+    """
     if result.refused_bytes:
         words = f"an allocation of {result.refused_bytes:,} bytes was refused: all together may have half of this computer's"
         yield f"{words} memory, but at least 2 and at most 8 GiB, so make the problem smaller"
+    for kernel in result.kernels.values():
+        if kernel.threads and not kernel.watched_threads:
+            words = f"no thread of {kernel.name} was watched to its end, so the kernel may have faults that are not shown"
+            yield f"{words}: type the command again with --every, or with --order all"
     if not any(kernel.name != HOST_CODE for kernel in result.kernels.values()):
         yield "a kernel, which is a function with __global__, is launched by kernel<<<blocks, threads>>>(arguments)"
 

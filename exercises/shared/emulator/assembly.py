@@ -26,7 +26,7 @@ _ZEROED = re.compile(
     rf"(?P<size>\.size\t(?P<symbol>{_STATIC}), )(?P<bytes>\d+)(?P<zero>\n(?P=symbol):\n\t\.zero\t)(?P=bytes)\n"
 )
 _COMMON = re.compile(rf"(?P<comm>\.comm\t{_STATIC},)(?P<bytes>\d+),")
-_HOOK = re.compile(r"^\tcall\t__tsan_(?:unaligned_)?(?:read|write)\d+$", re.MULTILINE)  # on x86-64
+_HOOK = re.compile(r"^\tcall\t__tsan_(?:unaligned_|volatile_)?(?:read|write)\d+$", re.MULTILINE)  # on x86-64
 _ASK = "\tmovq\t%rdi, %rax\n\tsubq\temulator_seen(%rip), %rax\n\tcmpq\temulator_seen+8(%rip), %rax\n\tja\t1f\n"
 _FUNCTION = re.compile(r"^\t\.type\t([^\s,]+), @function$", re.MULTILINE)
 _OBJECT = re.compile(  # a variable with its contents, or one without

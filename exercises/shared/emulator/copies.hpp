@@ -75,7 +75,8 @@ void forget_copies() {  // of a kernel that was abandoned
 unsigned arrive(PartBarrier& barrier, unsigned count) {
   wait_for_all_copies();
   handing.fence();
-  handing.do_atomic();
+  handing.acquire();
+  handing.release();
   const unsigned phase = barrier.phase;
   barrier.arrived += count;
   if (barrier.arrived >= barrier.expected) barrier.arrived = 0, barrier.phase++;

@@ -132,6 +132,9 @@ inline void touch(void* pointer, unsigned size, Kind kind, void* caller) {
     touch_shared(place, size, kind, caller);
   else
     touch_elsewhere(place, size, kind, caller);
+  now.is_volatile = false;
+  if (!repeated.count) repeated = {place, word_at(place), 0};
+  repeated.count += repeated.place == place && kind != WRITE;
   if (!now.bytes_only && --turn == 0) threads.give_turn();
 }
 
@@ -162,6 +165,14 @@ inline void see(void* pointer, unsigned size, Kind kind, void* caller) {
     touch(pointer, size, kind, caller);
   else
     pass(pointer, size, kind, caller);
+}
+
+// An access of a kernel or of the host that is volatile, which makes a difference in global memory only.
+void see_volatile(void* pointer, unsigned size, Kind kind, void* caller) {
+  if (!now.watched || !(arena.holds(Place(pointer)) || is_of_device(Place(pointer)))) return see(pointer, size, kind, caller);
+  kind == WRITE ? note_release() : note_load();
+  now.is_volatile = true;
+  touch(pointer, size, kind, caller);
 }
 
 // An access whose alignment the compiler does not know, or to a whole object: a GPU moves it word by word.
@@ -232,6 +243,8 @@ emulator_yield:
 #define EMULATOR_HOOKS(N)                                                                                                        \
   void __tsan_read##N(void* p) { emulator::see(p, N, emulator::READ, __builtin_return_address(0)); }                           \
   void __tsan_write##N(void* p) { emulator::see(p, N, emulator::WRITE, __builtin_return_address(0)); }                         \
+  void __tsan_volatile_read##N(void* p) { emulator::see_volatile(p, N, emulator::READ, __builtin_return_address(0)); }         \
+  void __tsan_volatile_write##N(void* p) { emulator::see_volatile(p, N, emulator::WRITE, __builtin_return_address(0)); }       \
   void __tsan_unaligned_read##N(void* p) { emulator::touch_words(p, N, emulator::READ, __builtin_return_address(0)); }                 \
   void __tsan_unaligned_write##N(void* p) { emulator::touch_words(p, N, emulator::WRITE, __builtin_return_address(0)); }
 EMULATOR_HOOKS(1)

@@ -69,8 +69,9 @@ struct Accessing {
 
 struct Report {
   uint64_t launches = 0, threads = 0, atomics = 0;
-  uint64_t blocks = 0, watched_threads = 0, accesses = 0;  // accesses: those that were watched
-  const char* file = "";                                   // of the first launch
+  uint64_t blocks = 0, watched_threads = 0;
+  uint64_t accesses = 0, waiting = 0;  // that were watched, and of blocks that waited for others
+  const char* file = "";               // of the first launch
   unsigned line = 0;
   dim3 grid, block;  // of the launch with the most threads
   size_t dynamic_bytes = 0;
@@ -85,7 +86,8 @@ struct Launching {
   bool running = false;  // a kernel runs, one of its threads or the scheduler
   bool watches_block = true;
   uint64_t watched_until = 0;  // accesses of the kernel after which the block is no longer watched
-  bool resumed = false;  // the block has waited for the grid, so it may read what it wrote to shared memory before
+  bool resumed = false;  // the block has waited for others, so it may read what it wrote to shared memory before
+  unsigned block = 0;    // its number in the grid
   bool named = true;     // the kernel has shown which function it is
   void* last = nullptr;  // the place of the last access
   bool aborted = false;  // as on a GPU, an illegal address ends the kernel
@@ -99,6 +101,7 @@ struct Launching {
   unsigned block_began = 0, launch_began = 0;  // epochs
   unsigned warp_epoch[MAX_THREADS / WARP] = {};
   bool bytes_only = false;
+  bool is_volatile = false;  // the current access, which is to global memory
   bool cooperative = false;  // the launch may use grid.sync()
   bool varies = false;       // its result depends on more than memory, or it does more than change memory
   bool copies = false;       // one of its threads has begun a copy that is in flight, or a group of them
@@ -120,6 +123,14 @@ inline void set_inside(bool inside) {
 }
 // Accesses, or rounds of loops of a block that is not watched, until another thread gets a turn.
 extern unsigned turn asm("emulator_turn");
+
+// The address of the first access of this turn, its word then, and how many accesses to it are not plain stores.
+struct Repeated {
+  Place place = 0;
+  unsigned word = 0, count = 0;
+};
+inline Repeated repeated{};
+inline unsigned word_at(Place place) { return *reinterpret_cast<const volatile unsigned*>(place / sizeof(unsigned) * sizeof(unsigned)); }
 extern std::map<std::string, Report> reports;
 extern cudaError_t last_error;
 inline bool has_handles = false;  // kernels may depend on memory of the host: it is registered, or describes a texture or a surface

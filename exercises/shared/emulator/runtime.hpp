@@ -77,10 +77,7 @@ unsigned __ballot_sync(unsigned mask, int predicate) { return emulator::collect_
 int __any_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, predicate, CALLER) != 0; }
 int __all_sync(unsigned mask, int predicate) { return emulator::collect_votes(mask, !predicate, CALLER) == 0; }
 unsigned __activemask() { return emulator::find_active(CALLER); }
-void __threadfence() {
-  emulator::publishing.did_fence = true;
-  emulator::handing.fence();
-}
+void __threadfence() { emulator::note_fence(); }
 void __threadfence_block() { emulator::handing.fence(); }
 long long clock64() {
   static long long cycles = 0;

@@ -118,6 +118,11 @@ class CudaKernel:
     lines: list[CudaLine]
     requests: list[CudaRequest]
 
+    @property
+    def is_unwatched(self) -> bool:
+        """Return whether threads ran and none was watched to its end, so that the kernel may have faults that are not shown."""
+        return self.threads > 0 and not self.watched_threads
+
     def count(self, access: Access) -> AccessCounts:
         """Return the counts of one kind of access."""
         counts: AccessCounts = getattr(self, access)

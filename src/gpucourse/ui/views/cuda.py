@@ -65,9 +65,13 @@ def _summarize(report: CudaReport) -> Cell:
         return Cell(f"{format_count(len(report.faults), 'fault')} in {kernels}{end}", "bad")
     if report.message:
         return Cell(f"It failed: {report.message}", "bad")
+    is_unwatched = any(kernel.is_unwatched for kernel in report.kernels)
     if report.code:
-        return Cell(f"It failed with exit code {report.code}; {kernels}, no fault in what ran", "bad")
+        part = "was watched" if is_unwatched else "ran"
+        return Cell(f"It failed with exit code {report.code}; {kernels}, no fault in what {part}", "bad")
     orders = f" in {len(report.orders)} orders of the threads" if len(report.orders) > 1 else ""
+    if is_unwatched:
+        return Cell(f"{kernels}, no fault in what was watched{orders}", "warn")
     return Cell(f"{kernels}, no fault{orders}", "good")
 
 

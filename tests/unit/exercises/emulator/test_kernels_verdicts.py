@@ -90,6 +90,10 @@ def test_faults_of_each_line_are_named(program: Any, words: str) -> None:
         "lock_std 1",
         "hand_over 1",
         "early_reader 1",
+        "chain",
+        "chain_of_words",
+        "wait_for_last 1",
+        "meet 1",
         "grid 1",
         "copy_async 1",
     ],
@@ -106,6 +110,12 @@ def test_faults_of_right_kernels_are_none(program: Any, words: str) -> None:
         ("lock_std 0", "holds the object"),
         ("hand_over 0", "takes it over"),
         ("early_reader 0", "reads a sum"),
+        ("chain_without_fence_before", "takes a sum"),
+        ("wait_for_last 0", "takes from the last block"),
+        ("meet 0", "reads what another block counted"),
+        ("plain_meet", "reads what another block counted"),
+        ("chain_without_fence_after", "takes a sum"),
+        ("chain_of_plain_flags", "says that it has the sum"),
         ("grid 0", "reads another block's"),
         ("copy_async 0", "reads the copy"),
     ],
@@ -115,9 +125,26 @@ def test_races_without_a_fence_or_a_barrier_are_named(program: Any, words: str, 
     assert any(fault.kind == "races" and place(comment) in fault.text for fault in kernel.faults)
 
 
+def test_volatile_orders_nothing_in_shared_memory(program: Any) -> None:
+    (fault,) = list_faults(program.run("hand_over_in_block"))
+    words = "thread (1,0,0) of block (0,0,0) reads a value in shared memory (own) that thread (0,0,0)"
+    assert fault.startswith(f"{place('reads what the first thread wrote')}: {words}")
+
+
 def test_run_lets_blocks_wait_for_the_grid(program: Any) -> None:
     result = program.run("grid", "1")
     assert (result.output, result.kernels["turn"].threads) == ("36 no error", 64)
+
+
+@pytest.mark.parametrize(("words", "output", "threads"), [("wait_for_last 1", "6", 128), ("meet 1", "34", 64)])
+@pytest.mark.parametrize("order", [0, 3])
+@pytest.mark.parametrize("every", [False, True])
+def test_run_watches_blocks_that_wait_for_each_other(
+    program: Any, words: str, output: str, threads: int, order: int, *, every: bool
+) -> None:
+    result = program.run(*words.split(), order=order, every=every)
+    (kernel,) = result.kernels.values()
+    assert (result.output, kernel.watched_threads) == (f"{output} no error", threads)
 
 
 def test_run_names_the_line_of_a_loop_of_atomic_functions(emulator: Any, program: Any) -> None:

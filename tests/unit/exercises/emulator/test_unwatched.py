@@ -109,6 +109,14 @@ def test_finish_calls_a_hook_only_for_an_address_that_it_must_see(emulator: Any,
     assert re.search(rf"\tcmpq\temulator_seen\+8\(%rip\), %rax\n\tja\t1f\n\tcall\t{hook}\n1:\n\tret\n", text)
 
 
+@pytest.mark.parametrize(("watched", "count"), [(0, 1), (32, 0)])
+def test_report_has_a_note_for_a_kernel_that_was_not_watched(emulator: Any, watched: int, count: int) -> None:
+    command = importlib.import_module("emulator.__main__")
+    kernel = emulator.Kernel("spin", threads=64, watched_threads=watched)
+    notes = command._make_report({0: emulator.Result(0, "", {"spin": kernel}, 0.1)}, [])["notes"]
+    assert sum("no thread of spin was watched" in note for note in notes) == count
+
+
 @pytest.mark.slow
 def test_run_of_a_block_with_very_many_accesses_watches_the_first_ones(build: Callable[..., Any]) -> None:
     """The last access that is watched is the read before a loop around atomicCAS, which is no race."""

@@ -145,6 +145,87 @@ __global__ void copy_async(const float* x, float* y, int waits) {
   __syncwarp();
   y[threadIdx.x] = tile[31 - threadIdx.x];  // reads the copy
 }
+__global__ void wait_for_last(float* x, float* y, int* flag, int fences) {  // the first block waits for the last one
+  __shared__ float row[32];
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) {
+    x[0] = 5;
+    if (fences) __threadfence();
+    atomicExch(flag, 1);
+  }
+  if (blockIdx.x) return;
+  row[threadIdx.x] = 1;
+  if (threadIdx.x == 0) {
+    while (atomicAdd(flag, 0) == 0) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+  y[threadIdx.x] = x[0] + row[31 - threadIdx.x];  // takes from the last block
+}
+__device__ unsigned arrived, phase;
+__device__ void meet_by_counting(int fences) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned old = atomicAdd(&phase, 0);
+    if (fences) __threadfence();
+    if (atomicAdd(&arrived, 1) == gridDim.x - 1) {
+      atomicExch(&arrived, 0);
+      if (fences) __threadfence();
+      atomicAdd(&phase, 1);
+    } else {
+      while (atomicAdd(&phase, 0) == old) {
+      }
+    }
+  }
+  __syncthreads();
+}
+__global__ void meet(float* x, float* y, int fences) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
+  for (int step = 0; step < 3; ++step) {
+    x[i] = i + step;
+    meet_by_counting(fences);
+    y[i] = x[n - 1 - i];  // reads what another block counted
+    meet_by_counting(fences);
+  }
+  if (!fences) return;
+  cooperative_groups::this_grid().sync();
+  x[i] = y[n - 1 - i];
+}
+template <class Flag, bool fence_before, bool fence_after>
+__global__ void chain(float* y, Flag* flags) {  // each block waits for the one before
+  if (threadIdx.x) return;
+  if (blockIdx.x) {
+    while (flags[blockIdx.x - 1] == 0) {
+    }
+    if (fence_after) __threadfence();
+  }
+  y[blockIdx.x] = blockIdx.x ? y[blockIdx.x - 1] + 1 : 1;  // takes a sum
+  if (fence_before) __threadfence();
+  flags[blockIdx.x] = 1;  // says that it has the sum
+}
+__global__ void chain_of_words(volatile unsigned long long* words) {  // a word holds the flag and the sum
+  unsigned long long before = 1ull << 32;
+  if (blockIdx.x)
+    while (!(before = words[blockIdx.x - 1])) {
+    }
+  words[blockIdx.x] = before + 1;
+}
+__global__ void hand_over_in_block(float* y, volatile int* ready) {
+  volatile __shared__ int own[64];
+  own[threadIdx.x] = 1;
+  if (threadIdx.x == 1) y[1] = own[0];  // reads what the first thread wrote
+  if (threadIdx.x == 0) {
+    y[31] = 5;
+    __threadfence();
+    *ready = 1;
+  }
+  if (threadIdx.x == 32) {
+    while (*ready == 0) {
+    }
+    __threadfence();
+    y[0] = y[31];
+  }
+}
 __global__ void meet_in_part(float* y) {  // 33 arrivals, of which 32 come
   __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
   if (threadIdx.x == 0) init(&barrier, 33);
@@ -191,6 +272,18 @@ int main(int argc, char** argv) {
   }
   CASE(pair) pair<<<1, 32>>>(y);
   CASE(hand_over) hand_over<<<1, 64>>>(y, (int*)(y + 64), number);
+  CASE(wait_for_last) wait_for_last<<<4, 32>>>(x, y, (int*)(y + 64), number);
+  CASE(meet) {
+    void* arguments[] = {&x, &y, (void*)&number};
+    cudaLaunchCooperativeKernel((void*)meet, 4, 16, arguments, 0, 0);
+  }
+  CASE(plain_meet) meet<<<4, 16>>>(x, y, 0);
+  CASE(chain) chain<volatile int, true, true><<<4, 32>>>(y, (int*)(y + 64));
+  CASE(chain_without_fence_before) chain<volatile int, false, true><<<4, 32>>>(y, (int*)(y + 64));
+  CASE(chain_without_fence_after) chain<volatile int, true, false><<<4, 32>>>(y, (int*)(y + 64));
+  CASE(chain_of_plain_flags) chain<int, true, true><<<4, 32>>>(y, (int*)(y + 64));
+  CASE(chain_of_words) chain_of_words<<<4, 1>>>((unsigned long long*)y);
+  CASE(hand_over_in_block) hand_over_in_block<<<1, 64>>>(y, (int*)(y + 64));
   CASE(early_reader) early_reader<<<1, 64>>>(y, number);
   CASE(grid) {
     int wait = number, *address = &wait;

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from gpucourse.model.cuda import AccessCounts, CudaFault, CudaKernel, CudaLine, CudaReport
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
@@ -76,6 +78,15 @@ def test_show_cuda_begins_with_how_the_program_ended() -> None:
     assert "the program, race (7 times), order 3: my.cu:2: it races" in faulty
     assert "It failed: it crashed" in draw(show_cuda("my.cu", replace(report, message="it crashed", state="failed")))
     assert "It launched no kernel." in draw(show_cuda("my.cu", make_report()))
+
+
+@pytest.mark.parametrize(
+    ("code", "headline"),
+    [(0, "1 kernel, no fault in what was watched"), (3, "It failed with exit code 3; 1 kernel, no fault in what was watched")],
+)
+def test_show_cuda_says_that_a_kernel_was_not_watched(code: int, headline: str) -> None:
+    report = make_report(replace(make_kernel(), watched_threads=0))
+    assert draw(show_cuda("my.cu", replace(report, code=code))).splitlines()[1] == headline
 
 
 def test_pair_kernels_pairs_them_by_name_or_else_by_order() -> None:
