@@ -36,7 +36,8 @@ def forward(
 
     All of `group` call this at the same time. A rank sends a row of `x` only to ranks that have one of the token's experts:
     once to each of them, even if that rank has several of these experts, and gets one row back for it. What else it sends is
-    small: to each rank at most the k numbers and the k gates of each token, of any type with up to 64 bits, and sizes. Other
-    ranks do not know how many rows they will receive, so tell them first: two ranks must expect the same sizes.
+    small: to each rank at most the k numbers and the k gates of each token, with up to 64 bits each, and sizes. Rows and gates
+    are float64, and nothing may be rounded. Other ranks do not know how many rows they will receive, so tell them first: two
+    ranks must expect the same sizes.
     """
     raise NotImplementedError("forward: what must a rank know about a row that two of its experts compute?")

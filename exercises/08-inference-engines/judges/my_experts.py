@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gpucourse.judge import Part, Verdict, Way
 
 WIDTH, K, TOLERANCE = 192, 2, 1e-9  # so wide that all else that a rank may send is smaller than one row
+ROUNDING = 1e-5  # rows or gates in float32 make a smaller difference than this
 ROW_BYTES = 8 * WIDTH
 WAYS = {
     "not-sorted": Way(
@@ -21,6 +22,11 @@ WAYS = {
         "rank {rank} expects {expected} rows from rank {other}, which sends {sent}: gloo would end both processes. Exchange "
         "the sizes with an all-to-all first",
         ("    dist.all_to_all_single(expected, sent, group=group)\n", "    expected = sent.clone()\n"),
+    ),
+    "rounded": Way(
+        "something is rounded: the largest difference is {difference:.1e}. Rows and gates are float64, so a type with fewer "
+        "bits cannot hold them, neither on the way nor in a sum",
+        ("send(gates)", "send(gates.float())"),
     ),
     "no-gates": Way(
         "the outputs are added without their weights: each output is multiplied by the gate of its expert",
@@ -138,9 +144,10 @@ def _draw(layer: Layer) -> tuple[Any, Any, Any, Any]:
     if layer.favourite >= 0:
         chosen[:, 0] = layer.favourite
         chosen[:, 1] = (layer.favourite + 1 + torch.arange(count) % (layer.experts - 2)) % layer.experts
-    gates = torch.stack([0.55 + 0.4 * torch.arange(count) / max(1, count), 0.45 - 0.4 * torch.arange(count) / max(1, count)], 1)
+    shares = (torch.arange(count, dtype=torch.float64) + 1 / 3) / count  # float32 can hold none of the gates
+    gates = torch.stack([0.55 + 0.4 * shares, 0.45 - 0.4 * shares], 1)
     matrices = torch.cos(torch.arange(layer.experts * WIDTH * WIDTH, dtype=torch.float64) * 0.9)
-    return x, chosen, gates.double(), matrices.view(layer.experts, WIDTH, WIDTH)
+    return x, chosen, gates, matrices.view(layer.experts, WIDTH, WIDTH)
 
 
 def _place(layer: Layer, rank: int) -> slice:
@@ -184,6 +191,8 @@ def _check(part: Part, layer: Layer, results: list[tuple[Any, int, list[tuple[in
     result = torch.tensor([row for rows, _, _ in results for row in rows], dtype=torch.float64).view(-1, WIDTH)
     right = (outputs * gates[..., None]).sum(1)
     if not torch.allclose(result, right, rtol=0, atol=TOLERANCE):
+        if (difference := float((result - right).abs().max())) < ROUNDING:
+            raise part.wrong("rounded", layer.name, difference=difference)
         needed = [(int(expert), x[token].tolist()) for token, row in enumerate(chosen) for expert in row]
         _name_rows(part, layer, [one for _, _, computed in results for one in computed], needed)
         _name_values(part, layer, result, outputs, gates, _list_owners(layer, chosen))
