@@ -193,8 +193,7 @@ def _check(part: Part, layer: Layer, results: list[tuple[Any, int, list[tuple[in
     if not torch.allclose(result, right, rtol=0, atol=TOLERANCE):
         if (difference := float((result - right).abs().max())) < ROUNDING:
             raise part.wrong("rounded", layer.name, difference=difference)
-        needed = [(int(expert), x[token].tolist()) for token, row in enumerate(chosen) for expert in row]
-        _name_rows(part, layer, [one for _, _, computed in results for one in computed], needed)
+        _name_rows(part, layer, [one for _, _, computed in results for one in computed], x, chosen)
         _name_values(part, layer, result, outputs, gates, _list_owners(layer, chosen))
     owners = _list_owners(layer, chosen)
     is_double = owners[:, 0] == owners[:, 1]  # both experts of the token are on one rank
@@ -216,15 +215,25 @@ def _list_owners(layer: Layer, chosen: Any) -> Any:
     return chosen // (layer.experts // len(layer.tokens))
 
 
-def _name_rows(part: Part, layer: Layer, computed: list[tuple[int, Any]], needed: list[tuple[int, Any]]) -> None:
-    """Raise the verdict if an expert lacks a row of one of its tokens, or gets a row of another token."""
-    if len(computed) < len(needed):
-        rows, tokens = (Counter(expert for expert, _ in pairs) for pairs in (computed, needed))
+def _name_rows(part: Part, layer: Layer, computed: list[tuple[int, Any]], x: Any, chosen: Any) -> None:
+    """Raise the verdict if an expert lacks a row of one of its tokens, or gets a row of another token or of none."""
+    import torch
+
+    if len(computed) < chosen.numel():
+        rows, tokens = Counter(expert for expert, _ in computed), Counter(chosen.flatten().tolist())
         expert = next(expert for expert in range(layer.experts) if rows[expert] < tokens[expert])
-        raise part.wrong("not-sorted", layer.name, output=sorted(computed), computed=len(computed), needed=len(needed),
+        raise part.wrong("not-sorted", layer.name, output=sorted(computed), computed=len(computed), needed=chosen.numel(),
                          expert=expert, rows=rows[expert], tokens=tokens[expert])  # fmt: skip
     for expert, row in computed:
-        if all(expert != other or row != its for other, its in needed):
+        differences = (torch.tensor(row, dtype=torch.float64) - x).abs().amax(-1)
+        token = int(differences.argmin())
+        if not (difference := float(differences[token])) < ROUNDING:
+            text = (
+                f"expert {expert} computes a row that no token has: from the nearest row of a token it differs by up to "
+                f"{difference:.1e}"
+            )
+            raise Verdict("failed", "other", text, layer.name)
+        if expert not in chosen[token].tolist():
             raise part.wrong("rows-of-other-tokens", layer.name, expert=expert, k=K)
 
 
