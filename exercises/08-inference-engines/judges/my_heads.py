@@ -147,7 +147,7 @@ def _judge_plan(part: Part, plan: Any, case: str, heads: int, senders: int, rece
 def _deliver(part: Part, plan: Any, case: str, source: list[list[int]], target: list[list[int]]) -> dict[tuple[int, int], int]:
     """Return the head that arrives in each slot of each receiver. `source` and `target` have the heads of each rank."""
     arrived: dict[tuple[int, int], int] = {}
-    written: Counter[tuple[int, int]] = Counter()
+    written: dict[tuple[int, int], list[tuple[int, int]]] = {}  # the sender and the head of each piece
     for sender, slot, receiver, to_slot in plan:
         if not (0 <= sender < len(source) and 0 <= receiver < len(target)):
             text = f"the plan has sender {sender} and receiver {receiver}, of {len(source)} and {len(target)}"
@@ -157,9 +157,15 @@ def _deliver(part: Part, plan: Any, case: str, source: list[list[int]], target: 
         if not 0 <= to_slot < len(target[receiver]):
             last = len(target[receiver]) - 1
             raise part.wrong("head-for-a-receivers-slot", case, receiver=receiver, last=last, slot=to_slot)
-        written[receiver, to_slot] += 1
         arrived[receiver, to_slot] = source[sender][slot]
-    for (receiver, slot), count in sorted(written.items()):
-        if count > 1:
-            raise part.wrong("every-copy-sends", case, receiver=receiver, slot=slot, count=count)
+        written.setdefault((receiver, to_slot), []).append((sender, source[sender][slot]))
+    for (receiver, slot), brought in sorted(written.items()):
+        if len(brought) == 1:
+            continue
+        senders_of_a_head = Counter(head for _, head in set(brought))
+        if max(senders_of_a_head.values()) > 1:
+            raise part.wrong("every-copy-sends", case, receiver=receiver, slot=slot, count=len(brought))
+        heads = ", ".join(str(head) for _, head in brought)
+        text = f"slot {slot} of receiver {receiver} is written {len(brought)} times, with heads {heads}: a slot gets one piece"
+        raise Verdict("failed", "other", text, case)
     return arrived
