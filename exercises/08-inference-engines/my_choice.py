@@ -18,6 +18,6 @@ def choose(scores: torch.Tensor, first: int, group: dist.ProcessGroup | None = N
 
     `scores` (one row, at least one number) are this rank's scores, of the tokens `first`, `first` + 1 and so on. If scores are
     equal, the token with the lowest number wins. A rank passes at most 16 bytes to collectives, in all calls together. Scores
-    may have 16 bits, and a vocabulary more than 100,000 tokens.
+    may have 16 bits, or be float64 numbers that float32 cannot tell apart. A vocabulary may have more than 100,000 tokens.
     """
     raise NotImplementedError("choose: which two numbers of a rank are enough for the others?")

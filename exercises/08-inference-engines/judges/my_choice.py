@@ -51,6 +51,11 @@ WAYS = {
         "number is rounded if you send it in that type",
         ("    pairs = [", "    pair = pair.to(scores.dtype)\n    pairs = ["),
     ),
+    "rounded-score": Way(
+        "the score of token {right} is {difference:.0e} higher than that of token {answer}, but float32 rounds both to the "
+        "same number",
+        ("scores[place].double()", "scores[place].float().double()"),
+    ),
     "another-group": Way(
         "ranks 0 and 1 are a group, but you return {answer}, a token of ranks 2 and 3: pass `group` to every collective",
         (
@@ -66,7 +71,7 @@ class Trial(NamedTuple):
 
     name: str
     ranks: int
-    scores: tuple[int, ...]
+    scores: tuple[float, ...]
     dtype: str
     group: int
 
@@ -84,12 +89,13 @@ TRIALS = (
     Trial("2 ranks, equal scores on rank 1", 2, _spread(20, 13, 17), "float32", 2),
     Trial("4 ranks, bfloat16", 4, _spread(400, 307), "bfloat16", 4),
     Trial("4 ranks, all scores below zero", 4, tuple(number - 200 for number in _spread(16, 13)), "float32", 4),
+    Trial("2 ranks, scores 1 and 1 + 1e-8", 2, (0, 1, 0, 0, 1 + 1e-8, 0), "float64", 2),
     Trial("two groups of 2 ranks", 4, _spread(24, 21), "float64", 2),
 )
 
 
 def judge(part: Part) -> None:
-    """Judge choices on 1 to 4 ranks, with equal scores, in 16 bits, and in two groups at the same time."""
+    """Judge choices on 1 to 4 ranks, with equal scores, in 16 bits, with close scores, and in two groups at the same time."""
     choose = part.function("choose")
     for trial in TRIALS:
         results = part.on_ranks(trial.ranks, lambda rank, _, trial=trial: _choose(part, choose, trial, rank))
@@ -143,6 +149,19 @@ def _check(part: Part, trial: Trial, results: list[tuple[Any, int]]) -> None:
             raise part.wrong("own-best", trial.name, output=result, tokens=", ".join(map(str, result)))
         if answer in equals:
             raise part.wrong("last-of-equals", trial.name, **values)
-        if trial.dtype == "bfloat16" and abs(answer - right) < START // 100:
-            raise part.wrong("rounded-number", trial.name, **values)
+        _name_rounding(part, trial, answer, right)
         raise Verdict("failed", "other", f"it returned {answer}, but token {right} has the highest score", trial.name)
+
+
+def _name_rounding(part: Part, trial: Trial, answer: int, right: int) -> None:
+    """Raise the verdict if the type of the message has rounded the token's number or its score."""
+    import torch
+
+    if trial.dtype == "bfloat16" and abs(answer - right) < START // 100:
+        raise part.wrong("rounded-number", trial.name, answer=answer, right=right)
+    if trial.dtype != "float64" or not 0 <= answer - START < len(trial.scores):
+        return
+    both = torch.tensor([trial.scores[token - START] for token in (right, answer)], dtype=torch.float64)
+    if both.float().unique().numel() == 1:
+        difference = float(both[0] - both[1])
+        raise part.wrong("rounded-score", trial.name, answer=answer, right=right, difference=difference)
