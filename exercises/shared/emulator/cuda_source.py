@@ -265,8 +265,8 @@ def _find_launches(source: Preprocessed) -> Iterator[Edit]:
         kernel, configuration = text[callee : match.start()], text[match.end() : end[0]]
         name = re.sub(r"\s+", " ", code[callee : match.start()]).strip().replace('"', "")
         call = f"[=](auto&... given) {_UNSEEN} {{ {kernel.rstrip()}(given...); }}"
-        found = f"find({' '.join(kernel.split())})"
-        find = f"[=](auto find) -> decltype({found}) {{ return {found}; }}"
+        search = f"find({' '.join(kernel.split())})"
+        find = f"[=](auto find) -> decltype({search}) {{ return {search}; }}"
         gap = "\n" * (kernel[len(kernel.rstrip()) :].count("\n"))
         yield callee, end[1], f'emulator::launch("{name}", {call}{gap}, {find}, {configuration})'
         for brace in re.finditer(r"(?<=[(,])\s*\{", code[end[1] : _skip(code, end[1])]):

@@ -120,9 +120,8 @@ def _make_definitions(kinds: Sequence[type]) -> dict[str, Any]:
     }
     for name, definition in definitions.items():
         if description := definition.get("description"):
-            definition["description"] = inspect.cleandoc(
-                description
-            )  # only since Python 3.13 a docstring comes without its indent
+            # Before Python 3.13, a docstring keeps its indent.
+            definition["description"] = inspect.cleandoc(description)
         if properties := definition.get("properties"):
             definition["required"] = [key for key in properties if key not in optional.get(name, ())]
             for value in properties.values():
