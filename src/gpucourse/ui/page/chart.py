@@ -25,10 +25,8 @@ WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 88, 690, 14, 318
 COLOURS, DASHES = 6, 5
 MAX_MARKS = 120  # at most this many points of a line have a mark that shows their value
-LETTER, PHONE_LETTER = (
-    7.2,
-    11.4,
-)  # approximate widths of a letter in units of the drawing; style.css enlarges letters on a phone
+LETTER = 7.2  # approximate width of a letter in units of the drawing
+PHONE_LETTER = 11.4  # the same on a phone, for which style.css enlarges the letters
 SLANT_WIDTH, SLANT_HEIGHT = 0.64, 0.77  # cosine and sine of 50 degrees, by which style.css turns labels that are too wide
 MANY_OF_ANOTHER, MAX_CORNERS = 40, 400  # the maximum numbers of marks and corners of another run's line
 
